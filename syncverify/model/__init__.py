@@ -1,0 +1,1 @@
+"""The semantics, written once: proxies, spaces, events, the ordering table, the automata."""

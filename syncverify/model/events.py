@@ -1,0 +1,251 @@
+"""Events: the only thing the checker sees of a kernel, and the protocol of the agents that emit them.
+
+An event is a tuple ``(Ev.X, site, ...)``. A *class* is a set of lanes of one warp that do the same;
+one event of a class with n lanes stands for n lane events (n arrivals, n copies). ``site`` indexes
+``System.sites``; ``fp`` indexes ``System.footprints``; ``bar`` indexes ``System.barriers``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import Any, Protocol
+
+from syncverify.source import Span
+
+#: ``(Ev, site, *arguments)``; arguments are ints unless the code's comment says otherwise.
+Event = tuple[Any, ...]
+
+
+class Ev(IntEnum):
+    """Event codes; the comment gives the arguments after ``site``."""
+
+    EXIT = 0  # the lanes leave the kernel; nothing follows
+    FAULT = 1  # rule: str, message: str -- undefined behaviour known to the agent alone (alignment, bounds)
+    UNKNOWN = 2  # reason: str -- the agent cannot go on (data-dependent control, unsupported)
+
+    READ = 10  # fp, reg -- generic read; its value's first use comes as USE(reg); reg -1: used at once
+    WRITE = 11  # fp -- generic write
+    ATOMIC = 12  # fp, scope -- relaxed generic atomic on shared memory
+    USE = 13  # reg -- the value last read into reg first feeds a non-move instruction here
+
+    INIT = 20  # bar, count
+    INVAL = 21  # bar
+    ARRIVE = 22  # bar, count per lane, expected bytes per lane (-1: none), flags; answer: phase (the token)
+    EXPECT_TX = 23  # bar, bytes per lane
+    COMPLETE_TX = 24  # bar, bytes per lane
+    WAIT = 25  # bar, parity, flags -- blocks until the phase with that parity has completed
+    WAIT_TOKEN = 26  # bar, phase, flags -- blocks until that phase has completed
+    POLL = 27  # bar, parity, flags; answer: 1 if true
+    POLL_TOKEN = 28  # bar, phase, flags; answer: 1 if true
+    INIT_FENCE = 29  # fence.mbarrier_init.release.cluster
+
+    BARRIER_SYNC = 30  # id, threads (0: whole CTA), flags -- arrives and blocks
+    BARRIER_ARRIVE = 31  # id, threads, flags
+    WARP_SYNC = 32  # lane mask
+    CLUSTER_ARRIVE = 33  # flags
+    CLUSTER_WAIT = 34  # flags
+    ELECT = 35  # lane mask of the lanes that must execute it together
+    SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
+
+    FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope
+    PROXY_FENCE = 41  # Space mask, flags (RELEASE or ACQUIRE for the unidirectional halves, else 0)
+
+    CP_ASYNC = 50  # fp written, fp read in global memory (-1: untracked)
+    CP_COMMIT = 51
+    CP_WAIT = 52  # groups that may stay pending (-1: wait_all)
+    CP_ARRIVE = 53  # bar, noinc
+    BULK_LOAD = 54  # targets: tuple[(fp written, bar, bytes), ...] per lane-issued copy, global fp (-1), map (-1)
+    BULK_STORE = 55  # fp read, global fp (-1), map (-1), 1 if a reduction
+    BULK_COPY = 56  # fp read, fp written (another CTA), bar there, bytes
+    BULK_COMMIT = 57
+    BULK_WAIT = 58  # groups that may stay pending, 1 for .read
+    ST_ASYNC = 59  # fp written, bar, bytes, 1 if a reduction
+
+    WGMMA_FENCE = 60
+    WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates
+    WGMMA_COMMIT = 62
+    WGMMA_WAIT = 63  # groups that may stay pending
+    FRAG_READ = 64  # fragment
+    FRAG_WRITE = 65  # fragment
+
+    GLOBAL_READ = 70  # global fp (-1: untracked), flags (ACQUIRE..), scope
+    GLOBAL_WRITE = 71  # global fp (-1), flags, scope, value (None: unknown)
+    GLOBAL_ATOMIC = 72  # global fp (-1), flags, scope, op: str, value (None: unknown)
+    SPIN = 73  # global fp, flags, scope, comparison: str, value -- blocks until true
+
+    MAP_REPLACE = 80  # map
+    MAP_RELEASE = 81  # scope
+    MAP_ACQUIRE = 82  # map, scope
+    MAP_CP_FENCE = 83  # map, scope
+    GRID_WAIT = 84
+    GRID_LAUNCH = 85
+
+
+class Flag(IntFlag):
+    """Modifiers; what is absent is PTX's default (release/acquire at cta scope, local, aligned off)."""
+
+    NONE = 0
+    RELAXED = 1
+    CLUSTER = 2  # cluster scope
+    DROP = 4
+    NO_COMPLETE = 8
+    TOKEN = 16  # the agent keeps the answer
+    ALIGNED = 32
+    RED = 64
+    MAY_SUSPEND = 128  # try_wait
+    ACQUIRE = 256
+    RELEASE = 512
+    SC = 1024
+    SYNC_RESTRICT = 2048
+    STRONG = 4096  # a relaxed or stronger global access
+
+
+#: ``Footprint.memory`` of global memory; a CTA's shared memory is its rank in the cluster.
+GLOBAL_MEMORY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The bytes one event touches in one memory.
+
+    ``intervals``: sorted, disjoint, merged ``(lo, hi)``. ``lanes``: sorted ``(lo, hi, lane)``, which
+    lane touches which bytes; empty if every lane of the class touches all of them. ``overlap``: two
+    lanes touch a common byte with possibly different values.
+    """
+
+    memory: int
+    intervals: tuple[tuple[int, int], ...]
+    lanes: tuple[tuple[int, int, int], ...] = ()
+    overlap: bool = False
+
+    @property
+    def bytes(self) -> int:
+        return sum(h - lo for lo, h in self.intervals)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One operation in the source: where, and its text for reports."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadClass:
+    """Lanes of one warp that execute the same events. ``lanes`` is a bit mask."""
+
+    cta: int
+    warp: int
+    lanes: int
+    role: str = ""
+
+    @property
+    def count(self) -> int:
+        return self.lanes.bit_count()
+
+    @property
+    def name(self) -> str:
+        return f"cta{self.cta}.warp{self.warp}.lanes{lane_ranges(self.lanes)}"
+
+
+def lane_ranges(mask: int) -> str:
+    """A lane mask as text: ``0-31``, ``0``, ``1-3,8``."""
+    parts: list[str] = []
+    lane = 0
+    while lane < 32:
+        if mask >> lane & 1:
+            start = lane
+            while lane < 31 and mask >> (lane + 1) & 1:
+                lane += 1
+            parts.append(str(start) if start == lane else f"{start}-{lane}")
+        lane += 1
+    return ",".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierInfo:
+    """One mbarrier object: its CTA, byte offset in that CTA's shared memory, and its name in reports."""
+
+    cta: int
+    offset: int
+    name: str
+
+
+class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
+    """Raised by an agent whose lanes disagree on a decision: split the class, then run again."""
+
+    def __init__(self, cls: int, parts: tuple[int, ...]) -> None:
+        super().__init__(f"class {cls} splits into {[lane_ranges(p) for p in parts]}")
+        self.cls = cls
+        self.parts = parts
+
+
+class Agent(Protocol):
+    """One class of lanes, resumable. Agents of one system share nothing but the system."""
+
+    cls: int
+
+    def step(self, answer: int = 0) -> Event:
+        """Runs to the next event and returns it. ``answer`` answers the previous event (token, poll).
+
+        Raises LaneSplit.
+        """
+
+    def fork(self) -> Agent:
+        """An independent copy at the same point."""
+
+    def snapshot(self) -> Hashable:
+        """The exact state: equal snapshots behave equally."""
+
+    def normalize(self) -> Hashable:
+        """The snapshot without dead registers and without the value of counters that only ever feed
+        arithmetic modulo a period (kept modulo it)."""
+
+
+@dataclass
+class SystemInfo:
+    """Facts about a launch that events refer to. Tables may grow while agents run."""
+
+    name: str
+    file: str
+    values: Mapping[str, int]
+    block: tuple[int, int, int]  # which block of the grid (the cluster's first)
+    ctas: int  # CTAs of the cluster
+    warps: int  # per CTA
+    threads: int  # per CTA
+    registers: int | None  # per thread at entry; None: not given
+    classes: list[ThreadClass]
+    barriers: list[BarrierInfo] = field(default_factory=list)
+    footprints: list[Footprint] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    fragments: list[str] = field(default_factory=list)
+    maps: list[str] = field(default_factory=list)
+    elected_lane: int = 0
+    cooperative: bool = False
+    source_hash: str = ""
+    smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
+    tracks_global: bool = False
+    dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
+
+
+class System(Protocol):
+    """A launch of one cluster, ready to run: what the checker is given."""
+
+    info: SystemInfo
+
+    def agents(self) -> Sequence[Agent]:
+        """Fresh agents at the kernel's entry, one per entry of ``info.classes``, in that order."""
+
+    def refined(self, split: LaneSplit) -> System:
+        """The same launch with one class split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanalysable:
+    """A system that could not even be set up, with the reason (verdict ``unknown``)."""
+
+    reason: str
+    span: Span
