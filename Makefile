@@ -1,0 +1,38 @@
+# make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: print the generated pages.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: install test lint types floors unit demo docs clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[gpu]'
+	touch $(STAMP)
+
+test: lint types floors unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check syncverify tests benchmarks
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+floors: $(STAMP)
+	$(BIN)/lint-imports --no-cache
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest -n 2
+
+demo: $(STAMP)
+	$(BIN)/python -m syncverify.examples.demo
+
+docs: $(STAMP)
+	$(BIN)/python -m syncverify.docgen docs
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
