@@ -114,6 +114,9 @@ class Witness:
     values: Mapping[str, int] = field(default_factory=dict)
     block: tuple[int, int, int] = (0, 0, 0)
     elected_lane: int = 0
+    #: What a launch file put in place of the kernel's own grid and registers per thread.
+    grid: tuple[int, int, int] | None = None
+    registers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

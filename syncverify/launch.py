@@ -1,0 +1,140 @@
+"""Launch facts from a TOML file: what the kernel's text leaves to whoever launches it.
+
+    [kernel."*"]                 # every kernel
+    grid = [4, 1, 1]
+    [kernel.ring]                # overrides "*" key by key
+    registers = 168
+    [kernel.ring.params]         # by name or by index
+    N = 8
+    1 = {i32 = 64}
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from syncverify.ir.expr import Expr, Int
+from syncverify.ir.nodes import Kernel
+from syncverify.source import InputError, Span
+
+#: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
+KEYS = ("grid", "block", "cluster", "dynamic_smem", "registers", "assume", "params")
+_TYPES = ("i32", "i64", "u32", "u64")
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFacts:
+    """The tables of a launch file by kernel name; ``*`` holds for every kernel."""
+
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    file: str = ""
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The facts for one kernel: its own table over the ``*`` table, key by key."""
+        every, own = self.tables.get("*", {}), self.tables.get(name, {})
+        merged = {**every, **own}
+        if "params" in every and "params" in own:
+            merged["params"] = {**every["params"], **own["params"]}
+        return merged
+
+    def apply(self, kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
+        """The kernel as launched, and the parameter values that the file gives."""
+        facts = self.table(kernel.name)
+        launch = kernel.launch
+        if "dynamic_smem" in facts:
+            self._fail("dynamic_smem: the shared memory of a .syncir kernel follows from its buffers")
+        if "assume" in facts:
+            self._fail("assume: not supported for .syncir, whose values are exact; write it in the kernel")
+        for key, own in (("block", launch.block), ("cluster", launch.cluster)):
+            if key in facts and (given := self._dims(key, facts[key])) != own:
+                self._fail(f"{key} = {list(given)}, but kernel {kernel.name} is written for {list(own)}")
+        if "grid" in facts:
+            x, y, z = self._dims("grid", facts["grid"])
+            grid: tuple[Expr, Expr, Expr] = (Int(x), Int(y), Int(z))
+            launch = replace(launch, grid=grid)
+        if "registers" in facts:
+            launch = replace(launch, registers=self._positive("registers", facts["registers"]))
+        return replace(kernel, launch=launch), self._params(kernel, facts.get("params", {}))
+
+    def _params(self, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, int]:
+        values: dict[str, int] = {}
+        for key, value in given.items():
+            name = key
+            if key.isdigit():
+                if int(key) >= len(kernel.params):
+                    self._fail(f"kernel {kernel.name} has no parameter number {key}")
+                name = kernel.params[int(key)].name
+            if name in values:
+                self._fail(f"parameter {name} of kernel {kernel.name} is given twice")
+            values[name] = self._number(f"params.{key}", value)
+        return values
+
+    def _number(self, what: str, value: object) -> int:
+        if isinstance(value, dict) and len(value) == 1:
+            ((kind, value),) = value.items()
+            if kind not in _TYPES:
+                self._fail(f"{what}: a .syncir parameter is an integer ({', '.join(_TYPES)}), not {kind!r}")
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._fail(f"{what}: give an integer, not {value!r}")
+        return int(value)
+
+    def _positive(self, what: str, value: object) -> int:
+        number = self._number(what, value)
+        if number < 1:
+            self._fail(f"{what}: {number} is not positive")
+        return number
+
+    def _dims(self, key: str, value: object) -> tuple[int, int, int]:
+        sizes = value if isinstance(value, list) else [value]
+        if not 1 <= len(sizes) <= 3:
+            self._fail(f"{key}: give one to three sizes")
+        x, y, z = (self._positive(key, v) for v in [*sizes, 1, 1][:3])
+        return x, y, z
+
+    def _fail(self, message: str) -> NoReturn:
+        raise InputError(message, Span(self.file))
+
+
+NO_FACTS = LaunchFacts()
+
+
+def beside(path: str | Path) -> Path:
+    """Where the launch facts of an input lie when no file is named: ``<input>.launch.toml``."""
+    return Path(f"{path}.launch.toml")
+
+
+def read_facts(path: str | Path) -> LaunchFacts:
+    """The launch facts of a TOML file; InputError names an unreadable file or an unknown key."""
+    span = Span(str(path))
+    try:
+        data = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as e:
+        raise InputError(f"cannot read: {e.strerror or e}", span) from e
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise InputError(f"not a TOML file: {e}", span) from e
+    _known(data, ("kernel",), "", span)
+    tables = _table(data.get("kernel", {}), "kernel", span)
+    for name, table in tables.items():
+        where = f'kernel."{name}"'
+        _known(_table(table, where, span), KEYS, where, span)
+        _table(table.get("params", {}), f"{where}.params", span)
+    return LaunchFacts(tables, str(path))
+
+
+def _table(value: object, where: str, span: Span) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"{where} must be a table", span)
+    return value
+
+
+def _known(table: Mapping[str, Any], keys: tuple[str, ...], where: str, span: Span) -> None:
+    for key in table:
+        if key not in keys:
+            close = get_close_matches(key, keys, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(keys)}"
+            raise InputError(f"unknown key {key!r}{' in ' + where if where else ''}: {hint}", span)
