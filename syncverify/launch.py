@@ -53,13 +53,14 @@ class LaunchFacts:
         for key, own in (("block", launch.block), ("cluster", launch.cluster)):
             if key in facts and (given := self._dims(key, facts[key])) != own:
                 self._fail(f"{key} = {list(given)}, but kernel {kernel.name} is written for {list(own)}")
-        if "grid" in facts:
-            x, y, z = self._dims("grid", facts["grid"])
-            grid: tuple[Expr, Expr, Expr] = (Int(x), Int(y), Int(z))
-            launch = replace(launch, grid=grid)
-        if "registers" in facts:
-            launch = replace(launch, registers=self._positive("registers", facts["registers"]))
-        return replace(kernel, launch=launch), self._params(kernel, facts.get("params", {}))
+        registers = self._positive("registers", facts["registers"]) if "registers" in facts else None
+        launched = relaunch(kernel, self.grid(kernel.name), registers)
+        return launched, self._params(kernel, facts.get("params", {}))
+
+    def grid(self, name: str) -> tuple[int, int, int] | None:
+        """The grid that the file gives a kernel, if it does."""
+        facts = self.table(name)
+        return self._dims("grid", facts["grid"]) if "grid" in facts else None
 
     def _params(self, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, int]:
         values: dict[str, int] = {}
@@ -101,6 +102,17 @@ class LaunchFacts:
 
 
 NO_FACTS = LaunchFacts()
+
+
+def relaunch(kernel: Kernel, grid: tuple[int, int, int] | None, registers: int | None) -> Kernel:
+    """The kernel with another grid or other registers per thread, where they are given."""
+    launch = kernel.launch
+    if grid is not None:
+        sizes: tuple[Expr, Expr, Expr] = (Int(grid[0]), Int(grid[1]), Int(grid[2]))
+        launch = replace(launch, grid=sizes)
+    if registers is not None:
+        launch = replace(launch, registers=registers)
+    return replace(kernel, launch=launch)
 
 
 def beside(path: str | Path) -> Path:

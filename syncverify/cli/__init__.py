@@ -1,0 +1,1 @@
+"""The command line: ``check``, ``compile``, ``run``, ``explain`` and ``replay`` (docs/cli.md)."""

@@ -211,7 +211,7 @@ class MbarrierInval(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class MbarrierArrive(Stmt):
-    """``[t =] mbarrier.arrive[.expect_tx][.drop][.no_complete][.relaxed][.cluster] b[, bytes][, count n]``."""
+    """``[let t =] mbarrier.arrive[.expect_tx][.drop][.no_complete][.relaxed][.cluster] b[, n][, count n]``."""
 
     bar: BarrierRef
     expect: Expr | None = None
@@ -363,7 +363,7 @@ class BulkWait(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class StAsync(Stmt):
-    """``st.async``/``red.async``: a store into another CTA's shared memory that completes on ``bar`` there."""
+    """``st.async``/``red.async``: a store into another CTA's shared memory; completes on ``bar`` there."""
 
     dst: Region
     value: Expr
@@ -376,7 +376,7 @@ class StAsync(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Fence(Stmt):
-    """``fence.SEM.SCOPE``; ``sync_restrict`` is the shared-memory form that upgrades relaxed mbarrier ends."""
+    """``fence.SEM.SCOPE``; ``sync_restrict`` is the shared-memory form for relaxed mbarrier ends."""
 
     sem: Literal["acq_rel", "sc", "acquire", "release"]
     scope: MemScope
@@ -430,7 +430,7 @@ class WgmmaFence(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Wgmma(Stmt):
-    """``wgmma.mma acc, A, B``: A from shared memory or a fragment, B from shared memory (K x N, row-major view)."""
+    """``wgmma.mma acc, A, B``: A from shared memory or a fragment, B from shared memory (K x N view)."""
 
     acc: str
     a: Region | str
@@ -603,7 +603,7 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A shared buffer; ``shape`` outermost (stages) first. ``offset`` fixes its byte offset (aliasing allowed)."""
+    """A shared buffer; ``shape`` outermost (stages) first. ``offset`` fixes its byte offset (may alias)."""
 
     name: str
     dtype: str

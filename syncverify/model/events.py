@@ -56,7 +56,7 @@ class Ev(IntEnum):
     CP_COMMIT = 51
     CP_WAIT = 52  # groups that may stay pending (-1: wait_all)
     CP_ARRIVE = 53  # bar, noinc
-    BULK_LOAD = 54  # targets: tuple[(fp written, bar, bytes), ...] per lane-issued copy, global fp (-1), map (-1)
+    BULK_LOAD = 54  # targets: tuple[(fp written, bar, bytes), ...] per lane's copy, global fp (-1), map (-1)
     BULK_STORE = 55  # fp read, global fp (-1), map (-1), 1 if a reduction
     BULK_COPY = 56  # fp read, fp written (another CTA), bar there, bytes
     BULK_COMMIT = 57

@@ -1,0 +1,5 @@
+"""``python -m syncverify``."""
+
+from syncverify.cli.main import main
+
+main()

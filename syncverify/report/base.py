@@ -1,0 +1,75 @@
+"""What every report format renders: the reports of one run, with where their witnesses were written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
+from syncverify.rules import RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of ``check``: its kernels in the order they were given.
+
+    ``witness_paths`` holds the written witness of a kernel, by its position in ``kernels``.
+    """
+
+    policy: Policy
+    kernels: tuple[KernelReport, ...]
+    witness_paths: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many kernels got each verdict."""
+        found = Counter(k.verdict for k in self.kernels)
+        return {v: found[v] for v in (Verdict.PROVED, Verdict.REFUTED, Verdict.UNKNOWN)}
+
+    def findings(self) -> Iterator[tuple[KernelReport, Diagnostic]]:
+        """Every diagnostic with its kernel."""
+        for k in self.kernels:
+            for d in k.diagnostics:
+                yield k, d
+
+
+def rule_name(rule: str) -> str:
+    """The name of a rule id."""
+    return RULES[rule].name
+
+
+def place(kernel: KernelReport, d: Diagnostic) -> tuple[str, int]:
+    """File and line of a finding; the kernel's file where the finding has none."""
+    return (d.span.file, d.span.line) if d.span.line else (kernel.file, 0)
+
+
+@cache
+def source_lines(path: str) -> tuple[str, ...]:
+    """The lines of a source file; none if it cannot be read (a report never fails for that)."""
+    try:
+        return tuple(Path(path).read_text("utf-8", "replace").splitlines())
+    except OSError:
+        return ()
+
+
+def one_line(d: Diagnostic) -> str:
+    """A finding's message with its fix, on one line, for formats without structure."""
+    text = d.message if d.fix is None else f"{d.message}; help: {d.fix}"
+    return " ".join(text.split())
+
+
+def counted(n: int, word: str) -> str:
+    """``1 kernel``, ``2 kernels``."""
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def values_text(values: Mapping[str, int]) -> str:
+    """``N = 8, S = 2``."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+#: Severities in the order of their weight.
+SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)

@@ -1,0 +1,56 @@
+"""The JSON report: the contract that scripts read (docs/cli.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from syncverify.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
+from syncverify.report.base import Report, place, rule_name
+
+
+def render(report: Report) -> str:
+    """The whole run as one JSON object."""
+    return json.dumps(to_dict(report), indent=2) + "\n"
+
+
+def to_dict(report: Report) -> dict[str, Any]:
+    """The run as JSON data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "policy": str(report.policy),
+        "kernels": [_kernel(k, report.witness_paths.get(i)) for i, k in enumerate(report.kernels)],
+    }
+
+
+def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
+    return {
+        "name": k.name,
+        "file": k.file,
+        "arch": k.arch,
+        "verdict": str(k.verdict),
+        "reason": k.reason,
+        "seconds": round(k.seconds, 6),
+        "scope": {
+            "kind": str(k.scope.kind),
+            "values": dict(k.scope.values),
+            "assume": list(k.scope.assume),
+        },
+        "assumptions": list(k.assumptions),
+        "witness": witness,
+        "diagnostics": [_diagnostic(k, d) for d in k.diagnostics],
+    }
+
+
+def _diagnostic(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
+    file, line = place(k, d)
+    return {
+        "rule": d.rule,
+        "name": rule_name(d.rule),
+        "severity": str(d.severity),
+        "contested": d.contested,
+        "message": d.message,
+        "file": file,
+        "line": line,
+        "fix": d.fix,
+    }

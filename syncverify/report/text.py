@@ -1,0 +1,191 @@
+"""The report for people: each finding with its source, how a hang comes about, then the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from syncverify.diagnostics import (
+    Blocked,
+    Claim,
+    Diagnostic,
+    KernelReport,
+    Label,
+    ScopeKind,
+    Severity,
+    Step,
+    Verdict,
+    Witness,
+)
+from syncverify.report.base import Report, counted, rule_name, source_lines, values_text
+from syncverify.source import Span
+
+#: How many blocked agents and last steps of a witness the text shows; the witness file has them all.
+SHOWN_BLOCKED = 8
+SHOWN_STEPS = 6
+
+_CODES = {"bold": "1", "red": "1;31", "yellow": "1;33", "green": "1;32", "blue": "1;34", "dim": "2"}
+_SEVERITY_COLOR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
+_VERDICT_COLOR = {Verdict.PROVED: "green", Verdict.REFUTED: "red", Verdict.UNKNOWN: "yellow"}
+_CLAIMS = {
+    Claim.HANG: "this schedule hangs",
+    Claim.STALE_VALUE: "this schedule reads or leaves a wrong value",
+    Claim.UB: "this schedule is undefined behaviour",
+    Claim.ORDER_VIOLATION: "in this schedule an operation lands in another phase than in others",
+}
+
+Paint = Callable[[str, str], str]
+
+
+def plain(text: str, _color: str) -> str:
+    """Text without colour."""
+    return text
+
+
+def colored(text: str, color: str) -> str:
+    """Text in one of the report's colours (ANSI)."""
+    return f"\x1b[{_CODES[color]}m{text}\x1b[0m"
+
+
+def render(report: Report, paint: Paint = plain) -> str:
+    """The whole run: kernels in order, each ending in its verdict line, then a summary."""
+    lines: list[str] = []
+    for i, kernel in enumerate(report.kernels):
+        lines += _kernel(kernel, report.witness_paths.get(i), paint)
+    lines.append(_summary(report, paint))
+    return "\n".join(lines) + "\n"
+
+
+def _kernel(k: KernelReport, witness_path: str | None, paint: Paint) -> Iterator[str]:
+    for n, d in enumerate(k.diagnostics):
+        yield from _diagnostic(d, paint)
+        if n == 0 and k.witness is not None:
+            yield from _witness(k.witness, witness_path, paint)
+        yield ""
+    if not k.diagnostics and k.witness is not None:
+        yield from _witness(k.witness, witness_path, paint)
+        yield ""
+    yield _verdict(k, paint)
+    yield ""
+
+
+# ---------------------------------------------------------------- one finding
+
+
+def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
+    color = _SEVERITY_COLOR[d.severity]
+    yield paint(f"{d.severity}[{d.rule} {rule_name(d.rule)}]", color) + paint(f": {d.message}", "bold")
+    width = len(str(max([d.span.line, *(label.span.line for label in d.related)])))
+    bar = " " * width + paint(" |", "blue")
+    if d.span.line:
+        yield " " * width + paint("--> ", "blue") + str(d.span)
+        yield from _snippet(d.span, "", "^", color, width, paint)
+    for label in d.related:
+        yield from _related(label, d.span.file, width, paint)
+    if d.fix is not None or d.contested is not None:
+        yield bar
+    if d.fix is not None:
+        yield from _noted(width, "help", d.fix, paint)
+    if d.contested is not None:
+        text = f"{d.contested}: NVIDIA's sources disagree on this point; see docs/model.md"
+        yield from _noted(width, "contested", text, paint)
+
+
+def _related(label: Label, file: str, width: int, paint: Paint) -> Iterator[str]:
+    if not label.span.line:
+        yield from _noted(width, "note", label.text, paint)
+        return
+    if label.span.file != file:
+        yield " " * width + paint("::: ", "blue") + str(label.span)
+    yield from _snippet(label.span, label.text, "-", "blue", width, paint)
+
+
+def _noted(width: int, what: str, text: str, paint: Paint) -> Iterator[str]:
+    first, *rest = text.splitlines() or [""]
+    yield " " * width + paint(" = ", "blue") + paint(f"{what}: ", "bold") + first
+    for line in rest:
+        yield " " * (width + 3 + len(what) + 2) + line
+
+
+def _snippet(span: Span, text: str, mark: str, color: str, width: int, paint: Paint) -> Iterator[str]:
+    lines = source_lines(span.file)
+    bar = " " * width + paint(" |", "blue")
+    yield bar
+    if not 0 < span.line <= len(lines):
+        yield paint(f"{span.line:>{width}} |", "blue") + (f" {text}" if text else "")
+        return
+    source = lines[span.line - 1].expandtabs(1)
+    start = max(span.column, 1) if span.column else len(source) - len(source.lstrip()) + 1
+    end = _end_column(span, source)
+    yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
+    marks = mark * max(end - start, 1)
+    yield bar + " " * start + paint(marks + (f" {text}" if text else ""), color)
+
+
+def _end_column(span: Span, source: str) -> int:
+    """One past the last marked column: the span's end if it is on its first line, else the line's end."""
+    whole = len(source.split("//")[0].rstrip()) + 1
+    if span.end_column and span.end_line in (0, span.line):
+        return min(span.end_column, len(source) + 1)
+    return whole
+
+
+# ---------------------------------------------------------------- the witness
+
+
+def _witness(w: Witness, path: str | None, paint: Paint) -> Iterator[str]:
+    if w.message:
+        yield ""
+        yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')} {w.message}"
+    else:
+        yield f"  {paint(_CLAIMS[w.claim], 'bold')}"
+    hidden = len(w.steps) - SHOWN_STEPS
+    if hidden > 0:
+        yield f"    ... {counted(hidden, 'step')} before"
+    yield from _table([_step_row(s) for s in w.steps[-SHOWN_STEPS:]])
+    if w.blocked:
+        yield f"  {paint('who waits for ever:', 'bold')}"
+        yield from _table([_blocked_row(b) for b in w.blocked[:SHOWN_BLOCKED]])
+        if len(w.blocked) > SHOWN_BLOCKED:
+            yield f"    ... and {counted(len(w.blocked) - SHOWN_BLOCKED, 'agent')} more"
+    if path is not None:
+        yield f"  step through it: syncverify replay {path}"
+
+
+def _step_row(s: Step) -> tuple[str, str, str]:
+    phase = f" (phase {s.phase} of {s.barrier})" if s.barrier is not None and s.phase is not None else ""
+    return s.agent, f"line {s.span.line}", s.op + phase
+
+
+def _blocked_row(b: Blocked) -> tuple[str, str, str]:
+    phase = "" if b.phase is None else f" phase {b.phase}"
+    return b.agent, f"line {b.span.line}", f"waits on {b.waits_on}{phase}: {b.why}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows in aligned columns."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    for row in rows:
+        yield "    " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+
+
+# ---------------------------------------------------------------- verdicts
+
+
+def _verdict(k: KernelReport, paint: Paint) -> str:
+    reason = f": {k.reason}" if k.reason else ""
+    facts = [_scope(k), str(k.policy), f"{k.seconds:.2f} s"]
+    verdict = paint(str(k.verdict), _VERDICT_COLOR[k.verdict])
+    return f"{k.file}: {paint(k.name, 'bold')}: {verdict}{reason} ({'; '.join(facts)})"
+
+
+def _scope(k: KernelReport) -> str:
+    if k.scope.kind is ScopeKind.ALL:
+        return "every launch"
+    return f"for {values_text(k.scope.values)}" if k.scope.values else "no value known"
+
+
+def _summary(report: Report, paint: Paint) -> str:
+    counts = ", ".join(
+        paint(f"{n} {verdict}", _VERDICT_COLOR[verdict]) for verdict, n in report.counts.items() if n
+    )
+    return f"{counted(len(report.kernels), 'kernel')}: {counts}" if counts else "no kernel checked"

@@ -1,0 +1,293 @@
+"""The whole check of a kernel: its systems, each through the checker, merged into one report.
+
+``check_kernel`` is what the gate and the command line call; ``check_file`` does it for every kernel of
+a file. Launch values are exact here: every parameter gets a number before anything runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from syncverify.checker import Outcome, check
+from syncverify.diagnostics import (
+    Diagnostic,
+    KernelReport,
+    Policy,
+    Scope,
+    ScopeKind,
+    Severity,
+    Verdict,
+)
+from syncverify.ir.execute import systems
+from syncverify.ir.expr import Expr, evaluate, names
+from syncverify.ir.nodes import Kernel, Param
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_expr, print_kernel
+from syncverify.ir.verify import verify
+from syncverify.launch import NO_FACTS, LaunchFacts
+from syncverify.model.events import LaneSplit, System, Unanalysable
+from syncverify.source import InputError, Span
+
+#: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
+MAX_RESTARTS = 4096
+
+_RANGES = {
+    "i32": (-(2**31), 2**31 - 1),
+    "u32": (0, 2**32 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+    "u64": (0, 2**64 - 1),
+}
+
+
+# ---------------------------------------------------------------- one kernel
+
+
+def check_kernel(
+    kernel: Kernel,
+    values: Mapping[str, int] | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    file: str = "",
+    *,
+    source_hash: str = "",
+) -> KernelReport:
+    """Proves or refutes one kernel for exact launch values.
+
+    ``values`` overrides the parameters' defaults. Raises InputError for a kernel that is not well
+    formed and for values that its parameters or ``assume`` lines do not allow.
+    """
+    start = time.perf_counter()
+    verify(kernel)
+    bound, missing = launch_values(kernel, values or {})
+    file = file or kernel.span.file
+    kind = ScopeKind.EXACT if kernel.params else ScopeKind.ALL
+    scope = Scope(kind, bound, tuple(print_expr(a) for a in kernel.assumes))
+    if missing:
+        listed = ", ".join(missing)
+        plural = "parameters" if len(missing) > 1 else "parameter"
+        reason = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
+        outcomes = [_unknown(reason, kernel.span)]
+    else:
+        _check_assumes(kernel, bound)
+        source_hash = source_hash or text_hash(print_kernel(kernel))
+        outcomes = [_outcome(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
+    merged = merge(outcomes)
+    witness = merged.witness
+    if witness is not None:
+        witness = replace(
+            witness, kernel=kernel.name, file=file, source_hash=source_hash, policy=policy, values=bound
+        )
+    return KernelReport(
+        name=kernel.name,
+        file=file,
+        verdict=merged.verdict,
+        policy=policy,
+        scope=scope,
+        arch=kernel.arch,
+        reason=merged.reason,
+        seconds=time.perf_counter() - start,
+        witness=witness,
+        diagnostics=tuple(_placed(d, kernel.span) for d in merged.diagnostics),
+        stats=merged.stats,
+    )
+
+
+def run_system(system: System, policy: Policy = Policy.PRACTICAL) -> Outcome:
+    """Checks one system; where the lanes of a class disagree, splits the class and starts again."""
+    for _ in range(MAX_RESTARTS):
+        try:
+            return check(system, policy)
+        except LaneSplit as split:
+            system = system.refined(split)
+    return _unknown(f"lane classes of {system.info.name} did not settle", Span(system.info.file))
+
+
+def launch_values(kernel: Kernel, given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
+    """The value of every parameter (the caller's, else its default), and the parameters without one."""
+    known = {p.name: p for p in kernel.params}
+    for name in given:
+        if name not in known:
+            has = ", ".join(known) or "none"
+            raise InputError(f"kernel {kernel.name} has no parameter {name!r} (it has: {has})", kernel.span)
+    bound: dict[str, int] = {}
+    missing: list[str] = []
+    for name, param in known.items():
+        value = given.get(name, param.default)
+        if value is None:
+            missing.append(name)
+        else:
+            bound[name] = _in_range(param, value)
+    return bound, missing
+
+
+def _in_range(param: Param, value: int) -> int:
+    low, high = _RANGES[param.dtype]
+    if not low <= value <= high:
+        raise InputError(f"{param.name} = {value} does not fit its type {param.dtype}", param.span)
+    return value
+
+
+def _check_assumes(kernel: Kernel, values: Mapping[str, int]) -> None:
+    """A check under values that an ``assume`` excludes would prove nothing."""
+    for fact in kernel.assumes:
+        if not _holds(fact, values):
+            shown = ", ".join(f"{n} = {values[n]}" for n in sorted(names(fact) & values.keys()))
+            raise InputError(f"launch values break `assume {print_expr(fact)}`: {shown}", kernel.span)
+
+
+def _holds(fact: Expr, values: Mapping[str, int]) -> bool:
+    try:
+        return bool(evaluate(fact, values))
+    except (KeyError, ZeroDivisionError) as e:
+        raise InputError(f"cannot evaluate `assume {print_expr(fact)}`: {e}") from e
+
+
+def _outcome(system: System | Unanalysable, policy: Policy) -> Outcome:
+    if isinstance(system, Unanalysable):
+        return _unknown(system.reason, system.span, "SV901")
+    return run_system(system, policy)
+
+
+def _unknown(reason: str, span: Span, rule: str = "SV902") -> Outcome:
+    note = Diagnostic(rule, Severity.WARNING, reason, span)
+    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})
+
+
+def _placed(d: Diagnostic, span: Span) -> Diagnostic:
+    return d if d.span.line else replace(d, span=span)
+
+
+def text_hash(text: str | bytes) -> str:
+    """The hash that ties a witness to the text it was found in."""
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+# ---------------------------------------------------------------- merging
+
+_RANK = {Verdict.REFUTED: 0, Verdict.UNKNOWN: 1, Verdict.PROVED: 2}
+_SEVERITY = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+
+
+def merge(outcomes: Iterable[Outcome]) -> Outcome:
+    """One outcome for several systems: refuted if any is, else unknown if any is, else proved.
+
+    Findings of a refuted system come first and keep their order (root cause first); the same rule at
+    the same place is one finding, with the highest severity that any system gave it.
+    """
+    ranked = sorted(outcomes, key=lambda o: _RANK[o.verdict])
+    if not ranked:
+        return _unknown("the launch has no block: its grid is empty", Span())
+    seen: dict[tuple[object, ...], Diagnostic] = {}
+    for d in (d for o in ranked for d in o.diagnostics):
+        key = (d.rule, d.span, d.contested)
+        if key not in seen or _SEVERITY[d.severity] < _SEVERITY[seen[key].severity]:
+            seen[key] = d
+    first = ranked[0]
+    return Outcome(
+        first.verdict,
+        tuple(seen.values()),
+        first.witness,
+        first.reason if first.verdict is Verdict.UNKNOWN else None,
+        _summed(ranked),
+    )
+
+
+def _summed(outcomes: Iterable[Outcome]) -> dict[str, float | int]:
+    total: dict[str, float | int] = {"systems": 0}
+    for o in outcomes:
+        total["systems"] += 1
+        for key, value in o.stats.items():
+            if isinstance(value, int | float):
+                total[key] = total.get(key, 0) + value
+    return total
+
+
+# ---------------------------------------------------------------- files
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A readable input: its kernels and the hash of its text."""
+
+    path: str
+    kernels: tuple[Kernel, ...]
+    hash: str
+
+
+def read_source(path: str | Path) -> SourceFile:
+    """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported."""
+    path = Path(path)
+    data = read_bytes(path)
+    if path.suffix != ".syncir":
+        kind = path.suffix or "a file without a suffix"
+        raise InputError(f"not supported yet: {kind} (this version reads .syncir)", Span(str(path)))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as e:
+        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
+    kernels = parse(text, str(path))
+    if not kernels:
+        raise InputError("no kernel in this file", Span(str(path)))
+    return SourceFile(str(path), kernels, text_hash(data))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, or InputError with the system's reason."""
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
+
+
+def check_source(
+    source: SourceFile,
+    *,
+    facts: LaunchFacts = NO_FACTS,
+    values: Mapping[str, int] | None = None,
+    kernel: str | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    on_error: Callable[[InputError], None] | None = None,
+) -> list[KernelReport]:
+    """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
+
+    ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
+    used is handed there and the others are still checked; without it its InputError is raised.
+    """
+    reports: list[KernelReport] = []
+    for k in source.kernels:
+        if kernel is not None and not fnmatchcase(k.name, kernel):
+            continue
+        try:
+            reports.append(_launched(k, source, facts, values or {}, policy))
+        except InputError as e:
+            if on_error is None:
+                raise
+            on_error(e)
+    return reports
+
+
+def _launched(
+    kernel: Kernel, source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], policy: Policy
+) -> KernelReport:
+    launched, given = facts.apply(kernel)
+    report = check_kernel(launched, {**given, **values}, policy, source.path, source_hash=source.hash)
+    if report.witness is None or launched.launch == kernel.launch:
+        return report
+    grid = facts.grid(kernel.name)
+    return replace(report, witness=replace(report.witness, grid=grid, registers=launched.launch.registers))
+
+
+def check_file(
+    path: str | Path,
+    *,
+    facts: LaunchFacts = NO_FACTS,
+    values: Mapping[str, int] | None = None,
+    kernel: str | None = None,
+    policy: Policy = Policy.PRACTICAL,
+) -> list[KernelReport]:
+    """Checks the kernels of a file; see ``check_source``."""
+    return check_source(read_source(path), facts=facts, values=values, kernel=kernel, policy=policy)
