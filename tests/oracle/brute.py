@@ -2,7 +2,8 @@
 
 It shares nothing with the checker: no clocks, no canonical run, no table of orderings. Each lane is a thread
 of its own, each asynchronous operation lands in up to two pieces at any time, and what is known is an
-explicit set of operations, pushed along each complete execution. Feasible for a few agents of a few operations each.
+explicit set of operations, pushed along each complete execution. Feasible for a few agents of a few
+operations each.
 
 Rulebook ids (A9, B13, C, K1 ...) name the statement that a line follows.
 """
