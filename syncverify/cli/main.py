@@ -12,13 +12,13 @@ import click
 from syncverify.cli.common import Exit, complain, complain_bug
 from syncverify.source import InputError
 
-#: Command name -> its module and object; loaded when used, so that each command starts fast.
+#: Command name -> its module, its object and its line in the help; loaded when used, to start fast.
 _COMMANDS = {
-    "check": ("syncverify.cli.check", "check"),
-    "compile": ("syncverify.cli.compile", "compile_command"),
-    "run": ("syncverify.cli.compile", "run_command"),
-    "explain": ("syncverify.cli.explain", "explain"),
-    "replay": ("syncverify.cli.replay", "replay"),
+    "check": ("check", "check", "Verify kernels: proved, refuted with a counterexample, or unknown."),
+    "compile": ("compile", "compile_command", "Compile a fusion; only a proved kernel comes out."),
+    "run": ("compile", "run_command", "Compile, verify and execute a fusion; compare with its reference."),
+    "explain": ("explain", "explain", "Explain a rule: what, why, bad, good, fix."),
+    "replay": ("replay", "replay", "Step a counterexample through the simulator."),
 }
 
 
@@ -26,11 +26,15 @@ class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, _, help_) in _COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        module, attribute = _COMMANDS[name]
-        command = getattr(import_module(module), attribute)
+        module, attribute, _ = _COMMANDS[name]
+        command = getattr(import_module(f"syncverify.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

@@ -1,0 +1,39 @@
+"""``syncverify explain``: what a rule means, why it matters, a bad and a good kernel, and the fix."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import click
+
+from syncverify.cli.common import Exit
+from syncverify.explanations import Explanation, explanation
+
+_WIDTH = 96
+
+
+@click.command()
+@click.argument("rule", metavar="RULE")
+def explain(rule: str) -> int:
+    """Explain a rule, by id (SV101) or name (missing-proxy-fence)."""
+    click.echo("\n".join(_lines(explanation(rule))))
+    return Exit.OK
+
+
+def _lines(e: Explanation) -> Iterator[str]:
+    yield f"{e.rule.id} {e.rule.name}"
+    for title, text in (("What", f"{e.rule.summary}."), ("Why", e.why)):
+        yield from _paragraph(title, text)
+    for title, kernel in (("Bad", e.bad), ("Good", e.good)):
+        if kernel is not None:
+            yield ""
+            yield f"{title}:"
+            yield from (f"    {line}" for line in kernel.splitlines())
+    yield from _paragraph("Fix", e.fix)
+
+
+def _paragraph(title: str, text: str) -> Iterator[str]:
+    yield ""
+    yield f"{title}:"
+    yield from textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    ")
