@@ -1,0 +1,65 @@
+"""Fusions: elementwise tensor expressions, and the schedules that turn them into kernels."""
+
+from __future__ import annotations
+
+from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, trace
+from syncverify.fusion.schedule import Schedule
+
+
+def exp(x: Value) -> Value:
+    return apply("exp", x)
+
+
+def log(x: Value) -> Value:
+    return apply("log", x)
+
+
+def tanh(x: Value) -> Value:
+    return apply("tanh", x)
+
+
+def sqrt(x: Value) -> Value:
+    return apply("sqrt", x)
+
+
+def rsqrt(x: Value) -> Value:
+    return apply("rsqrt", x)
+
+
+def erf(x: Value) -> Value:
+    return apply("erf", x)
+
+
+def sigmoid(x: Value) -> Value:
+    return apply("sigmoid", x)
+
+
+def relu(x: Value) -> Value:
+    return apply("relu", x)
+
+
+def gelu(x: Value) -> Value:
+    """The exact form, with erf."""
+    return apply("gelu", x)
+
+
+def silu(x: Value) -> Value:
+    return apply("silu", x)
+
+
+def minimum(a: Value | float, b: Value | float) -> Value:
+    return apply("minimum", a, b)
+
+
+def maximum(a: Value | float, b: Value | float) -> Value:
+    return apply("maximum", a, b)
+
+
+def where(condition: Value, a: Value | float, b: Value | float) -> Value:
+    return apply("where", condition, a, b)
+
+
+__all__ = [
+    "Fusion", "Schedule", "Tensor", "Value", "erf", "exp", "fusion", "gelu", "log", "maximum", "minimum",
+    "relu", "rsqrt", "sigmoid", "silu", "sqrt", "tanh", "trace", "where",
+]  # fmt: skip

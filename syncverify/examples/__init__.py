@@ -1,0 +1,1 @@
+"""Fusions and kernels to try the tool on."""

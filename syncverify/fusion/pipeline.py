@@ -1,0 +1,63 @@
+"""From fusion and schedule to the synchronized kernel: which passes run, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syncverify.diagnostics import Policy
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.lower import full_barrier, lower, pieces, tile_buffer
+from syncverify.fusion.schedule import Schedule
+from syncverify.ir.nodes import Kernel
+from syncverify.passes.base import Pass, run
+from syncverify.passes.buffers import CircularBuffers
+from syncverify.passes.handover import BulkGroups, HandoverBarriers, ProxyFences
+from syncverify.passes.lanes import ElectOneLane
+from syncverify.passes.mbarriers import EmptyBarriers, FullBarriers, InitBarriers
+from syncverify.passes.registers import SetRegisters
+from syncverify.passes.roles import Prefetch, Specialize
+
+#: The pass names, in order; ``--print-after`` takes one of them, or "lower".
+PASS_NAMES = (
+    "circular-buffers", "specialize", "prefetch", "full-barriers", "empty-barriers", "bulk-groups",
+    "handover-barriers", "proxy-fences", "elect", "mbarrier-init", "setmaxnreg",
+)  # fmt: skip
+
+
+def passes(fusion: Fusion, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
+    """The passes of one compilation, in order."""
+    stages = {tile_buffer(n): schedule.stages for n in fusion.streamed}
+    if schedule.store == "tma":
+        stages |= {tile_buffer(o.name): schedule.store_stages for o in fusion.outputs}
+    loads = pieces(fusion, schedule) if fusion.streamed else ()
+    warps = {full_barrier(w): w for w in sorted({p.warp for p in loads})}
+    ahead = schedule.prefetch_distance
+    strict = policy is Policy.STRICT
+    result: list[Pass] = [CircularBuffers(stages)]
+    if schedule.mode == "warp-specialized":
+        reserved = 4 if schedule.registers else len(warps)
+        result.append(Specialize(warps, schedule.compute_warps, reserved))
+    else:
+        result.append(Prefetch(ahead, warps, free_before=ahead < schedule.stages))
+    result.append(FullBarriers())
+    if schedule.mode == "warp-specialized":
+        result.append(EmptyBarriers(ahead, schedule.arrive))
+    result += [BulkGroups(), HandoverBarriers(unaligned=strict), ProxyFences(policy), ElectOneLane(), InitBarriers()]
+    if schedule.registers is not None:
+        result.append(SetRegisters(*schedule.registers))
+    return tuple(result)
+
+
+def build(
+    fusion: Fusion,
+    schedule: Schedule,
+    policy: Policy = Policy.PRACTICAL,
+    vector: int | None = None,
+    observe: Callable[[str, Kernel], None] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Kernel:
+    """The synchronized kernel. ``without`` leaves passes out, for experiments: such a kernel is broken."""
+    kernel = lower(fusion, schedule, vector)
+    if observe is not None:
+        observe("lower", kernel)
+    return run(kernel, [p for p in passes(fusion, schedule, policy) if p.name not in without], observe)

@@ -1,0 +1,136 @@
+"""Schedules: how a fusion runs on the machine. Every field can be set from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from syncverify.source import InputError
+
+#: Shared memory a block may use on sm_90, less what barriers and alignment need.
+SHARED_LIMIT = 227 * 1024 - 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a fusion runs.
+
+    ``tile``: elements per tile. ``stages``: slots of each circular buffer. ``prefetch``: tiles in flight
+    ahead of the one computed (None: as many as the mode allows). ``split``: which async warps load each
+    input; several warps share its tile (None: round robin). ``arrive``: every reader signals a free slot, or
+    one lane of every warp. ``registers``: per thread of the async and of the compute warpgroups, for
+    setmaxnreg. ``blocks_per_sm``: the persistent grid's size. ``index``: width of element indices.
+    """
+
+    tile: int = 4096
+    stages: int = 4
+    prefetch: int | None = None
+    async_warps: int = 1
+    split: Mapping[str, tuple[int, ...]] | None = None
+    mode: Literal["warp-specialized", "pipelined"] = "warp-specialized"
+    store: Literal["direct", "tma"] = "direct"
+    store_stages: int = 2
+    compute_warps: int = 8
+    arrive: Literal["warp", "thread"] = "warp"
+    registers: tuple[int, int] | None = None
+    blocks_per_sm: int = 1
+    index: Literal["i32", "i64"] = "i32"
+
+    def check(self) -> None:
+        """Raises InputError for values that no fusion can use."""
+        _require(1 <= self.stages <= 64, "stages must be 1 to 64")
+        most = self.stages
+        _require(self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})")
+        _require(1 <= self.compute_warps <= 24, "compute_warps must be 1 to 24")
+        _require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
+        _require(self.store_stages >= 1, "store_stages must be positive")
+        _require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
+        _require(self.tile >= 1, "tile must be positive")
+        if self.mode == "pipelined":
+            _require(self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps")
+            _require(self.registers is None, "pipelined: registers (setmaxnreg) need mode warp-specialized")
+        if self.registers is not None:
+            low, high = self.registers
+            _require(
+                all(24 <= r <= 256 and r % 8 == 0 for r in (low, high)) and low <= high,
+                "registers must be two multiples of 8 from 24 to 256, the async warps' first",
+            )
+            _require(self.compute_warps % 4 == 0, "registers: compute_warps must fill warpgroups (a multiple of 4)")
+            _require(self.async_warps <= 4, "registers: async_warps must fit one warpgroup (at most 4)")
+            _require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
+
+    @property
+    def prefetch_distance(self) -> int:
+        """Tiles requested ahead: all slots, or one less where a block barrier frees the slot."""
+        if self.prefetch is not None:
+            return self.prefetch
+        return self.stages if self.mode == "warp-specialized" else max(1, self.stages - 1)
+
+    def with_settings(self, settings: Iterable[str]) -> Schedule:
+        """The schedule with ``NAME=VALUE`` settings applied; raises InputError for a bad one."""
+        changed: dict[str, Any] = {}
+        for setting in settings:
+            name, equals, text = setting.partition("=")
+            if not equals or name not in _PARSERS:
+                raise InputError(f"unknown setting {setting!r}: use NAME=VALUE with NAME one of {', '.join(_PARSERS)}")
+            try:
+                changed[name] = _PARSERS[name](text)
+            except ValueError:
+                raise InputError(f"setting {name}: cannot use {text!r} ({_HELP[name]})") from None
+        result = replace(self, **changed)
+        result.check()
+        return result
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(f"schedule: {message}")
+
+
+def _optional_int(text: str) -> int | None:
+    return None if text == "none" else int(text)
+
+
+def _choice(*options: str) -> Any:
+    def parse(text: str) -> str:
+        if text not in options:
+            raise ValueError(text)
+        return text
+
+    return parse
+
+
+def _registers(text: str) -> tuple[int, int] | None:
+    if text == "none":
+        return None
+    low, high = (int(x) for x in text.split(","))
+    return low, high
+
+
+def _split(text: str) -> dict[str, tuple[int, ...]] | None:
+    if text == "none":
+        return None
+    result = {}
+    for part in text.split(","):
+        name, colon, warps = part.partition(":")
+        if not colon or not name:
+            raise ValueError(text)
+        result[name.strip()] = tuple(int(w) for w in warps.split("+"))
+    return result
+
+
+_PARSERS: dict[str, Any] = {
+    "tile": int, "stages": int, "prefetch": _optional_int, "async_warps": int, "split": _split,
+    "mode": _choice("warp-specialized", "pipelined"), "store": _choice("direct", "tma"), "store_stages": int,
+    "compute_warps": int, "arrive": _choice("warp", "thread"), "registers": _registers, "blocks_per_sm": int,
+    "index": _choice("i32", "i64"),
+}  # fmt: skip
+_HELP = {
+    "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",
+    "split": "INPUT:WARP or INPUT:WARP+WARP, separated by commas, or none",
+    "mode": "warp-specialized or pipelined", "store": "direct or tma", "store_stages": "a number",
+    "compute_warps": "a number", "arrive": "warp or thread", "registers": "LOW,HIGH or none",
+    "blocks_per_sm": "a number", "index": "i32 or i64",
+}  # fmt: skip
+assert set(_PARSERS) == {f.name for f in fields(Schedule)}

@@ -1,0 +1,90 @@
+"""Which shared buffers a statement touches, and how: the passes' view of the ordering table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from syncverify.ir.nodes import (
+    AtomShared,
+    BulkCopy,
+    BulkLoad,
+    BulkStore,
+    CpAsync,
+    Kernel,
+    LdMatrix,
+    LdShared,
+    Region,
+    Role,
+    StAsync,
+    Stmt,
+    StMatrix,
+    StShared,
+    TmaLoad,
+    TmaStore,
+    Wgmma,
+)
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+from syncverify.passes.rewrite import bodies, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access in the program: which role executes it (None: every thread) and the statement."""
+
+    role: str | None
+    access: Access
+    region: Region
+    stmt: Stmt
+
+
+def accesses(stmt: Stmt) -> tuple[tuple[Access, Region], ...]:
+    """The shared accesses of one statement itself, not of what is inside it."""
+    match stmt:
+        case LdShared(src=r) | LdMatrix(src=r):
+            return ((Access.GENERIC_READ, r),)
+        case StShared(dst=r) | StMatrix(dst=r) | AtomShared(dst=r):
+            return ((Access.GENERIC_WRITE, r),)
+        case BulkLoad(dst=r) | TmaLoad(dst=r):
+            return ((Access.ASYNC_WRITE, r),)
+        case BulkStore(src=r) | TmaStore(src=r):
+            return ((Access.ASYNC_READ, r),)
+        case BulkCopy(dst=d, src=r):
+            return ((Access.ASYNC_READ, r), (Access.ASYNC_WRITE, d))
+        case CpAsync(dst=r):
+            return ((Access.CPASYNC_WRITE, r),)
+        case StAsync(dst=r):
+            return ((Access.STASYNC_WRITE, r),)
+        case Wgmma(a=a, b=b):
+            return tuple((Access.MMA_READ, r) for r in (a, b) if isinstance(r, Region))
+    return ()
+
+
+def touches(stmt: Stmt, kind: Access, buffers: Iterable[str]) -> bool:
+    """Whether the statement, or one inside it, accesses one of ``buffers`` that way."""
+    wanted = set(buffers)
+    return any(a is kind and r.buffer in wanted for s in walk((stmt,)) for a, r in accesses(s))
+
+
+def uses(kernel: Kernel) -> tuple[Use, ...]:
+    """Every shared access of the kernel, in program order, with the outermost role around it."""
+    return tuple(_uses(kernel.body, None))
+
+
+def _uses(body: Iterable[Stmt], role: str | None) -> Iterator[Use]:
+    for stmt in body:
+        for access, region in accesses(stmt):
+            yield Use(role, access, region, stmt)
+        inner = stmt.name if isinstance(stmt, Role) and role is None else role
+        for b in bodies(stmt):
+            yield from _uses(b, inner)
+
+
+def needed(kernel: Kernel, first: Access, second: Access) -> dict[str, Need]:
+    """For every buffer accessed in both ways: what the second access needs of the first (never NOTHING)."""
+    found = uses(kernel)
+    a = {u.region.buffer for u in found if u.access is first}
+    b = {u.region.buffer for u in found if u.access is second}
+    need = ordering(first, second).need
+    return {} if need is Need.NOTHING else dict.fromkeys(sorted(a & b), need)

@@ -1,0 +1,187 @@
+"""Handing shared memory over inside a role: block and named barriers, bulk groups, proxy fences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from syncverify.diagnostics import Policy
+from syncverify.ir.expr import Int
+from syncverify.ir.nodes import (
+    BarrierSync,
+    BulkCommit,
+    BulkLoad,
+    BulkStore,
+    BulkWait,
+    Compute,
+    FenceProxyAsync,
+    For,
+    Kernel,
+    LdShared,
+    Role,
+    StGlobal,
+    Stmt,
+    StShared,
+)
+from syncverify.ir.expr import names
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+from syncverify.passes.access import needed, touches
+from syncverify.passes.rewrite import Body, contains, flat_map, use_of, walk, with_bodies
+from syncverify.passes.roles import COMPUTE
+
+#: The named barrier of the compute warps; 0 is the block's.
+COMPUTE_BARRIER = 1
+
+
+@dataclass(frozen=True)
+class BulkGroups:
+    """Async read, then generic write of the same slot: the issuer commits, and waits before a slot's reuse.
+
+    The wait stands right after the commit. One barrier per iteration (writers to issuer) then carries
+    it to the writers one iteration later, so S slots leave S - 2 groups pending; with a single slot
+    nothing may stay pending. At the end nothing may be in flight (K21).
+    """
+
+    name: str = "bulk-groups"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        if not any(isinstance(s, BulkStore) for s in walk(kernel.body)):
+            return kernel
+        hazards = needed(kernel, Access.ASYNC_READ, Access.GENERIC_WRITE)
+
+        def close(stmt: Stmt) -> Iterable[Stmt]:
+            if not (isinstance(stmt, Role) and any(isinstance(s, BulkStore) for s in stmt.body)):
+                return (stmt,)
+            slots = min(use_of(s.src.index[0])[1] for s in stmt.body if isinstance(s, BulkStore))
+            wait = [BulkWait(Int(max(0, slots - 2)), read=True)] if hazards else []
+            return (replace(stmt, body=(*stmt.body, BulkCommit(), *wait)),)
+
+        def drain(stmt: Stmt) -> Iterable[Stmt]:
+            if not (isinstance(stmt, For) and contains(stmt, BulkCommit)):
+                return (stmt,)
+            store = next(s for s in walk(stmt.body) if isinstance(s, Role) and contains(s, BulkCommit))
+            return (stmt, replace(store, body=(BulkWait(Int(0), read=True),)))
+
+        return replace(kernel, body=flat_map(flat_map(kernel.body, close), drain))
+
+
+@dataclass(frozen=True)
+class HandoverBarriers:
+    """Barriers among the threads of one role: writers to issuer, issuer to writers, readers to issuer.
+
+    Inside the compute role of a specialized kernel they are named barriers of its threads, else the
+    block's. ``unaligned``: use the form that PTX allows in role branches (K13).
+    """
+
+    unaligned: bool = False
+    name: str = "handover-barriers"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        stored = needed(kernel, Access.GENERIC_WRITE, Access.ASYNC_READ)
+        refilled = needed(kernel, Access.GENERIC_READ, Access.ASYNC_WRITE)
+
+        def in_list(body: Body, sync: BarrierSync) -> Body:
+            result = tuple(
+                replace(s, body=in_list(s.body, self._sync(s))) if isinstance(s, Role) and s.name == COMPUTE
+                else with_bodies(s, lambda b: in_list(b, sync))
+                for s in body
+            )  # fmt: skip
+            result = self._before_issue(result, sync, Access.GENERIC_WRITE, Access.ASYNC_READ, BulkStore, stored)
+            result = self._after_wait(result, sync, stored)
+            return self._before_issue(result, sync, Access.GENERIC_READ, Access.ASYNC_WRITE, BulkLoad, refilled)
+
+        return replace(kernel, body=in_list(kernel.body, BarrierSync(Int(0), aligned=True)))
+
+    def _sync(self, role: Role) -> BarrierSync:
+        assert isinstance(role.lo, Int) and isinstance(role.hi, Int)
+        threads = (role.hi.value - role.lo.value) * 32
+        return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
+
+    def _before_issue(
+        self, body: Body, sync: BarrierSync, first: Access, second: Access, issue: type, hazards: dict[str, Need]
+    ) -> Body:
+        """A barrier before the statement that issues, where the same list accesses the buffer generically."""
+        if not hazards or not any(touches(s, first, hazards) for s in body if not _is_role(s)):
+            return body
+        at = next((k for k, s in enumerate(body) if contains(s, issue)), None)
+        return body if at is None else (*body[:at], sync, *body[at:])
+
+    def _after_wait(self, body: Body, sync: BarrierSync, stored: dict[str, Need]) -> Body:
+        """With one slot, nothing but a further barrier tells the writers that the slot was read."""
+        result: list[Stmt] = []
+        for stmt in body:
+            result.append(stmt)
+            single = isinstance(stmt, Role) and any(
+                isinstance(s, BulkStore) and use_of(s.src.index[0])[1] == 1 and s.src.buffer in stored for s in stmt.body
+            )
+            if single:
+                result.append(sync)
+        return tuple(result)
+
+
+@dataclass(frozen=True)
+class ProxyFences:
+    """Generic access, then async access: a proxy fence by every generic accessor, after its last access.
+
+    Where the table marks a row as contested (K1), the practical policy leaves the fence out if every value
+    read is used before the hand-over; the strict one never does.
+    """
+
+    policy: Policy
+    name: str = "proxy-fences"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        written = _bridged(kernel, Access.GENERIC_WRITE, Access.ASYNC_READ)
+        read = _bridged(kernel, Access.GENERIC_READ, Access.ASYNC_WRITE)
+        fence = FenceProxyAsync("shared_cta")
+
+        def fenced(stmt: Stmt) -> Iterable[Stmt]:
+            if not (isinstance(stmt, For) and _slot_loop(stmt)):
+                return (stmt,)
+            body = stmt.body
+            writers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_WRITE, written)]
+            readers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_READ, read)]
+            wanted = set(writers[-1:])
+            if readers and (self._always(Access.GENERIC_READ, Access.ASYNC_WRITE) or not _used(body[readers[-1]], read)):
+                wanted |= {readers[-1]}
+            for k in sorted(wanted, reverse=True):
+                body = (*body[: k + 1], fence, *body[k + 1 :])
+            return (replace(stmt, body=body),)
+
+        return replace(kernel, body=flat_map(kernel.body, fenced))
+
+    def _always(self, first: Access, second: Access) -> bool:
+        return self.policy is Policy.STRICT or ordering(first, second).contested is None
+
+
+def _bridged(kernel: Kernel, first: Access, second: Access) -> set[str]:
+    return {b for b, need in needed(kernel, first, second).items() if need is Need.BRIDGE}
+
+
+def _is_role(stmt: Stmt) -> bool:
+    return isinstance(stmt, Role)
+
+
+def _slot_loop(loop: For) -> bool:
+    """The loop over tiles: generic accesses inside name their slot by this loop's variable."""
+    return any(
+        isinstance(s, (LdShared, StShared)) and _region_use(s) == loop.var for s in walk(loop.body)
+    )
+
+
+def _region_use(stmt: LdShared | StShared) -> str | None:
+    region = stmt.src if isinstance(stmt, LdShared) else stmt.dst
+    found = names(region.index[0]) if region.index else frozenset()
+    return next(iter(found), None)
+
+
+def _used(stmt: Stmt, buffers: set[str]) -> bool:
+    """Whether every value that ``stmt`` reads from ``buffers`` also feeds an instruction inside it."""
+    inside = list(walk((stmt,)))
+    read = {s.name for s in inside if isinstance(s, LdShared) and s.src.buffer in buffers}
+    fed: set[str] = set()
+    for s in inside:
+        if isinstance(s, (Compute, StGlobal, StShared)):
+            fed |= names(s.value)
+    return read <= fed

@@ -1,0 +1,43 @@
+"""Moving registers from the async warps to the compute warps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from syncverify.ir.expr import Int
+from syncverify.ir.nodes import Kernel, Role, SetMaxNReg, Stmt
+from syncverify.passes.roles import COMPUTE
+
+#: Registers of one SM of sm_90 (CUDA Programming Guide, compute capability 9.0).
+REGISTERS_PER_SM = 65536
+
+
+def registers_at_entry(threads: int) -> int:
+    """The most registers per thread that one block of that size can be compiled for."""
+    return min(255 // 8 * 8, REGISTERS_PER_SM // threads // 8 * 8)
+
+
+@dataclass(frozen=True)
+class SetRegisters:
+    """setmaxnreg at the start of both kinds of role: ``low`` for the async warpgroup, ``high`` for compute.
+
+    The async roles move into one role of the whole warpgroup, because all its warps must execute the
+    same instruction (B6).
+    """
+
+    low: int
+    high: int
+    name: str = "setmaxnreg"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        compute = next(s for s in kernel.body if isinstance(s, Role) and s.name == COMPUTE)
+        assert isinstance(compute.hi, Int)
+        at = compute.hi.value // 4
+        loads = [s for s in kernel.body if isinstance(s, Role) and s.name.startswith("load")]
+        body: list[Stmt] = [s for s in kernel.body if s not in loads and s is not compute]
+        body.append(replace(compute, body=(SetMaxNReg("inc", Int(self.high)), *compute.body)))
+        body.append(
+            Role("async", "warpgroups", Int(at), Int(at + 1), (SetMaxNReg("dec", Int(self.low)), *loads))
+        )
+        entry = registers_at_entry(kernel.launch.threads)
+        return replace(kernel, body=tuple(body), launch=replace(kernel.launch, registers=entry))
