@@ -1,0 +1,59 @@
+"""JUnit XML: a suite per file, a case per kernel; refuted is a failure, unknown an error."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from xml.etree import ElementTree as ET
+
+from syncverify.diagnostics import KernelReport, Verdict
+from syncverify.report.base import Report, one_line, place, rule_name
+
+#: What XML 1.0 cannot hold, not even escaped.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def render(report: Report) -> str:
+    """The run as JUnit XML."""
+    root = ET.Element("testsuites", {"name": "syncverify", **_totals(list(report.kernels))})
+    for file, group in groupby(report.kernels, key=lambda k: k.file):
+        kernels = list(group)
+        suite = ET.SubElement(root, "testsuite", {"name": _clean(file), **_totals(kernels)})
+        for k in kernels:
+            _case(suite, k)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _totals(kernels: list[KernelReport]) -> dict[str, str]:
+    return {
+        "tests": str(len(kernels)),
+        "failures": str(sum(k.verdict is Verdict.REFUTED for k in kernels)),
+        "errors": str(sum(k.verdict is Verdict.UNKNOWN for k in kernels)),
+        "time": f"{sum(k.seconds for k in kernels):.3f}",
+    }
+
+
+def _case(suite: ET.Element, k: KernelReport) -> None:
+    case = ET.SubElement(
+        suite, "testcase", name=_clean(k.name), classname=_clean(k.file), time=f"{k.seconds:.3f}"
+    )
+    lines = [_line(k, i) for i in range(len(k.diagnostics))]
+    if k.verdict is Verdict.PROVED:
+        if lines:
+            ET.SubElement(case, "system-out").text = _clean("\n".join(lines))
+        return
+    kind = "failure" if k.verdict is Verdict.REFUTED else "error"
+    message = k.reason or (k.diagnostics[0].message if k.diagnostics else str(k.verdict))
+    first = k.diagnostics[0].rule if k.diagnostics else str(k.verdict)
+    ET.SubElement(case, kind, message=_clean(message), type=first).text = _clean("\n".join(lines))
+
+
+def _line(k: KernelReport, index: int) -> str:
+    d = k.diagnostics[index]
+    file, line = place(k, d)
+    return f"{file}:{line}: {d.severity}[{d.rule} {rule_name(d.rule)}]: {one_line(d)}"
+
+
+def _clean(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)

@@ -1,0 +1,139 @@
+"""SARIF 2.1.0, for code scanning. A witness becomes code flows: the schedule, then one flow per agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.explanations import explanation
+from syncverify.report.base import Report, one_line
+from syncverify.rules import RULES
+from syncverify.source import Span
+
+#: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
+MAX_STEPS = 1000
+_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+
+
+def render(report: Report) -> str:
+    """The run as one SARIF log."""
+    used = sorted({d.rule for _, d in report.findings()} | ({"SV902"} if _silent(report) else set()))
+    index = {rule: i for i, rule in enumerate(used)}
+    results = [r for k in report.kernels for r in _kernel(k, index)]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "syncverify",
+                "version": version("syncverify"),
+                "rules": [_rule(r) for r in used],
+            }
+        },
+        "automationDetails": {"id": f"syncverify/{report.policy}/"},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _undecided(report)}],
+        "columnKind": "unicodeCodePoints",
+        "results": results,
+    }
+    log = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2) + "\n"
+
+
+def _silent(report: Report) -> list[KernelReport]:
+    """Unknown kernels without a finding of their own."""
+    return [k for k in report.kernels if k.verdict is Verdict.UNKNOWN and not k.diagnostics]
+
+
+def _undecided(report: Report) -> list[dict[str, Any]]:
+    return [
+        {"level": "warning", "message": {"text": f"{k.name}: unknown: {k.reason}"}}
+        for k in report.kernels
+        if k.verdict is Verdict.UNKNOWN
+    ]
+
+
+def _rule(rule: str) -> dict[str, Any]:
+    r, e = RULES[rule], explanation(rule)
+    return {
+        "id": r.id,
+        "name": r.name,
+        "shortDescription": {"text": r.summary},
+        "fullDescription": {"text": e.why},
+        "help": {"text": f"{e.why}\n\n{e.fix}", "markdown": f"{e.why}\n\n**Fix:** {e.fix}"},
+        "properties": {"precision": "very-high"},
+    }
+
+
+def _kernel(k: KernelReport, index: dict[str, int]) -> list[dict[str, Any]]:
+    results = [_result(k, d, index) for d in k.diagnostics]
+    if results and k.witness is not None and k.witness.steps:
+        results[0]["codeFlows"] = _flows(k.witness)
+    if not results and k.verdict is Verdict.UNKNOWN:
+        message = k.reason or "undecided"
+        results.append(_result(k, Diagnostic("SV902", Severity.WARNING, message), index))
+    return results
+
+
+def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, Any]:
+    span = d.span if d.span.line else Span(k.file, 1)
+    result: dict[str, Any] = {
+        "ruleId": d.rule,
+        "ruleIndex": index[d.rule],
+        "level": _LEVEL[d.severity],
+        "message": {"text": f"{k.name}: {one_line(d)}"},
+        "locations": [_location(span)],
+        "properties": {"kernel": k.name, "contested": d.contested},
+    }
+    if d.related:
+        result["relatedLocations"] = [_location(r.span, r.text) for r in d.related if r.span.line]
+    return result
+
+
+def _location(span: Span, text: str = "") -> dict[str, Any]:
+    column = max(span.column, 1)
+    end_line = max(span.end_line, span.line)
+    end = span.end_column if span.end_column > (column if end_line == span.line else 0) else column + 1
+    region = {"startLine": span.line, "startColumn": column, "endLine": end_line, "endColumn": end}
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": uri(span.file)}, "region": region}
+    }
+    if text:
+        location["message"] = {"text": text}
+    return location
+
+
+def uri(file: str) -> str:
+    """A path as SARIF wants it: relative to the working directory where it lies below it."""
+    path = Path(file)
+    if path.is_absolute():
+        try:
+            path = path.relative_to(Path.cwd())
+        except ValueError:
+            return path.as_uri()
+    return quote(path.as_posix())
+
+
+def _flows(w: Witness) -> list[dict[str, Any]]:
+    steps = list(enumerate(w.steps))[-MAX_STEPS:]
+    agents = dict.fromkeys(s.agent for _, s in steps)
+    whole = {"threadFlows": [{"locations": _positions(steps, named=True)}]}
+    single = [
+        {"id": agent, "locations": _positions([(i, s) for i, s in steps if s.agent == agent], named=False)}
+        for agent in agents
+    ]
+    return [whole, {"threadFlows": single}]
+
+
+def _positions(steps: Sequence[tuple[int, Step]], *, named: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "executionOrder": i + 1,
+            "location": _location(s.span, f"[{s.agent}] {s.op}" if named else s.op)
+            if s.span.line
+            else {"message": {"text": f"[{s.agent}] {s.op}"}},
+        }
+        for i, s in steps
+    ]

@@ -1,0 +1,222 @@
+"""Each report format: golden text, the JSON contract, and what readers of the others rely on."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from syncverify.diagnostics import Policy, Verdict
+from syncverify.report import github, html, junit, sarif, text, trace
+from syncverify.report import json as json_report
+from syncverify.report.base import Report
+from syncverify.report.witness import dumps, loads
+from syncverify.source import InputError
+from tests.report.reports import make_report
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.chdir(tmp_path)
+    return make_report(Path("."))
+
+
+GOLDEN = """\
+error[SV210 deadlock]: cta0.warp0.lanes0-31 waits for ever on `full` & co
+ --> ring.syncir:4:3
+  |
+4 |   mbarrier.wait full, 0   // "never" & <never>
+  |   ^^^^^^^^^^^^^^^^^^^^^
+  |
+5 |   mbarrier.arrive full
+  |   -------------------- comes only after the wait
+  |
+  = help: arrive before the wait,
+          or start with parity 1
+
+  this schedule hangs: nobody arrives on full
+    ... 2 steps before
+    cta0.warp1.lanes0  line 5  step 2 (phase 2 of full)
+    cta0.warp1.lanes0  line 5  step 3 (phase 3 of full)
+    cta0.warp1.lanes0  line 5  step 4 (phase 4 of full)
+    cta0.warp1.lanes0  line 5  step 5 (phase 5 of full)
+    cta0.warp1.lanes0  line 5  step 6 (phase 6 of full)
+    cta0.warp1.lanes0  line 5  step 7 (phase 7 of full)
+  who waits for ever:
+    cta0.warp0.lanes0-31  line 4  waits on full phase 0: 0 of 1 arrivals came
+  step through it: syncverify replay out/ring.json
+
+warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
+ --> ring.syncir:5:3
+  |
+5 |   mbarrier.arrive full
+  |   ^^^^^^^^^^^^^^^^^^^^
+  |
+  = contested: K1: NVIDIA's sources disagree on this point; see docs/model.md
+
+note[SV304 register-pool]: no place for this one
+
+ring.syncir: ring: refuted (for N = 8; practical; 0.25 s)
+
+ring.syncir: lost: unknown: no value for N (no value known; practical; 0.00 s)
+
+warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
+ --> ring.syncir:5:3
+  |
+5 |   mbarrier.arrive full
+  |   ^^^^^^^^^^^^^^^^^^^^
+  |
+  = contested: K1: NVIDIA's sources disagree on this point; see docs/model.md
+
+ring.syncir: fine: proved (every launch; practical; 0.00 s)
+
+3 kernels: 1 proved, 1 refuted, 1 unknown
+"""
+
+
+def test_text_is_golden(report: Report) -> None:
+    assert text.render(report) == GOLDEN
+
+
+def test_color_adds_only_escape_codes(report: Report) -> None:
+    colored = text.render(report, text.colored)
+    assert "\x1b[1;31m" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == GOLDEN
+
+
+def test_text_survives_a_source_that_is_gone(report: Report, tmp_path: Path) -> None:
+    moved = replace(
+        report.kernels[2],
+        diagnostics=tuple(
+            replace(d, span=replace(d.span, file="gone.syncir")) for d in report.kernels[2].diagnostics
+        ),
+    )
+    shown = text.render(Report(Policy.PRACTICAL, (moved,)))
+    assert "gone.syncir:5:3" in shown
+    assert shown.endswith("1 kernel: 1 proved\n")
+
+
+def test_json_is_the_contract(report: Report) -> None:
+    data = json.loads(json_report.render(report))
+    assert list(data) == ["schema_version", "policy", "kernels"]
+    assert (data["schema_version"], data["policy"]) == (1, "practical")
+    ring, lost, fine = data["kernels"]
+    assert list(ring) == (
+        "name file arch verdict reason seconds scope assumptions witness diagnostics".split()
+    )
+    assert ring["scope"] == {"kind": "exact", "values": {"N": 8}, "assume": ["N >= 1"]}
+    assert ring["witness"] == "out/ring.json"
+    assert ring["diagnostics"][0] == {
+        "rule": "SV210",
+        "name": "deadlock",
+        "severity": "error",
+        "contested": None,
+        "message": "cta0.warp0.lanes0-31 waits for ever on `full` & co",
+        "file": "ring.syncir",
+        "line": 4,
+        "fix": "arrive before the wait,\nor start with parity 1",
+    }
+    assert ring["diagnostics"][2]["file"] == "ring.syncir"  # a finding without a place is in its kernel's file
+    assert (lost["verdict"], lost["reason"], lost["witness"]) == ("unknown", "no value for N", None)
+    assert fine["scope"]["kind"] == "all"
+    assert fine["diagnostics"][0]["contested"] == "K1"
+
+
+def test_github_annotates_and_escapes(report: Report) -> None:
+    lines = github.render(report).splitlines()
+    assert lines[0] == (
+        "::error file=ring.syncir,line=4,endLine=4,col=3,title=SV210 deadlock::ring: cta0.warp0.lanes0-31 "
+        "waits for ever on `full` & co; help: arrive before the wait, or start with parity 1"
+    )
+    assert "100%25 unfenced: a, b" in lines[1]
+    assert lines[2].startswith("::notice file=ring.syncir,title=SV304")
+    assert lines[3] == "::warning file=ring.syncir,title=unknown::lost: no value for N"
+
+
+def test_junit_counts_and_parses(report: Report) -> None:
+    nasty = replace(report.kernels[1], reason='control \x00 and <tag> & "quote"')
+    kernels = (report.kernels[0], nasty, report.kernels[2])
+    root = ET.fromstring(junit.render(replace(report, kernels=kernels)))
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    ring, lost, fine = root.iter("testcase")
+    failure, error = ring.find("failure"), lost.find("error")
+    assert failure is not None and failure.get("type") == "SV210"
+    assert error is not None and error.get("message") == 'control ? and <tag> & "quote"'
+    assert fine.find("failure") is None
+
+
+def test_sarif_has_what_code_scanning_needs(report: Report) -> None:
+    (run,) = json.loads(sarif.render(report))["runs"]
+    rules = [r["id"] for r in run["tool"]["driver"]["rules"]]
+    assert rules == sorted(set(rules))
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        (location,) = result["locations"]
+        region = location["physicalLocation"]["region"]
+        assert set(region) == {"startLine", "startColumn", "endLine", "endColumn"}
+        assert min(region.values()) >= 1
+        assert (region["endLine"], region["endColumn"]) > (region["startLine"], region["startColumn"])
+    assert [r["level"] for r in run["results"]] == ["error", "warning", "note", "warning", "warning"]
+    whole, single = run["results"][0]["codeFlows"]
+    assert len(whole["threadFlows"]) == 1
+    order = [loc["executionOrder"] for loc in whole["threadFlows"][0]["locations"]]
+    assert order == list(range(1, 9))
+    assert [f["id"] for f in single["threadFlows"]] == ["cta0.warp1.lanes0"]
+    assert run["automationDetails"]["id"].endswith("/")
+
+
+def test_html_escapes_and_needs_nothing_else(report: Report) -> None:
+    page = html.render(report)
+    assert "&lt;never&gt;" in page and "<never>" not in page
+    assert "http://" not in page and "https://" not in page
+    assert page.count("<section") == page.count("</section>") == 3
+
+
+def test_trace_has_a_track_per_agent(report: Report) -> None:
+    events = json.loads(trace.render(report))["traceEvents"]
+    tracks = {(e["pid"], e["tid"]) for e in events if e["ph"] == "X"}
+    named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+    assert tracks == named
+    assert len(tracks) == 2
+    assert [e["ts"] for e in events if e["ph"] == "X"] == [10 * i for i in range(9)]
+
+
+def test_witness_round_trips(report: Report) -> None:
+    witness = report.kernels[0].witness
+    assert witness is not None
+    assert loads(dumps(witness), "w.json") == witness
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema_version": 2}, "schema_version 1"),
+        ({"claim": "boredom"}, "boredom"),
+        ({"steps": [{"agent": "a"}]}, "is missing"),
+        ({"steps": 7}, "not iterable"),
+        ({"values": {"N": "8"}}, "expected an integer"),
+        ({"block": [1]}, "expected three integers"),
+        ({"hash": None}, "expected text"),
+        ({"policy": "lenient"}, "lenient"),
+    ],
+)
+def test_malformed_witness_is_one_error(report: Report, change: dict[str, object], says: str) -> None:
+    witness = report.kernels[0].witness
+    assert witness is not None
+    data = {**json.loads(dumps(witness)), **change}
+    with pytest.raises(InputError, match=says):
+        loads(json.dumps(data), "w.json")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '{"schema_version": 1}', "[" * 100000])
+def test_junk_witness_is_one_error(text: str) -> None:
+    with pytest.raises(InputError):
+        loads(text, "w.json")
+
+
+def test_counts_cover_every_verdict(report: Report) -> None:
+    assert report.counts == {Verdict.PROVED: 1, Verdict.REFUTED: 1, Verdict.UNKNOWN: 1}
