@@ -229,6 +229,7 @@ class SystemInfo:
     smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
     tracks_global: bool = False
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
+    clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
 
 
 class System(Protocol):

@@ -1,0 +1,226 @@
+"""Execution of the IR into events: kernel and launch values to systems of agents.
+
+``systems`` compiles the body once and yields one system per cluster whose control differs and per choice
+of elected lane that matters. A system's classes are already split where lanes disagree: a discovery
+run of each agent on its own finds nearly all splits before the checker starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_blocks import Grid, representatives
+from syncverify.ir.execute_code import (
+    BUILTIN_SLOTS, CLASS, CTA, ELECTED, ENTRY, FIRST_REGISTER, PC, QUEUE, QUEUED, Code, Disagreement, Program,
+)  # fmt: skip
+from syncverify.ir.execute_expr import statements
+from syncverify.ir.execute_lanes import elected_lanes, role_of
+from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
+from syncverify.ir.layout import launch_values
+from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
+
+#: Clusters that are run together where blocks wait for each other through global memory.
+MAX_CLUSTERS = 16
+#: Steps without an event after which an agent gives up.
+_MAX_JUMPS = 10_000_000
+#: Events of one class that the discovery of splits looks at; later splits restart the run.
+_DISCOVERY = 50_000
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+
+
+def systems(
+    kernel: n.Kernel, values: Mapping[str, int], *, source_hash: str = ""
+) -> Iterator[IrSystem | Unanalysable]:
+    """The systems that together stand for every block and every elected lane of the launch.
+
+    Raises InputError for launch values that the kernel cannot be launched with.
+    """
+    known = launch_values(kernel, values)
+    grid = Grid.of(kernel, known)
+    tracks = synchronizes_globally(kernel)
+    together = tracks and grid.clusters <= MAX_CLUSTERS
+    if spins(kernel) and not together:
+        yield Unanalysable(
+            f"blocks wait for each other through global memory and the grid has {grid.clusters} clusters; "
+            f"at most {MAX_CLUSTERS} are analysed together",
+            kernel.span,
+        )
+        return
+    program = Program(kernel, known, tables(kernel, known, grid.clusters if together else 1, tracks))
+    firsts: Sequence[int] | Unanalysable = [0] if together else representatives(kernel, known, grid)
+    if isinstance(firsts, Unanalysable):
+        yield firsts
+        return
+    for cluster in firsts:
+        for lane in elected_lanes(kernel, known):
+            yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
+
+
+class IrAgent:
+    """One class of lanes: registers and a program counter."""
+
+    __slots__ = ("blocks", "cls", "code", "r")
+
+    def __init__(self, cls: int, code: Code, r: list[object]) -> None:
+        self.cls = cls
+        self.code = code
+        self.blocks = code.blocks
+        self.r = r
+
+    def step(self, answer: int = 0) -> Event:
+        """Runs to the next event; see ``model.events.Agent``."""
+        r = self.r
+        blocks = self.blocks
+        try:
+            event = blocks[r[0]](r, answer)  # type: ignore[index]
+            if event is not None:
+                return event
+            for _ in range(_MAX_JUMPS):
+                event = blocks[r[0]](r, 0)  # type: ignore[index]
+                if event is not None:
+                    return event
+        except Disagreement as d:
+            raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except ArithmeticError as e:
+            return self._stop(self._line(e), f"an index expression has no value: {e}")
+        return self._stop(0, f"no event within {_MAX_JUMPS} steps")
+
+    def _parts(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        lanes, _ = self.code.program.classes[self.r[CLASS]]  # type: ignore[index]
+        masks: dict[int, int] = {}
+        for lane, v in zip(lanes, values, strict=True):
+            masks[v] = masks.get(v, 0) | 1 << lane
+        return tuple(masks.values())
+
+    def _line(self, e: BaseException) -> int:
+        """The site of the generated line that raised."""
+        trace = e.__traceback__
+        site = 0
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.code.filename:
+                site = self.code.site_at(trace.tb_lineno)
+            trace = trace.tb_next
+        return site
+
+    def _stop(self, site: int, reason: str) -> Event:
+        event = (Ev.UNKNOWN, site, reason)
+        self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
+        return event
+
+    def fork(self) -> IrAgent:
+        """An independent copy at the same point."""
+        return IrAgent(self.cls, self.code, self.r[:])
+
+    def snapshot(self) -> Hashable:
+        """Program counter, queued events and every register."""
+        r = self.r
+        return (self.cls, r[PC], r[QUEUE], *r[FIRST_REGISTER:])
+
+    def normalize(self) -> Hashable:
+        """The snapshot without what no later event depends on."""
+        return self.snapshot()
+
+
+@dataclass(slots=True)
+class IrSystem:
+    """One launch of a cluster (or of all of them), ready to run; see ``model.events.System``."""
+
+    info: SystemInfo
+    program: Program
+    grid: Grid
+    cluster: int
+
+    @classmethod
+    def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int, elected: int,
+              source_hash: str) -> IrSystem:  # fmt: skip
+        kernel, t = program.kernel, program.tables
+        program.code(several_lanes=True)
+        whole = tuple(
+            ThreadClass(cta, warp, grid.warp_mask(warp))
+            for cta in range(t.ctas * t.clusters)
+            for warp in range(grid.warps)
+        )
+        info = SystemInfo(
+            name=kernel.name,
+            file=kernel.span.file,
+            values=dict(values),
+            block=grid.coordinates(grid.block_of(cluster, 0)),
+            ctas=t.ctas,
+            clusters=t.clusters,
+            warps=grid.warps,
+            threads=grid.threads,
+            registers=kernel.launch.registers,
+            classes=[],
+            barriers=t.barriers,
+            footprints=t.footprint_table,
+            sites=program.sites,
+            fragments=[f.name for f in kernel.fragments],
+            maps=[m.name for m in kernel.maps],
+            elected_lane=elected,
+            cooperative=kernel.launch.cooperative,
+            source_hash=source_hash,
+            smem_names=t.smem_names,
+            tracks_global=t.tracks_global,
+            dependent_launch=any(isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)),
+        )
+        system = cls(info, program, grid, cluster)
+        info.classes = system._settled(list(whole))
+        return system
+
+    def agents(self) -> Sequence[IrAgent]:
+        """Fresh agents at the kernel's entry, one per class."""
+        return [self._agent(i, c) for i, c in enumerate(self.info.classes)]
+
+    def refined(self, split: LaneSplit) -> IrSystem:
+        """The same launch with one class split, and whatever splits follow from it."""
+        classes = list(self.info.classes)
+        old = classes.pop(split.cls)
+        classes += self._settled([replace(old, lanes=part) for part in split.parts])
+        info = replace(self.info, classes=_ordered(classes))
+        return IrSystem(info, self.program, self.grid, self.cluster)
+
+    def _agent(self, cls: int, c: ThreadClass) -> IrAgent:
+        lanes = tuple(i for i in range(32) if c.lanes >> i & 1)
+        program = self.program
+        code = program.code(several_lanes=len(lanes) > 1)
+        r: list[object] = [0] * code.size
+        r[PC], r[QUEUE] = ENTRY, ()
+        r[CLASS] = program.class_id(c.warp, lanes, self.grid.warp_mask(c.warp))
+        r[CTA], r[ELECTED] = c.cta, self.info.elected_lane
+        for name, per_lane in self.grid.builtins(self.cluster, c.cta, c.warp, lanes).items():
+            r[BUILTIN_SLOTS[name]] = program.vec(per_lane)
+        return IrAgent(cls, code, r)
+
+    def _settled(self, classes: list[ThreadClass]) -> list[ThreadClass]:
+        """Classes split until no agent, run on its own with every wait passing, finds a disagreement."""
+        done: list[ThreadClass] = []
+        work = list(reversed(classes))
+        decides = self.program.code(several_lanes=True).has_decisions
+        while work:
+            c = work.pop()
+            parts = self._discover(c) if decides and c.count > 1 else None
+            if parts is None:
+                done.append(replace(c, role=role_of(self.program, self.grid, c)))
+            else:
+                work += [replace(c, lanes=p) for p in parts]
+        return _ordered(done)
+
+    def _discover(self, c: ThreadClass) -> tuple[int, ...] | None:
+        agent = self._agent(0, c)
+        answer = 0
+        try:
+            for _ in range(_DISCOVERY):
+                event = agent.step(answer)
+                if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                    return None
+                answer = int(event[0] in _POLLS)
+        except LaneSplit as split:
+            return split.parts
+        return None
+
+
+def _ordered(classes: list[ThreadClass]) -> list[ThreadClass]:
+    """Warp-major, then by lowest lane."""
+    return sorted(classes, key=lambda c: (c.cta, c.warp, c.lanes & -c.lanes))

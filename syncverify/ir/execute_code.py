@@ -1,0 +1,634 @@
+"""A kernel body as resumable code: one Python function per stretch between two events.
+
+An agent's state is a flat list ``r``: program counter, queue, class, CTA, elected lane, builtins, then
+registers. A register holds an int, or a ``Vec`` where the lanes of the class differ. A function takes
+``(r, a)``, ``a`` being the answer to the last event, sets ``r[0]`` and returns an event, or None where it
+only jumps. Events are memoized on what decides them, so loops in their steady state only look up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_data import DataOps
+from syncverify.ir.execute_expr import (
+    Reader, closure, condition, fold, mentions, shared_parts, shift_left, shift_right, source, statements,
+    varying_names,
+)  # fmt: skip
+from syncverify.ir.execute_ops import Op, Where
+from syncverify.ir.execute_tables import Tables
+from syncverify.ir.expr import BUILTINS, LANE_BUILTINS, Binary, Expr, Int, Var, names
+from syncverify.ir.footprints import Value
+from syncverify.ir.printer import print_stmt
+from syncverify.model.events import Ev, Event, Site
+from syncverify.source import InputError
+
+Registers = list[Any]
+Block = Callable[[Registers, int], Event | None]
+
+PC, QUEUE, CLASS, CTA, ELECTED = range(5)
+BUILTIN_SLOTS: dict[str, int] = {name: 5 + i for i, name in enumerate(sorted(BUILTINS))}
+FIRST_REGISTER = 5 + len(BUILTIN_SLOTS)
+#: Block 0 hands out queued events; block 1 is the end; block 2 the kernel's entry.
+QUEUED, ENDED, ENTRY = 0, 1, 2
+
+
+class Vec:
+    """One value per lane of a class. Interned per program, so identity is equality."""
+
+    __slots__ = ("lanes",)
+
+    def __init__(self, lanes: tuple[int, ...]) -> None:
+        self.lanes = lanes
+
+    def __repr__(self) -> str:
+        return f"Vec{self.lanes}"
+
+
+class Disagreement(Exception):  # noqa: N818 -- control flow, not an error
+    """Lanes of a class disagree on a decision; ``values`` has one entry per lane of the class."""
+
+    def __init__(self, values: tuple[int, ...]) -> None:
+        super().__init__("lanes disagree")
+        self.values = values
+
+
+class Program:
+    """A kernel compiled for given parameter values: sites, registers and code, shared by its systems."""
+
+    def __init__(self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables) -> None:
+        self.kernel = kernel
+        self.tables = tables
+        self.ops = DataOps(tables)
+        self.known: dict[str, Expr] = {p.name: Int(values[p.name]) for p in kernel.params if p.name in values}
+        self.varying = varying_names(kernel.body, LANE_BUILTINS)
+        self.sites: list[Site] = []
+        self.classes: list[tuple[tuple[int, ...], int]] = []  # lanes, mask of the warp's lanes
+        self._class_ids: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._vecs: dict[tuple[int, ...], Vec] = {}
+        self._code: dict[bool, Code] = {}
+
+    def code(self, several_lanes: bool) -> Code:
+        """The code for classes of several lanes, or of one; both have the same blocks."""
+        if several_lanes not in self._code:
+            self._code[several_lanes] = Code(self, several_lanes)
+        return self._code[several_lanes]
+
+    def class_id(self, warp: int, lanes: tuple[int, ...], warp_mask: int) -> int:
+        key = (warp, lanes)
+        if key not in self._class_ids:
+            self._class_ids[key] = len(self.classes)
+            self.classes.append((lanes, warp_mask))
+        return self._class_ids[key]
+
+    def vec(self, lanes: Iterable[int]) -> int | Vec:
+        """The register value: an int where all lanes agree."""
+        key = tuple(lanes)
+        if all(x == key[0] for x in key):
+            return key[0]
+        if key not in self._vecs:
+            self._vecs[key] = Vec(key)
+        return self._vecs[key]
+
+
+def used_registers(body: tuple[n.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """All value registers, and those whose value feeds a non-move somewhere, directly or through moves."""
+    registers: set[str] = set()
+    moves: list[tuple[str, str]] = []
+    used: set[str] = set()
+    for s in statements(body):
+        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute):
+            registers.add(s.name)
+        elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
+            registers.add(s.name)
+        if isinstance(s, n.Compute) and isinstance(s.value, Var):
+            moves.append((s.value.name, s.name))
+        else:
+            value = stored_value(s)
+            if value is not None:
+                used |= names(value)
+    for _ in range(len(moves)):
+        used |= {a for a, b in moves if b in used}
+    return frozenset(registers), frozenset(used & registers)
+
+
+def stored_value(s: n.Stmt) -> Expr | None:
+    """The value expression that a statement consumes, moves excluded."""
+    if isinstance(s, n.StShared | n.StMatrix | n.StGlobal | n.FragWrite | n.StAsync | n.AtomShared | n.AtomGlobal):
+        return s.value
+    if isinstance(s, n.Multimem | n.Compute):
+        return s.value
+    return None
+
+
+def varying_values(body: tuple[n.Stmt, ...], varying: frozenset[str], registers: frozenset[str]) -> frozenset[str]:
+    """Value registers that may hold different values in different lanes."""
+    found: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        both = varying | found
+        for s in statements(body):
+            name: str | None = None
+            if isinstance(s, n.FragRead | n.LdMatrix):
+                name = s.name  # each lane gets its own share
+            elif isinstance(s, n.LdShared):
+                r = s.src
+                parts = [*r.index, r.start, r.count, r.rows, r.pitch]
+                name = s.name if any(p is not None and mentions(p, both) for p in parts) else None
+            elif isinstance(s, n.LdGlobal):
+                name = s.name if mentions(s.src.start, both) else None
+            elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem):
+                name = s.name  # atomics answer each lane differently
+            elif isinstance(s, n.Compute):
+                name = s.name if mentions(s.value, both) else None
+            if name in registers and name not in found:
+                found.add(name)
+                changed = True
+    return frozenset(found)
+
+
+class Code:
+    """The generated functions of one program, for classes of one lane or of several."""
+
+    def __init__(self, program: Program, several: bool) -> None:
+        self.program = program
+        self.several = several
+        self.varying = program.varying if several else frozenset()
+        self.registers, self.used = used_registers(program.kernel.body)
+        self.differing = varying_values(program.kernel.body, program.varying, self.registers)
+        self.slots: dict[str, int] = dict(BUILTIN_SLOTS)
+        self.pending: dict[str, int] = {}
+        self.size = FIRST_REGISTER
+        for name in sorted(self.used):
+            self.pending[name] = self._slot()
+        self.handle = self.slots["@handle"] = self._slot()
+        self.scope: dict[str, Expr] = dict(program.known)
+        self.space: dict[str, Any] = {"shift_left": shift_left, "shift_right": shift_right}
+        self.lines: list[str] = []
+        self.line_sites: list[int] = []
+        self.site = 0
+        self.sites_seen = 0
+        self.count = ENTRY
+        self.has_decisions = False
+        self.blocks = self._compile(program.kernel.body)
+
+    def _slot(self) -> int:
+        self.size += 1
+        return self.size - 1
+
+    # ------------------------------------------------------------ text
+
+    def _compile(self, body: tuple[n.Stmt, ...]) -> list[Block]:
+        for s in statements(body):
+            if isinstance(s, n.Let | n.Assign | n.Elect | n.MbarrierTest):
+                self._name(s.name)
+            elif isinstance(s, n.MbarrierArrive) and s.token:
+                self._name(s.token)
+        self._open(QUEUED)
+        self._text("q = r[1]")
+        self._text(f"if q[1][0] != {int(Ev.UNKNOWN)}:")  # nothing follows an UNKNOWN
+        self._text("    r[0], r[1] = (q[0], ()) if len(q) == 2 else (0, (q[0], *q[2:]))")
+        self._text("return q[1]")
+        self.count = ENTRY + 1
+        self._open(ENTRY)
+        self._body(body)
+        self.site = self._site(n.Exit(span=self.program.kernel.span))
+        self._jump(ENDED)
+        self._open(ENDED)
+        self._text("r[0] = 1")
+        self._text(f"return {self._constant((Ev.EXIT, self.site))}")
+        text = "\n".join(self.lines)
+        try:
+            exec(compile(text, self.filename, "exec"), self.space)  # noqa: S102 -- our own text
+        except (SyntaxError, RecursionError, MemoryError):
+            raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
+        return [self.space[f"b{i}"] for i in range(self.count)]
+
+    @property
+    def filename(self) -> str:
+        return f"<events of {self.program.kernel.name}>"
+
+    def site_at(self, line: int) -> int:
+        """The site that a line of the generated text belongs to."""
+        return self.line_sites[line - 1] if 0 < line <= len(self.line_sites) else 0
+
+    def _site(self, s: n.Stmt) -> int:
+        """The statement's site; both codes of a program visit statements in the same order."""
+        self.sites_seen += 1
+        if len(self.program.sites) < self.sites_seen:
+            self.program.sites.append(Site(s.span, print_stmt(s)))
+        return self.sites_seen - 1
+
+    def _text(self, text: str) -> None:
+        self.lines.append("    " + text)
+        self.line_sites.append(self.site)
+
+    def _open(self, label: int) -> None:
+        self.lines.append(f"def b{label}(r, a):")
+        self.line_sites.append(self.site)
+
+    def _label(self) -> int:
+        self.count += 1
+        return self.count - 1
+
+    def _jump(self, label: int) -> None:
+        self._text(f"r[0] = {label}")
+        self._text("return None")
+
+    def _constant(self, value: Any) -> str:
+        name = f"k{len(self.space)}"
+        self.space[name] = value
+        return name
+
+    # ------------------------------------------------------------ names and expressions
+
+    def _name(self, name: str) -> int:
+        if name not in self.slots:
+            self.slots[name] = self._slot()
+        return self.slots[name]
+
+    def _ready(self, e: Expr) -> Expr:
+        return fold(e, self.scope)
+
+    def _varies(self, e: Expr) -> bool:
+        return self.several and mentions(e, self.varying)
+
+    def _key(self, parts: Sequence[str]) -> str:
+        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+    def _parts(self, exprs: Iterable[Expr]) -> list[str]:
+        """Source of what decides the expressions' values, besides the class itself."""
+        registers = self.varying - LANE_BUILTINS
+        out: dict[str, None] = {}
+        for e in exprs:
+            for p in shared_parts(e, self.varying, registers) if self.several else [e]:
+                if not isinstance(p, Int):
+                    out[source(p, self.slots)] = None
+        return list(out)
+
+    def _memo(self, slow: Callable[[Registers, Any], Any]) -> tuple[str, str]:
+        return self._constant({}), self._constant(slow)
+
+    def _reader(self, e: Expr) -> Callable[[Registers], Value]:
+        """Evaluates one operand slowly: an int, or one value per lane."""
+        fn: Reader = closure(e, self.slots)
+        leaves = tuple(self.slots[x] for x in names(e) if x in self.varying)
+        if not leaves:
+            return fn
+
+        def each_lane(r: Registers) -> Value:
+            vecs = [(s, r[s].lanes) for s in leaves if isinstance(r[s], Vec)]
+            if not vecs:
+                return fn(r)
+            copy = list(r)
+            out = []
+            for lane in range(len(vecs[0][1])):
+                for s, lanes in vecs:
+                    copy[s] = lanes[lane]
+                out.append(fn(copy))
+            return out[0] if all(x == out[0] for x in out) else tuple(out)
+
+        return each_lane
+
+    def _value(self, e: Expr, *, decision: bool) -> str:
+        """Source of a value; where lanes may differ, memoized, and agreed on if it is a decision."""
+        if not self._varies(e):
+            return source(e, self.slots)
+        self.has_decisions |= decision
+        read = self._reader(e)
+        memo: dict[Any, Any] = {}
+        vec = self.program.vec
+
+        def slow(r: Registers, key: Any) -> Any:
+            v = read(r)
+            if isinstance(v, tuple) and decision:
+                raise Disagreement(v)
+            memo[key] = v = v if isinstance(v, int) else vec(v)
+            return v
+
+        m, s = self._constant(memo), self._constant(slow)
+        self._text(f"k = {self._key([f'r[{CLASS}]', *self._parts([e])])}")
+        self._text(f"v = {m}[k] if k in {m} else {s}(r, k)")
+        return "v"
+
+    # ------------------------------------------------------------ statements
+
+    def _body(self, body: tuple[n.Stmt, ...]) -> None:
+        for s in body:
+            self._stmt(s)
+
+    def _stmt(self, s: n.Stmt) -> None:
+        self.site = self._site(s)
+        match s:
+            case n.If(cond, then, orelse):
+                self._if(cond, then, orelse)
+            case n.Role(_, unit, lo, hi, body):
+                var = Var({"threads": "tid", "warps": "warp", "warpgroups": "wg"}[unit])
+                self._if(Binary("and", Binary("<=", lo, var), Binary("<", var, hi)), body, ())
+            case n.For():
+                self._for(s)
+            case n.Let(name, value) | n.Assign(name, value):
+                self._text(f"r[{self._name(name)}] = {self._value(self._ready(value), decision=False)}")
+            case n.LoadIndex(_, region):
+                text = f"control depends on data loaded from {region.tensor}"
+                self._stuck((Ev.UNKNOWN, self.site, text))
+            case n.Exit():
+                self._text(f"r[0] = {ENDED}")
+                self._text(f"return {self._constant((Ev.EXIT, self.site))}")
+                self._open(self._label())
+            case n.Elect(name):
+                self._elect(name)
+            case n.Compute():
+                self._compute(s)
+            case _:
+                self._operation(s)
+
+    def _stuck(self, event: Event) -> None:
+        label = self._label()
+        self._jump(label)
+        self._open(label)
+        self._text(f"return {self._constant(event)}")
+        self._open(self._label())
+
+    def _if(self, cond: Expr, then: tuple[n.Stmt, ...], orelse: tuple[n.Stmt, ...]) -> None:
+        e = self._ready(cond)
+        join = self._label()
+        other = self._label() if orelse else join
+        test = self._value(e, decision=True) if self._varies(e) else condition(e, self.slots)
+        self._text(f"if not {test}:")
+        self._text(f"    r[0] = {other}")
+        self._text("    return None")
+        site = self.site
+        self._body(then)
+        if orelse:
+            self._jump(join)
+            self.site = site
+            self._open(other)
+            self._body(orelse)
+        self._jump(join)
+        self.site = site
+        self._open(join)
+
+    def _for(self, s: n.For) -> None:
+        site = self.site
+        var, end, step = self._slot(), self._slot(), self._ready(s.step)
+        inner = f"{s.var}@{var}"
+        self.slots[inner] = var
+        for target, e in ((var, s.lo), (end, s.hi)):
+            self._text(f"r[{target}] = {self._value(self._ready(e), decision=True)}")
+        stride = str(step.value) if isinstance(step, Int) else None
+        if stride is None:
+            slot = self._slot()
+            self._text(f"r[{slot}] = {self._value(step, decision=True)}")
+            stride = f"r[{slot}]"
+        if not isinstance(step, Int) or step.value <= 0:
+            reason = self._constant((Ev.UNKNOWN, site, "the step of a loop must be positive"))
+            self._text(f"if {stride} <= 0:")
+            self._text(f"    r[0], r[1] = {QUEUED}, (r[0], {reason})")
+            self._text("    return None")
+        body, after = self._label(), self._label()
+        self._text(f"r[0] = {body} if r[{var}] < r[{end}] else {after}")
+        self._text("return None")
+        self._open(body)
+        outer = self.scope
+        self.scope = {**outer, s.var: Var(inner)}
+        self._body(s.body)
+        self.scope = outer
+        self.site = site
+        self._text(f"i = r[{var}] = r[{var}] + {stride}")
+        self._text(f"r[0] = {body} if i < r[{end}] else {after}")
+        self._text("return None")
+        self._open(after)
+
+    def _elect(self, name: str) -> None:
+        self._emit(self.program.ops.elect(self.site))
+        slot = self._name(name)
+        program = self.program
+
+        def slow(r: Registers, key: Any) -> Any:
+            lanes, warp_mask = program.classes[r[CLASS]]
+            lowest = (warp_mask & -warp_mask).bit_length() - 1
+            chosen = r[ELECTED] if warp_mask >> r[ELECTED] & 1 else lowest
+            memo[key] = v = program.vec(int(lane == chosen) for lane in lanes)
+            return v
+
+        memo: dict[Any, Any] = {}
+        m, f = self._constant(memo), self._constant(slow)
+        self._text(f"k = (r[{CLASS}], r[{ELECTED}])")
+        self._text(f"r[{slot}] = {m}[k] if k in {m} else {f}(r, k)")
+
+    # ------------------------------------------------------------ value registers
+
+    def _use(self, value: Expr) -> None:
+        """Events for the first uses of values that earlier reads brought."""
+        slots = [self.pending[x] for x in sorted(names(value)) if x in self.pending]
+        if not slots:
+            return
+        label = self._label()
+        self._jump(label)
+        self._open(label)
+        events = [(Ev.USE, self.site, i) for i in range(len(self.pending) + 1)]
+        self._text(f"m = {' | '.join(f'r[{s}]' for s in slots)}")
+        self._text("if m:")
+        self._text("    h = m & -m")
+        for s in self.pending.values():
+            self._text(f"    r[{s}] &= ~h")
+        self._text(f"    r[0] = {label}")
+        self._text(f"    return {self._constant(events)}[h.bit_length() - 1]")
+
+    def _set_pending(self, name: str | None, text: str = "0") -> None:
+        if name in self.pending:
+            self._text(f"r[{self.pending[name]}] = {text}")
+
+    def _compute(self, s: n.Compute) -> None:
+        if isinstance(s.value, Var) and s.value.name in self.registers:
+            source_slot = self.pending.get(s.value.name)
+            self._set_pending(s.name, "0" if source_slot is None else f"r[{source_slot}]")
+            return
+        self._use(s.value)
+        self._set_pending(s.name)
+
+    def _read(self, name: str, r: n.Region) -> None:
+        """A read whose value is used later takes the lowest handle that no register holds."""
+        if name not in self.pending:
+            self._emit(self.program.ops.read(r, self.site, None))
+            return
+        mine = self.pending[name]
+        others = [f"r[{s}]" for s in self.pending.values() if s != mine]
+        if others:
+            self._text(f"m = {' | '.join(others)}")
+            self._text(f"r[{mine}] = h = ~m & (m + 1)")
+            self._text(f"r[{self.handle}] = h.bit_length() - 1")
+        else:
+            self._text(f"r[{mine}] = 1")
+            self._text(f"r[{self.handle}] = 0")
+        self._emit(self.program.ops.read(r, self.site, Var("@handle")))
+
+    # ------------------------------------------------------------ operations
+
+    def _operation(self, s: n.Stmt) -> None:
+        value = stored_value(s)
+        if value is not None:
+            self._use(value)
+        op, answer = self._op(s, self.site, value)
+        match s:
+            case n.LdShared(name, src):
+                self._read(name, src)
+                return
+            case n.LdMatrix(name, src):
+                self._read(name, src)
+                if name in self.program.tables.fragments:
+                    self._emit(self.program.ops.constant(Ev.FRAG_WRITE, self.site, self.program.tables.fragments[name]))
+                return
+            case n.LdGlobal(name) | n.FragRead(name):
+                self._set_pending(name)
+            case n.AtomShared() | n.AtomGlobal() | n.Multimem():
+                self._set_pending(s.name)
+        if op is not None:
+            self._emit(op, answer)
+
+    def _index_value(self, value: Expr | None) -> Expr | None:
+        """A stored value that is an integer known to the agent, else None."""
+        if value is None:
+            return None
+        e = self._ready(value)
+        try:
+            closure(e, self.slots)
+        except (TypeError, KeyError):
+            return None
+        return e
+
+    def _differs(self, value: Expr) -> bool:
+        return mentions(value, self.program.varying | self.differing)
+
+    def _op(self, s: n.Stmt, site: int, value: Expr | None) -> tuple[Op | None, str | None]:
+        """The operation's events, and the integer register that takes their answer."""
+        ops = self.program.ops
+        fragments = self.program.tables.fragments
+        simple = _SIMPLE.get(type(s))
+        if simple is not None:
+            return simple(ops, s, site), None
+        constant = _CONSTANT.get(type(s))
+        if constant is not None:
+            return ops.constant(constant, site), None
+        match s:
+            case n.MbarrierArrive():
+                return ops.mbarrier_arrive(s, site), s.token
+            case n.MbarrierTest():
+                return ops.mbarrier_test(s, site), s.name
+            case n.ClusterArrive():
+                flags = (1 if s.sem == "relaxed" else 0) | (32 if s.aligned else 0)
+                return ops.constant(Ev.CLUSTER_ARRIVE, site, flags), None
+            case n.ClusterWait():
+                return ops.constant(Ev.CLUSTER_WAIT, site, 32 if s.aligned else 0), None
+            case n.TensormapReplace(name):
+                return ops.constant(Ev.MAP_REPLACE, site, self.program.tables.maps[name].number), None
+            case n.TensormapCpFence(name, scope):
+                return ops.map_cp_fence(name, scope, site), None
+            case n.FragRead(_, frag):
+                return ops.constant(Ev.FRAG_READ, site, fragments[frag]), None
+            case n.FragWrite(frag):
+                return ops.constant(Ev.FRAG_WRITE, site, fragments[frag]), None
+            case n.StShared(dst, v):
+                return ops.write(dst, site, self._differs(v)), None
+            case n.StMatrix(dst):
+                return ops.write(dst, site, False), None  # collective: lanes write disjoint shares
+            case n.StGlobal():
+                return ops.st_global(s, site, self._index_value(value)), None
+            case n.AtomGlobal():
+                return ops.atom_global(s, site, self._index_value(value)), None
+            case n.Multimem():
+                return ops.multimem(s, site, self._index_value(value)), None
+            case n.LdShared() | n.LdMatrix() | n.BulkPrefetch() | n.TmaPrefetch():
+                return None, None
+        raise InputError(f"{type(s).__name__} cannot be executed", s.span)
+
+    def _emit(self, op: Op, answer: str | None = None) -> None:
+        """Code that returns the op's events, one after the other, and then goes on in a new block."""
+        operands = [self._ready(e) for e in op.operands]
+        after = self._label()
+        varies = any(self._varies(e) for e in operands)
+        several_ctas = self.program.tables.ctas * self.program.tables.clusters > 1
+        parts = [f"r[{CLASS}]"] if varies or op.by_class else []
+        parts += [f"r[{CTA}]"] if several_ctas else []
+        parts += self._parts(operands)
+        slow, memo = self._slow(op, operands)
+        m, f = self._constant(memo), self._constant(slow)
+        self._text(f"r[0] = {after}")
+        if parts:
+            self._text(f"k = {self._key(parts)}")
+            self._text(f"return {m}[k] if k in {m} else {f}(r, k)")
+        else:
+            self._text(f"return {m}[0] if {m} else {f}(r, 0)")
+        self._open(after)
+        if answer is not None:
+            self._text(f"r[{self._name(answer)}] = a")
+
+    def _slow(self, op: Op, operands: list[Expr]) -> tuple[Callable[[Registers, Any], Event | None], dict[Any, Event]]:
+        """The path of a first execution: evaluate, agree on decisions, build, remember."""
+        readers = [self._reader(e) for e in operands]
+        fixed = [i for i in range(len(operands)) if i not in op.varying]
+        self.has_decisions |= any(self._varies(operands[i]) for i in fixed)
+        program = self.program
+        memo: dict[Any, Event] = {}
+
+        def slow(r: Registers, key: Any) -> Event | None:
+            here = r[PC]
+            values = [read(r) for read in readers]
+            for i in fixed:
+                v = values[i]
+                if not isinstance(v, int):
+                    raise Disagreement(v)
+            lanes, warp_mask = program.classes[r[CLASS]]
+            events = op.build(Where(r[CTA], lanes, warp_mask), values)
+            if len(events) == 1 and events[0][0] > Ev.UNKNOWN:
+                memo[key] = events[0]
+                return events[0]
+            r[PC], r[QUEUE] = QUEUED, (here, *events)
+            return None
+
+        return slow, memo
+
+
+_SIMPLE: dict[type[n.Stmt], Callable[[DataOps, Any, int], Op]] = {
+    n.MbarrierInit: DataOps.mbarrier_init,
+    n.MbarrierInval: DataOps.mbarrier_inval,
+    n.MbarrierExpectTx: DataOps.mbarrier_expect_tx,
+    n.MbarrierCompleteTx: DataOps.mbarrier_complete_tx,
+    n.MbarrierWait: DataOps.mbarrier_wait,
+    n.BarrierSync: DataOps.barrier_sync,
+    n.BarrierArrive: DataOps.barrier_arrive,
+    n.WarpSync: DataOps.warp_sync,
+    n.SetMaxNReg: DataOps.setmaxnreg,
+    n.CpAsync: DataOps.cp_async,
+    n.CpAsyncWait: DataOps.cp_wait,
+    n.CpAsyncMbarrierArrive: DataOps.cp_arrive,
+    n.BulkLoad: DataOps.bulk_load,
+    n.BulkStore: DataOps.bulk_store,
+    n.BulkCopy: DataOps.bulk_copy,
+    n.TmaLoad: DataOps.tma_load,
+    n.TmaStore: DataOps.tma_store,
+    n.BulkWait: DataOps.bulk_wait,
+    n.StAsync: DataOps.st_async,
+    n.Fence: DataOps.fence,
+    n.FenceProxyAsync: DataOps.proxy_fence,
+    n.FenceProxyTensormap: DataOps.map_fence,
+    n.Wgmma: DataOps.wgmma,
+    n.WgmmaWait: DataOps.wgmma_wait,
+    n.AtomShared: DataOps.atomic,
+    n.LdGlobal: DataOps.ld_global,
+    n.SpinGlobal: DataOps.spin,
+}
+
+_CONSTANT: dict[type[n.Stmt], Ev] = {
+    n.FenceMbarrierInit: Ev.INIT_FENCE,
+    n.CpAsyncCommit: Ev.CP_COMMIT,
+    n.BulkCommit: Ev.BULK_COMMIT,
+    n.WgmmaFence: Ev.WGMMA_FENCE,
+    n.WgmmaCommit: Ev.WGMMA_COMMIT,
+    n.GridDepWait: Ev.GRID_WAIT,
+    n.GridDepLaunch: Ev.GRID_LAUNCH,
+}

@@ -1,0 +1,239 @@
+"""Index expressions made ready to run: folded, as Python source, as closures, split by what lanes share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, evaluate
+from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
+
+#: Reads one integer from an agent's registers.
+Reader = Callable[[list[int]], int]
+
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+#: Shifts beyond this are no index arithmetic; they would only make huge numbers.
+_MAX_SHIFT = 62
+
+
+def shift_left(a: int, b: int) -> int:
+    """``a << b`` for sane distances."""
+    if not 0 <= b <= _MAX_SHIFT:
+        raise ArithmeticError(f"shift by {b}")
+    return a << b
+
+
+def shift_right(a: int, b: int) -> int:
+    """``a >> b`` for sane distances."""
+    if b < 0:
+        raise ArithmeticError(f"shift by {b}")
+    return a >> b
+
+
+def fold(e: Expr, known: Mapping[str, Expr]) -> Expr:
+    """The expression with known names replaced and constant parts computed.
+
+    A constant part that cannot be computed (a zero divisor) stays, and fails where it is executed.
+    """
+    match e:
+        case Var(n):
+            return known.get(n, e)
+        case Unary(op, a):
+            return _constant(Unary(op, fold(a, known)))
+        case Binary(op, a, b):
+            return _constant(Binary(op, fold(a, known), fold(b, known)))
+        case Call(n, args):
+            return _constant(Call(n, tuple(fold(a, known) for a in args)))
+    return e
+
+
+def _constant(e: Expr) -> Expr:
+    match e:
+        case Unary(_, Int()) | Binary(_, Int(), Int()):
+            pass
+        case Binary("*", Int(1), x) | Binary("*", x, Int(1)) | Binary("+", Int(0), x) | Binary("+", x, Int(0)):
+            return x
+        case Call(_, args) if all(isinstance(a, Int) for a in args):
+            pass
+        case _:
+            return e
+    if isinstance(e, Binary) and e.op in ("<<", ">>"):
+        assert isinstance(e.right, Int)
+        if not 0 <= e.right.value <= _MAX_SHIFT:
+            return e
+    try:
+        return Int(evaluate(e, {}))
+    except (ArithmeticError, TypeError, KeyError):
+        return e
+
+
+def source(e: Expr, slot: Mapping[str, int]) -> str:
+    """Python source of the integer value; registers are ``r[slot]``."""
+    match e:
+        case Int(v):
+            return str(v) if v >= 0 else f"({v})"
+        case Var(n):
+            return f"r[{slot[n]}]"
+        case Unary("not", a):
+            return f"(0 if {source(a, slot)} else 1)"
+        case Unary(op, a):
+            return f"({op}{source(a, slot)})"
+        case Binary("and", a, b):
+            return f"(1 if {condition(a, slot)} and {condition(b, slot)} else 0)"
+        case Binary("or", a, b):
+            return f"(1 if {condition(a, slot)} or {condition(b, slot)} else 0)"
+        case Binary("<<", a, b):
+            return f"shift_left({source(a, slot)}, {source(b, slot)})"
+        case Binary(">>", a, b):
+            return f"shift_right({source(a, slot)}, {source(b, slot)})"
+        case Binary(op, a, b) if op in _COMPARISONS:
+            return f"(+({source(a, slot)} {op} {source(b, slot)}))"
+        case Binary(op, a, b):
+            return f"({source(a, slot)} {op} {source(b, slot)})"
+        case Call("select", (c, a, b)):
+            return f"({source(a, slot)} if {condition(c, slot)} else {source(b, slot)})"
+        case Call("cdiv", (a, b)):
+            return f"(-(-{source(a, slot)} // {source(b, slot)}))"
+        case Call(("min" | "max" | "abs") as name, args):
+            return f"{name}({', '.join(source(a, slot) for a in args)})"
+    raise TypeError(f"not an index expression: {e}")
+
+
+def condition(e: Expr, slot: Mapping[str, int]) -> str:
+    """Python source of the truth value, without the detour over 0 and 1."""
+    match e:
+        case Unary("not", a):
+            return f"(not {condition(a, slot)})"
+        case Binary(("and" | "or") as op, a, b):
+            return f"({condition(a, slot)} {op} {condition(b, slot)})"
+        case Binary(op, a, b) if op in _COMPARISONS:
+            return f"({source(a, slot)} {op} {source(b, slot)})"
+    return source(e, slot)
+
+
+def closure(e: Expr, slot: Mapping[str, int]) -> Reader:
+    """The same as ``source``, as nested closures: cheap to make, for paths that run rarely."""
+    match e:
+        case Int(v):
+            return lambda r: v
+        case Var(n):
+            s = slot[n]
+            return lambda r: r[s]
+        case Unary(op, a):
+            x = closure(a, slot)
+            return {"-": lambda r: -x(r), "~": lambda r: ~x(r), "not": lambda r: 0 if x(r) else 1}[op]
+        case Binary(op, a, b):
+            return _binary(op, closure(a, slot), closure(b, slot))
+        case Call("select", (c, a, b)):
+            p, x, y = closure(c, slot), closure(a, slot), closure(b, slot)
+            return lambda r: x(r) if p(r) else y(r)
+        case Call("cdiv", (a, b)):
+            x, y = closure(a, slot), closure(b, slot)
+            return lambda r: -(-x(r) // y(r))
+        case Call("abs", (a,)):
+            x = closure(a, slot)
+            return lambda r: abs(x(r))
+        case Call(("min" | "max") as name, args):
+            parts = [closure(a, slot) for a in args]
+            pick = min if name == "min" else max
+            return lambda r: pick([p(r) for p in parts])
+    raise TypeError(f"not an index expression: {e}")
+
+
+def _binary(op: str, x: Reader, y: Reader) -> Reader:
+    table: dict[str, Reader] = {
+        "+": lambda r: x(r) + y(r),
+        "-": lambda r: x(r) - y(r),
+        "*": lambda r: x(r) * y(r),
+        "//": lambda r: x(r) // y(r),
+        "%": lambda r: x(r) % y(r),
+        "<<": lambda r: shift_left(x(r), y(r)),
+        ">>": lambda r: shift_right(x(r), y(r)),
+        "&": lambda r: x(r) & y(r),
+        "|": lambda r: x(r) | y(r),
+        "^": lambda r: x(r) ^ y(r),
+        "==": lambda r: 1 if x(r) == y(r) else 0,
+        "!=": lambda r: 1 if x(r) != y(r) else 0,
+        "<": lambda r: 1 if x(r) < y(r) else 0,
+        "<=": lambda r: 1 if x(r) <= y(r) else 0,
+        ">": lambda r: 1 if x(r) > y(r) else 0,
+        ">=": lambda r: 1 if x(r) >= y(r) else 0,
+        "and": lambda r: 1 if x(r) and y(r) else 0,
+        "or": lambda r: 1 if x(r) or y(r) else 0,
+    }
+    if op not in table:
+        raise TypeError(f"not an index operator: {op}")
+    return table[op]
+
+
+def shared_parts(e: Expr, varying: frozenset[str], registers: frozenset[str]) -> Iterator[Expr]:
+    """What decides the value for all lanes of a class: the largest parts that the lanes share, and the
+    lane-varying ``registers`` themselves. Lane builtins are left out, since the class fixes them."""
+    if isinstance(e, Int | Float):
+        return
+    if isinstance(e, Var):
+        if e.name not in varying or e.name in registers:
+            yield e
+        return
+    if not mentions(e, varying):
+        yield e
+        return
+    match e:
+        case Unary(_, a):
+            yield from shared_parts(a, varying, registers)
+        case Binary(_, a, b):
+            yield from shared_parts(a, varying, registers)
+            yield from shared_parts(b, varying, registers)
+        case Call(_, args):
+            for a in args:
+                yield from shared_parts(a, varying, registers)
+
+
+def mentions(e: Expr, names: frozenset[str]) -> bool:
+    """Whether the expression reads one of the names."""
+    match e:
+        case Var(n):
+            return n in names
+        case Unary(_, a):
+            return mentions(a, names)
+        case Binary(_, a, b):
+            return mentions(a, names) or mentions(b, names)
+        case Call(_, args):
+            return any(mentions(a, names) for a in args)
+    return False
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Every statement, outer ones first, in source order."""
+    for s in body:
+        yield s
+        for inner in bodies(s):
+            yield from statements(inner)
+
+
+def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
+    """The statement lists inside a statement."""
+    if isinstance(s, If):
+        return (s.then, s.orelse)
+    if isinstance(s, For | Role):
+        return (s.body,)
+    return ()
+
+
+def varying_names(body: tuple[Stmt, ...], seeds: frozenset[str]) -> frozenset[str]:
+    """Names whose value may differ between lanes that took the same path (loop variables never do:
+    the bounds are decisions)."""
+    found = set(seeds)
+    lets = []
+    for s in statements(body):
+        if isinstance(s, Elect):
+            found.add(s.name)
+        elif isinstance(s, Let | Assign):
+            lets.append(s)
+    changed = True
+    while changed:
+        changed = False
+        for s in lets:
+            if s.name not in found and mentions(s.value, frozenset(found)):
+                found.add(s.name)
+                changed = True
+    return frozenset(found)

@@ -1,0 +1,140 @@
+"""The tables of one launch that ops and events refer to: barriers, buffers, tensors, maps, fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import statements
+from syncverify.ir.expr import evaluate
+from syncverify.ir.footprints import Footprints
+from syncverify.ir.layout import BufferLayout, layout
+from syncverify.model.events import BarrierInfo, Footprint
+from syncverify.source import InputError
+
+_SYNC_SEMS = frozenset({"acquire", "release", "acq_rel", "sc"})
+
+
+@dataclass(frozen=True, slots=True)
+class MapInfo:
+    """A tensor map: its number, its tensor's number and shape, its box, bytes per element."""
+
+    number: int
+    tensor: int
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    element: int
+    swizzle: str
+
+    @property
+    def box_bytes(self) -> int:
+        size = self.element
+        for d in self.box:
+            size *= d
+        return size
+
+
+@dataclass(slots=True)
+class Tables:
+    """Numbered facts of a launch. CTA numbers run over all clusters of the system."""
+
+    ctas: int  # of one cluster
+    clusters: int
+    tracks_global: bool
+    buffers: Mapping[str, BufferLayout]
+    barrier_counts: dict[str, int]
+    barriers: list[BarrierInfo]
+    tensors: dict[str, tuple[int, int]]  # number, bytes per element
+    maps: dict[str, MapInfo]
+    fragments: dict[str, int]
+    smem_names: list[tuple[int, int, str]]
+    footprint_table: list[Footprint] = field(default_factory=list)
+    footprints: Footprints = field(init=False)
+    _bases: dict[str, int] = field(default_factory=dict)
+    _per_cta: int = 0
+
+    def __post_init__(self) -> None:
+        self.footprints = Footprints(self.footprint_table)
+        for name, count in self.barrier_counts.items():
+            self._bases[name] = self._per_cta
+            self._per_cta += count
+
+    def cta_of(self, cta: int, rank: int) -> int:
+        """The CTA of the given rank in the cluster of ``cta``."""
+        return cta // self.ctas * self.ctas + rank
+
+    def barrier_of(self, number: int) -> tuple[str, int]:
+        """Array and index of a barrier."""
+        at = number % self._per_cta
+        name = max((x for x in self._bases if self._bases[x] <= at), key=lambda x: self._bases[x])
+        return name, at - self._bases[name]
+
+    def barrier_number(self, cta: int, name: str, index: int) -> int:
+        return cta * self._per_cta + self._bases[name] + index
+
+
+def tables(kernel: n.Kernel, values: Mapping[str, int], clusters: int, tracks_global: bool) -> Tables:
+    """Lays the kernel out. Raises InputError where the layout cannot be."""
+    laid = layout(kernel, values)
+    names = [(b.offset, b.end, b.name) for b in (*laid.buffers.values(), *laid.barriers.values())]
+    counts = {b.name: laid.barriers[b.name].count for b in kernel.barriers}
+    infos = []
+    for cta in range(kernel.launch.ctas * clusters):
+        for bar in kernel.barriers:
+            place = laid.barriers[bar.name]
+            for i in range(place.count):
+                name = f"{bar.name}[{i}]" if place.count > 1 else bar.name
+                infos.append(BarrierInfo(cta, place.offset + 8 * i, name))
+    tensors = {t.name: (i, n.DTYPE_BYTES[t.dtype]) for i, t in enumerate(kernel.tensors)}
+    return Tables(
+        ctas=kernel.launch.ctas,
+        clusters=clusters,
+        tracks_global=tracks_global,
+        buffers=laid.buffers,
+        barrier_counts=counts,
+        barriers=infos,
+        tensors=tensors,
+        maps=_maps(kernel, values),
+        fragments={f.name: i for i, f in enumerate(kernel.fragments)},
+        smem_names=sorted(names),
+    )
+
+
+def _maps(kernel: n.Kernel, values: Mapping[str, int]) -> dict[str, MapInfo]:
+    by_name = {t.name: (i, t) for i, t in enumerate(kernel.tensors)}
+    out = {}
+    for i, m in enumerate(kernel.maps):
+        number, tensor = by_name[m.tensor]
+        try:
+            shape = tuple(evaluate(e, values) for e in tensor.shape)
+        except (KeyError, ArithmeticError) as problem:
+            raise InputError(f"the shape of {tensor.name} has no value: {problem}", tensor.span) from None
+        out[m.name] = MapInfo(i, number, shape, m.box, n.DTYPE_BYTES[tensor.dtype], m.swizzle)
+    return out
+
+
+def spins(kernel: n.Kernel) -> bool:
+    """Whether a block waits on global memory for another."""
+    return any(isinstance(s, n.SpinGlobal) for s in statements(kernel.body))
+
+
+def synchronizes_globally(kernel: n.Kernel) -> bool:
+    """Whether accesses to global memory matter: blocks synchronize through it, or generic atomics may
+    meet TMA reductions on one tensor (rulebook E46)."""
+    body = list(statements(kernel.body))
+    atomics = {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)}
+    tensor_of = {m.name: m.tensor for m in kernel.maps}
+    fenced = any(isinstance(s, n.Fence) and s.scope in ("gpu", "sys") for s in body)
+    for s in body:
+        if isinstance(s, n.SpinGlobal):
+            return True
+        if isinstance(s, n.LdGlobal | n.StGlobal | n.AtomGlobal | n.Multimem) and (
+            s.sem in _SYNC_SEMS or (s.sem == "relaxed" and fenced)
+        ):
+            return True
+        if isinstance(s, n.BulkStore) and s.reduce and s.dst.tensor in atomics:
+            return True
+        if isinstance(s, n.TmaStore) and s.reduce and tensor_of.get(s.map) in atomics:
+            return True
+    return False

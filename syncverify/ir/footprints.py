@@ -1,0 +1,166 @@
+"""Regions of shared and global memory as footprints: bytes, per lane, with what leaves its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncverify.ir.layout import BufferLayout
+from syncverify.model.events import Footprint
+
+#: An operand: one integer for all lanes of a class, or one per lane.
+Value = int | tuple[int, ...]
+
+#: Tensor ``t`` starts at ``t << TENSOR_SHIFT`` in the one global memory of footprints.
+TENSOR_SHIFT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bytes of one lane: ``rows`` runs of ``size`` bytes, ``pitch`` bytes apart, from ``lo``."""
+
+    lo: int
+    size: int
+    rows: int = 1
+    pitch: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.rows
+
+    def runs(self) -> list[tuple[int, int]]:
+        if self.size <= 0:
+            return []
+        if self.rows == 1 or self.pitch == self.size:
+            return [(self.lo, self.lo + self.bytes)]
+        return [(self.lo + i * self.pitch, self.lo + i * self.pitch + self.size) for i in range(self.rows)]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One lane's region: its bytes inside the buffer, and what is wrong with it, if anything."""
+
+    range: Range
+    bytes: int
+    problem: str | None = None
+
+
+def locate(buffer: BufferLayout, index: Sequence[int], start: int | None, count: int | None,
+           rows: int | None, pitch: int | None) -> Place:  # fmt: skip
+    """The bytes of ``buffer[index][start : count rows R pitch P]``, clipped to the buffer."""
+    problem: str | None = None
+    rest = 1
+    for d in buffer.shape[len(index) :]:
+        rest *= d
+    flat = 0
+    for i, d in zip(index, buffer.shape, strict=False):
+        if not 0 <= i < d and problem is None:
+            problem = f"index {i} leaves {buffer.name}, which has {d}"
+        flat = flat * d + i
+    first = 0 if start is None else start
+    n = rest - first if count is None else count
+    k = 1 if rows is None else rows
+    step = n if pitch is None else pitch
+    last = first + max(k - 1, 0) * step + n
+    if problem is None and (n < 0 or k < 0 or step < 0):
+        problem = f"negative count, rows or pitch ({n}, {k}, {step}) in a region of {buffer.name}"
+    if problem is None and (first < 0 or last > rest):
+        part = buffer.name + "".join(f"[{i}]" for i in index)
+        problem = f"elements {first}..{last - 1} leave {part}, which has {rest}"
+    el = buffer.element
+    found = Range(buffer.offset + (flat * rest + first) * el, max(n, 0) * el, max(k, 0), max(step, 0) * el)
+    if problem is None:
+        return Place(found, found.bytes)
+    return Place(_clip(found, buffer.offset, buffer.offset + buffer.size), found.bytes, problem)
+
+
+def _clip(r: Range, lo: int, hi: int) -> Range:
+    """What of the range lies inside the buffer: all of it, its first inside run, or nothing."""
+    if r.lo >= lo and r.lo + max(r.rows - 1, 0) * r.pitch + r.size <= hi:
+        return r
+    for a, b in r.runs():
+        x, y = max(a, lo), min(b, hi)
+        if x < y:
+            return Range(x, y - x)
+    return Range(lo, 0)
+
+
+def footprint(memory: int, ranges: Range | Sequence[Range], lanes: Sequence[int], *, varying: bool = False,
+              many: bool = False) -> Footprint:  # fmt: skip
+    """The footprint of one range for all lanes, or of one range per lane.
+
+    ``varying``: it is a write whose value differs between lanes; ``many``: more than one lane writes a
+    range that is the same for all.
+    """
+    if isinstance(ranges, Range):
+        runs = merge(ranges.runs())
+        return Footprint(memory, runs, (), varying and many and bool(runs))
+    pieces = sorted((a, b, lane) for r, lane in zip(ranges, lanes, strict=True) for a, b in r.runs())
+    overlap = varying and any(p[1] > q[0] and p[2] != q[2] for p, q in _neighbours(pieces))
+    return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces), overlap)
+
+
+def _neighbours(pieces: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+    """Each piece with the one before it that reaches farthest."""
+    out = []
+    reach = pieces[0] if pieces else (0, 0, 0)
+    for p in pieces[1:]:
+        out.append((reach, p))
+        if p[1] > reach[1]:
+            reach = p
+    return out
+
+
+def _merge_lanes(pieces: list[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
+    """Adjacent pieces of one lane joined."""
+    last: dict[int, tuple[int, int, int]] = {}
+    out = []
+    for a, b, lane in pieces:
+        p = last.get(lane)
+        if p is not None and a <= p[1]:
+            last[lane] = (p[0], max(p[1], b), lane)
+            continue
+        if p is not None:
+            out.append(p)
+        last[lane] = (a, b, lane)
+    return tuple(sorted([*out, *last.values()]))
+
+
+def merge(runs: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Sorted, disjoint and merged intervals."""
+    out: list[tuple[int, int]] = []
+    for a, b in sorted(runs):
+        if out and a <= out[-1][1]:
+            if b > out[-1][1]:
+                out[-1] = (out[-1][0], b)
+        else:
+            out.append((a, b))
+    return tuple(out)
+
+
+class Footprints:
+    """The interned footprints of a launch; grows the table that events refer to."""
+
+    def __init__(self, table: list[Footprint]) -> None:
+        self.table = table
+        self._index: dict[Footprint, int] = {}
+
+    def add(self, fp: Footprint) -> int:
+        i = self._index.get(fp)
+        if i is None:
+            i = self._index[fp] = len(self.table)
+            self.table.append(fp)
+        return i
+
+
+def box_ranges(shape: Sequence[int], box: Sequence[int], coords: Sequence[int], element: int) -> list[Range]:
+    """The bytes of a TMA box in its tensor; what lies outside takes no part (PTX ISA, out-of-bound access)."""
+    los = [max(c, 0) for c in coords]
+    his = [min(c + b, s) for c, b, s in zip(coords, box, shape, strict=True)]
+    if any(lo >= hi for lo, hi in zip(los, his, strict=True)):
+        return []
+    starts = [0]
+    for lo, hi, s in zip(los[:-1], his[:-1], shape[:-1], strict=True):
+        starts = [a * s + i for a in starts for i in range(lo, hi)]
+    width = his[-1] - los[-1]
+    return [Range((a * shape[-1] + los[-1]) * element, width * element) for a in starts]
