@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from syncverify.diagnostics import Policy
-from syncverify.ir.expr import Int
+from syncverify.ir.expr import Int, names
 from syncverify.ir.nodes import (
     BarrierSync,
     BulkCommit,
@@ -23,7 +23,6 @@ from syncverify.ir.nodes import (
     Stmt,
     StShared,
 )
-from syncverify.ir.expr import names
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed, touches
@@ -50,17 +49,22 @@ class BulkGroups:
             return kernel
         hazards = needed(kernel, Access.ASYNC_READ, Access.GENERIC_WRITE)
 
+        def pending(store: Role) -> int:
+            slots = min(use_of(s.src.index[0])[1] for s in store.body if isinstance(s, BulkStore))
+            return max(0, slots - 2)
+
         def close(stmt: Stmt) -> Iterable[Stmt]:
             if not (isinstance(stmt, Role) and any(isinstance(s, BulkStore) for s in stmt.body)):
                 return (stmt,)
-            slots = min(use_of(s.src.index[0])[1] for s in stmt.body if isinstance(s, BulkStore))
-            wait = [BulkWait(Int(max(0, slots - 2)), read=True)] if hazards else []
+            wait = [BulkWait(Int(pending(stmt)), read=True)] if hazards else []
             return (replace(stmt, body=(*stmt.body, BulkCommit(), *wait)),)
 
         def drain(stmt: Stmt) -> Iterable[Stmt]:
             if not (isinstance(stmt, For) and contains(stmt, BulkCommit)):
                 return (stmt,)
             store = next(s for s in walk(stmt.body) if isinstance(s, Role) and contains(s, BulkCommit))
+            if hazards and pending(store) == 0:
+                return (stmt,)
             return (stmt, replace(store, body=(BulkWait(Int(0), read=True),)))
 
         return replace(kernel, body=flat_map(flat_map(kernel.body, close), drain))
@@ -81,17 +85,21 @@ class HandoverBarriers:
         stored = needed(kernel, Access.GENERIC_WRITE, Access.ASYNC_READ)
         refilled = needed(kernel, Access.GENERIC_READ, Access.ASYNC_WRITE)
 
-        def in_list(body: Body, sync: BarrierSync) -> Body:
-            result = tuple(
-                replace(s, body=in_list(s.body, self._sync(s))) if isinstance(s, Role) and s.name == COMPUTE
-                else with_bodies(s, lambda b: in_list(b, sync))
-                for s in body
-            )  # fmt: skip
-            result = self._before_issue(result, sync, Access.GENERIC_WRITE, Access.ASYNC_READ, BulkStore, stored)
-            result = self._after_wait(result, sync, stored)
-            return self._before_issue(result, sync, Access.GENERIC_READ, Access.ASYNC_WRITE, BulkLoad, refilled)
+        def within(body: Body, sync: BarrierSync) -> Body:
+            return tuple(place(s, sync) for s in body)
 
-        return replace(kernel, body=in_list(kernel.body, BarrierSync(Int(0), aligned=True)))
+        def place(stmt: Stmt, sync: BarrierSync) -> Stmt:
+            if isinstance(stmt, Role) and stmt.name == COMPUTE:
+                return replace(stmt, body=within(stmt.body, self._sync(stmt)))
+            if not (isinstance(stmt, For) and slot_loop(stmt)):
+                return with_bodies(stmt, lambda b: within(b, sync))
+            body = self._before_issue(stmt.body, sync, Access.GENERIC_WRITE, Access.ASYNC_READ, BulkStore, stored)
+            body = self._after_wait(body, sync, stored)
+            return replace(
+                stmt, body=self._before_issue(body, sync, Access.GENERIC_READ, Access.ASYNC_WRITE, BulkLoad, refilled)
+            )
+
+        return replace(kernel, body=within(kernel.body, BarrierSync(Int(0))))
 
     def _sync(self, role: Role) -> BarrierSync:
         assert isinstance(role.lo, Int) and isinstance(role.hi, Int)
@@ -101,11 +109,14 @@ class HandoverBarriers:
     def _before_issue(
         self, body: Body, sync: BarrierSync, first: Access, second: Access, issue: type, hazards: dict[str, Need]
     ) -> Body:
-        """A barrier before the statement that issues, where the same list accesses the buffer generically."""
-        if not hazards or not any(touches(s, first, hazards) for s in body if not _is_role(s)):
+        """A barrier between the generic accesses and the next issue, which may be in the next iteration."""
+        generic = [k for k, s in enumerate(body) if touches(s, first, hazards)]
+        issues = [k for k, s in enumerate(body) if contains(s, issue) and touches(s, second, hazards)]
+        if not generic or not issues:
             return body
-        at = next((k for k, s in enumerate(body) if contains(s, issue)), None)
-        return body if at is None else (*body[:at], sync, *body[at:])
+        last, at = generic[-1], issues[0]
+        between = body[last + 1 : at] if last < at else (*body[last + 1 :], *body[:at])
+        return body if any(isinstance(s, BarrierSync) for s in between) else (*body[:at], sync, *body[at:])
 
     def _after_wait(self, body: Body, sync: BarrierSync, stored: dict[str, Need]) -> Body:
         """With one slot, nothing but a further barrier tells the writers that the slot was read."""
@@ -137,7 +148,7 @@ class ProxyFences:
         fence = FenceProxyAsync("shared_cta")
 
         def fenced(stmt: Stmt) -> Iterable[Stmt]:
-            if not (isinstance(stmt, For) and _slot_loop(stmt)):
+            if not (isinstance(stmt, For) and slot_loop(stmt)):
                 return (stmt,)
             body = stmt.body
             writers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_WRITE, written)]
@@ -159,11 +170,7 @@ def _bridged(kernel: Kernel, first: Access, second: Access) -> set[str]:
     return {b for b, need in needed(kernel, first, second).items() if need is Need.BRIDGE}
 
 
-def _is_role(stmt: Stmt) -> bool:
-    return isinstance(stmt, Role)
-
-
-def _slot_loop(loop: For) -> bool:
+def slot_loop(loop: For) -> bool:
     """The loop over tiles: generic accesses inside name their slot by this loop's variable."""
     return any(
         isinstance(s, (LdShared, StShared)) and _region_use(s) == loop.var for s in walk(loop.body)

@@ -30,7 +30,7 @@ from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed, touches
 from syncverify.passes.arrivals import arrivals
-from syncverify.passes.rewrite import Body, bodies, contains, flat_map, parity, use_of, walk, with_bodies
+from syncverify.passes.rewrite import Body, flat_map, parity, use_of, walk, with_bodies
 
 
 def filled_by(kernel: Kernel) -> dict[str, set[str]]:
@@ -97,7 +97,7 @@ class FullBarriers:
             if not (isinstance(stmt, For) and reading_loop(stmt)):
                 return (stmt,)
             body = stmt.body
-            for barrier, buffers in reversed(filled.items()):
+            for barrier, buffers in filled.items():
                 slot = slot_read(body, buffers)
                 if slot is None:
                     continue
@@ -216,6 +216,3 @@ class InitBarriers:
 def _slots(barrier: Barrier) -> int:
     assert isinstance(barrier.count, Int)
     return barrier.count.value
-
-
-__all__ = ["EmptyBarriers", "FullBarriers", "InitBarriers", "bodies", "contains"]

@@ -1,0 +1,360 @@
+"""Kernels as CUDA C++ that a person would gladly read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Binary, Expr, Float, Int, Var
+from syncverify.ir.layout import Layout, layout
+from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
+from syncverify.source import InputError
+
+_CTYPES = {"f32": "float", "bf16": "bf16", "f16": "f16"}
+_INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
+_UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
+
+
+def helpers() -> str:
+    """The header of PTX wrappers that every kernel uses."""
+    return files("syncverify.codegen").joinpath("helpers.cuh").read_text()
+
+
+def emit(kernel: Kernel, blocks_per_sm: int = 1) -> str:
+    """The kernel's CUDA source, its helpers included; InputError for operations it cannot write."""
+    return helpers() + "\n" + "\n".join(_Emitter(kernel).kernel(blocks_per_sm)) + "\n"
+
+
+class _Emitter:
+    """Writes one kernel. ``names`` and ``lengths`` hold the integers and value registers in scope."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel_ir = kernel
+        self.names = Names()
+        self.lengths: dict[str, int] = {}
+        self.tensors = {t.name: t for t in kernel.tensors}
+        self.shared = {s.name: s for s in kernel.shared}
+        self.layout: Layout = layout(kernel, {})
+        assigned = {s.name for s in _walk(kernel.body) if isinstance(s, n.Assign)}
+        self.assigned = assigned
+        outputs = [t for t in kernel.tensors if t.mode != "in"]
+        self.fast = bool(outputs) and all(DTYPE_BYTES[t.dtype] <= 2 for t in outputs)
+        at_least_zero = {
+            a.left.name
+            for a in kernel.assumes
+            if isinstance(a, Binary) and a.op == ">=" and isinstance(a.left, Var)
+            and isinstance(a.right, Int) and a.right.value >= 0
+        }  # fmt: skip
+        for p in kernel.params:
+            if p.dtype in ("i64", "u64"):
+                self.names.wide.add(p.name)
+            if p.name in at_least_zero or p.dtype.startswith("u"):
+                self.names.natural.add(p.name)
+
+    # ------------------------------------------------------------ the function
+
+    def kernel(self, blocks_per_sm: int) -> Iterator[str]:
+        k = self.kernel_ir
+        if k.maps or k.fragments or k.launch.ctas != 1:
+            raise InputError(f"kernel {k.name}: tensor maps, fragments and clusters have no code generation", k.span)
+        yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
+        yield f'extern "C" __global__ void __launch_bounds__({k.launch.threads}, {blocks_per_sm}) {k.name}('
+        arguments = [
+            f"const {self._ctype(t)}* __restrict__ {t.name}" if t.mode == "in" else f"{self._ctype(t)}* __restrict__ {t.name}"
+            for t in k.tensors
+        ] + [f"{_INTEGERS[p.dtype]} {p.name}" for p in k.params]
+        yield "    " + ", ".join(arguments) + ") {"
+        body = list(self._block(k.body, 1))
+        yield from ("  " + line for line in self._prologue("\n".join(body)))
+        yield from body
+        yield "}"
+
+    def _ctype(self, tensor: n.Tensor | n.Shared) -> str:
+        if tensor.dtype not in _CTYPES:
+            raise InputError(f"{tensor.name}: no code generation for elements of type {tensor.dtype}", tensor.span)
+        return _CTYPES[tensor.dtype]
+
+    def _prologue(self, text: str) -> Iterator[str]:
+        if self.layout.size:
+            yield "extern __shared__ __align__(1024) unsigned char smem[];"
+        for s in self.kernel_ir.shared:
+            place = self.layout.buffers[s.name]
+            shape = "".join(f"[{x}]" for x in place.shape)
+            yield f"{self._ctype(s)}* const {s.name} = reinterpret_cast<{self._ctype(s)}*>(smem + {place.offset});  // {shape}"
+        for b in self.kernel_ir.barriers:
+            at = self.layout.barriers[b.name]
+            yield f"uint64* const {b.name} = reinterpret_cast<uint64*>(smem + {at.offset});  // [{at.count}]"
+        dims = self.kernel_ir.launch.block
+        tid = "int(threadIdx.x)" if dims[1] == dims[2] == 1 else (
+            f"int(threadIdx.x + {dims[0]} * (threadIdx.y + {dims[1]} * threadIdx.z))"
+        )  # fmt: skip
+        known = {
+            "tid": tid,
+            # the same in all lanes, and the compiler knows it
+            "warp": f"__shfl_sync(0xffffffff, {tid} / 32, 0)",
+            "lane": f"{tid} % 32",
+            "wg": f"__shfl_sync(0xffffffff, {tid} / 128, 0)",
+            "block": "int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z))",
+            "grid": "int(gridDim.x * gridDim.y * gridDim.z)",
+        }
+        used = _identifiers(text)
+        yield from (f"const int {name} = {code};" for name, code in known.items() if name in used)
+
+    # ------------------------------------------------------------ statements
+
+    def _block(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
+        previous: n.Role | None = None
+        for stmt in body:
+            lines = list(self._stmt(stmt, depth))
+            if isinstance(stmt, n.Role) and previous is not None and _disjoint(previous, stmt):
+                # every role is one branch of a single conditional
+                lines[0] = lines[0].replace("if (", "} else if (", 1)
+                yield from lines
+            else:
+                if previous is not None:
+                    yield "  " * depth + "}"
+                yield from lines
+            previous = stmt if isinstance(stmt, n.Role) else None
+        if previous is not None:
+            yield "  " * depth + "}"
+
+    def _stmt(self, stmt: Stmt, depth: int) -> Iterator[str]:
+        """The lines of a statement; a role's closing brace is left to ``_block``."""
+        pad = "  " * depth
+        match stmt:
+            case n.Role():
+                yield f"{pad}if ({self._role_test(stmt)}) {{  // {stmt.name}"
+                yield from self._scoped(stmt.body, depth + 1)
+            case n.If(cond, then, orelse):
+                yield f"{pad}if ({self._index(cond)}) {{"
+                yield from self._scoped(then, depth + 1)
+                if orelse:
+                    yield f"{pad}}} else {{"
+                    yield from self._scoped(orelse, depth + 1)
+                yield f"{pad}}}"
+            case n.For():
+                yield from self._for(stmt, depth)
+            case n.Compute():
+                yield from (pad + line for line in self._compute(stmt.name, stmt.value))
+            case _:
+                yield from (pad + line for line in self._leaf(stmt))
+
+    def _scoped(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
+        names, lengths = self.names, dict(self.lengths)
+        self.names = Names(set(names.wide), set(names.natural))
+        yield from self._block(body, depth)
+        self.names, self.lengths = names, lengths
+
+    def _for(self, loop: n.For, depth: int) -> Iterator[str]:
+        pad = "  " * depth
+        if loop.unroll is not None:
+            yield f"{pad}#pragma unroll {loop.unroll}"
+        wide = any(self.names.is_wide(e) for e in (loop.lo, loop.hi, loop.step))
+        step = f"++{loop.var}" if loop.step == Int(1) else f"{loop.var} += {self._index(loop.step)}"
+        kind = "long long" if wide else "int"
+        head = f"for ({kind} {loop.var} = {self._index(loop.lo)}; {loop.var} < {self._index(loop.hi)}; {step}) {{"
+        names, lengths = self.names, dict(self.lengths)
+        self.names = Names(set(names.wide), set(names.natural))
+        (self.names.wide.add if wide else self.names.wide.discard)(loop.var)
+        natural = names.is_natural(loop.lo) and names.is_natural(loop.step)
+        (self.names.natural.add if natural else self.names.natural.discard)(loop.var)
+        yield pad + head
+        yield from self._block(loop.body, depth + 1)
+        yield f"{pad}}}"
+        self.names, self.lengths = names, lengths
+
+    def _role_test(self, role: n.Role) -> str:
+        name = _UNITS[role.unit]
+        if isinstance(role.lo, Int) and isinstance(role.hi, Int):
+            if role.hi.value == role.lo.value + 1:
+                return f"{name} == {role.lo.value}"
+            if role.lo.value == 0:
+                return f"{name} < {role.hi.value}"
+        return f"{name} >= {self._index(role.lo)} && {name} < {self._index(role.hi)}"
+
+    def _let(self, stmt: n.Let) -> str:
+        text = self._index(stmt.value)
+        wide = self.names.is_wide(stmt.value)
+        natural = self.names.is_natural(stmt.value) and stmt.name not in self.assigned
+        (self.names.wide.add if wide else self.names.wide.discard)(stmt.name)
+        (self.names.natural.add if natural else self.names.natural.discard)(stmt.name)
+        constant = "" if stmt.name in self.assigned else "const "
+        return f"{constant}{'long long' if wide else 'int'} {stmt.name} = {text};"
+
+    def _compute(self, name: str, e: Expr) -> Iterator[str]:
+        values = Values(self.lengths, self.fast)
+        length = values.length(e)
+        if name in self.lengths and self.lengths[name] != length:
+            raise InputError(f"value register {name} changes its length")
+        declared = name in self.lengths
+        text = value(e, values)
+        self.lengths[name] = length
+        if not declared:
+            yield f"float {name}[{length}];"
+        if length == 1:
+            yield f"{name}[0] = {text};"
+        else:
+            yield "#pragma unroll"
+            yield f"for (int k = 0; k < {length}; ++k) {name}[k] = {text};"
+
+    def _leaf(self, stmt: Stmt) -> Iterator[str]:
+        match stmt:
+            case n.Let():
+                yield self._let(stmt)
+            case n.Assign(name, e):
+                yield f"{name} = {self._index(e)};"
+            case n.Exit():
+                yield "return;"
+            case n.Elect(name):
+                self.names.natural.add(name)
+                yield f"const bool {name} = elect_one();"
+            case n.LdShared(name, src):
+                yield from self._load(name, self._shared_at(src), src.count, src)
+            case n.LdGlobal(name, src, sem="weak"):
+                yield from self._load(name, self._global_at(src), src.count)
+            case n.StShared(dst, e):
+                yield from self._store(self._shared_at(dst), dst.count, e, dst)
+            case n.StGlobal(dst, e, sem="weak"):
+                yield from self._store(self._global_at(dst), dst.count, e)
+            case _:
+                yield self._synchronization(stmt)
+
+    def _synchronization(self, stmt: Stmt) -> str:
+        match stmt:
+            case n.BarrierSync(Int(0), None, red=False):
+                return "__syncthreads();"
+            case n.BarrierSync(id, count, aligned, False):
+                threads = str(self.kernel_ir.launch.threads) if count is None else self._index(count)
+                return f"{'bar' if aligned else 'barrier'}_sync({self._index(id)}, {threads});"
+            case n.BarrierArrive(id, count, aligned):
+                return f"{'bar' if aligned else 'barrier'}_arrive({self._index(id)}, {self._index(count)});"
+            case n.WarpSync(mask):
+                return "__syncwarp();" if mask is None else f"__syncwarp({self._index(mask)});"
+            case n.SetMaxNReg(direction, Int(count)):
+                return f"setmaxnreg_{direction}<{count}>();"
+            case n.MbarrierInit(bar, count):
+                return f"mbarrier_init({self._bar(bar)}, {self._index(count)});"
+            case n.MbarrierInval(bar):
+                return f"mbarrier_inval({self._bar(bar)});"
+            case n.MbarrierArrive(bar, None, count, "release", "cta", False, False, None):
+                extra = "" if count == Int(1) else f", {self._index(count)}"
+                return f"mbarrier_arrive({self._bar(bar)}{extra});"
+            case n.MbarrierArrive(bar, expect, Int(1), "release", "cta", False, False, None) if expect is not None:
+                return f"mbarrier_arrive_expect_tx({self._bar(bar)}, {self._index(expect)});"
+            case n.MbarrierExpectTx(bar, size):
+                return f"mbarrier_expect_tx({self._bar(bar)}, {self._index(size)});"
+            case n.MbarrierWait(bar, phase, False, "acquire", "cta"):
+                return f"mbarrier_wait({self._bar(bar)}, {self._index(phase)});"
+            case n.FenceMbarrierInit():
+                return "fence_mbarrier_init();"
+            case n.FenceProxyAsync("all", None):
+                return "fence_proxy_async();"
+            case n.FenceProxyAsync("shared_cta" | "global" as space, None):
+                return f"fence_proxy_async_{space}();"
+            case n.Fence("acq_rel", "cta", False):
+                return "fence_acq_rel_cta();"
+            case n.BulkLoad(dst, src, bar, None):
+                size = self._bytes(self.tensors[src.tensor], src.count)
+                return f"bulk_load({self._shared_at(dst)}, {self._global_at(src)}, {size}, {self._bar(bar)});"
+            case n.BulkStore(dst, src, None):
+                size = self._bytes(self.tensors[dst.tensor], dst.count)
+                return f"bulk_store({self._global_at(dst)}, {self._shared_at(src)}, {size});"
+            case n.BulkCommit():
+                return "bulk_commit();"
+            case n.BulkWait(Int(pending), read):
+                return f"bulk_wait{'_read' if read else ''}<{pending}>();"
+        kind = type(stmt).__name__
+        raise InputError(f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span)
+
+    # ------------------------------------------------------------ operands
+
+    def _load(self, name: str, address: str, count: Expr | None, region: n.Region | None = None) -> Iterator[str]:
+        length = self._length(count, region)
+        if self.lengths.get(name, length) != length:
+            raise InputError(f"value register {name} changes its length")
+        if name not in self.lengths:
+            yield f"float {name}[{length}];"
+        self.lengths[name] = length
+        yield f"load({name}, {address});"
+
+    def _store(self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None) -> Iterator[str]:
+        length = self._length(count, region)
+        if isinstance(e, Var) and self.lengths.get(e.name) == length:
+            yield f"store({address}, {e.name});"
+            return
+        if not isinstance(e, (Var, Float)) and Values(self.lengths).length(e) > length:
+            raise InputError("a store of fewer elements than its value has")
+        yield "{"
+        yield f"  float v[{length}];"
+        yield "  #pragma unroll"
+        yield f"  for (int k = 0; k < {length}; ++k) v[k] = {value(e, Values(self.lengths, self.fast))};"
+        yield f"  store({address}, v);"
+        yield "}"
+
+    def _length(self, count: Expr | None, region: n.Region | None) -> int:
+        if region is not None and (region.rows is not None or region.rank is not None):
+            raise InputError(f"{region.buffer}: strided and remote accesses have no code generation")
+        if isinstance(count, Int):
+            return count.value
+        if count is None and region is not None:
+            shape = self.layout.buffers[region.buffer].shape[len(region.index) :]
+            total = 1
+            for x in shape:
+                total *= x
+            return total
+        raise InputError("the number of elements of an access must be a constant")
+
+    def _shared_at(self, region: n.Region) -> str:
+        place = self.layout.buffers[region.buffer]
+        offset: Expr | None = None
+        for dim, i in enumerate(region.index):
+            stride = place.strides[dim] // place.element
+            term = i if stride == 1 else i * stride
+            offset = term if offset is None else offset + term
+        if region.start is not None and region.start != Int(0):
+            offset = region.start if offset is None else offset + region.start
+        return f"{region.buffer}" if offset is None else f"&{region.buffer}[{self._index(offset)}]"
+
+    def _global_at(self, region: n.GlobalRegion) -> str:
+        return f"&{region.tensor}[{self._index(region.start)}]"
+
+    def _bar(self, bar: n.BarrierRef) -> str:
+        if bar.rank is not None:
+            raise InputError(f"{bar.name}: remote barriers have no code generation")
+        return bar.name if bar.index is None else f"&{bar.name}[{self._index(bar.index)}]"
+
+    def _bytes(self, tensor: n.Tensor, count: Expr) -> str:
+        if isinstance(count, Int):
+            return str(count.value * DTYPE_BYTES[tensor.dtype])
+        return self._index(count * DTYPE_BYTES[tensor.dtype])
+
+    def _index(self, e: Expr) -> str:
+        return index(e, self.names)
+
+
+def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    for stmt in body:
+        yield stmt
+        match stmt:
+            case n.For(body=b) | n.Role(body=b):
+                yield from _walk(b)
+            case n.If(then=t, orelse=o):
+                yield from _walk(t)
+                yield from _walk(o)
+
+
+def _disjoint(a: n.Role, b: n.Role) -> bool:
+    match a, b:
+        case n.Role(lo=Int(alo), hi=Int(ahi)), n.Role(lo=Int(blo), hi=Int(bhi)):
+            return a.unit == b.unit and (ahi <= blo or bhi <= alo)
+    return False
+
+
+def _identifiers(text: str) -> set[str]:
+    import re
+
+    return set(re.findall(r"[A-Za-z_]\w*", text))
+
+

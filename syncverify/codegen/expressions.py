@@ -1,0 +1,174 @@
+"""Expressions of the kernel IR as CUDA C++."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, walk
+from syncverify.source import InputError
+
+#: C++ precedence, tightest first; only what the emitter writes.
+_PRECEDENCE = {
+    "*": 12, "/": 12, "%": 12, "+": 11, "-": 11, "<<": 10, ">>": 10, "<": 9, "<=": 9, ">": 9, ">=": 9,
+    "==": 8, "!=": 8, "&": 7, "^": 6, "|": 5, "&&": 4, "||": 3,
+}  # fmt: skip
+_ATOM, _UNARY, _TERNARY = 100, 14, 2
+
+_BUILTINS = {
+    "tid.x": "threadIdx.x", "tid.y": "threadIdx.y", "tid.z": "threadIdx.z",
+    "block.x": "blockIdx.x", "block.y": "blockIdx.y", "block.z": "blockIdx.z",
+    "grid.x": "gridDim.x", "grid.y": "gridDim.y", "grid.z": "gridDim.z",
+}  # fmt: skip
+
+_FUNCTIONS = {
+    "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf", "tanh": "tanhf",
+    "sqrt": "sqrtf", "rsqrt": "rsqrtf", "abs": "fabsf", "erf": "erff", "pow": "powf", "floor": "floorf",
+    "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan",
+    "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "sigmoid": "sigmoid",
+}  # fmt: skip
+#: Cheaper forms whose error is far below the rounding of a 16-bit result.
+_FAST = {"exp": "__expf", "log": "__logf", "tanh": "tanh_fast", "sigmoid": "sigmoid_fast", "erf": "erf_fast"}
+
+
+@dataclass
+class Names:
+    """What the emitter knows of integer names: which are 64 bits wide, and which are never negative."""
+
+    wide: set[str] = field(default_factory=set)
+    natural: set[str] = field(default_factory=set)
+
+    def is_wide(self, e: Expr) -> bool:
+        return any(isinstance(x, Var) and x.name in self.wide for x in walk(e))
+
+    def is_natural(self, e: Expr) -> bool:
+        """Whether the expression is certainly at least 0, so that C's division floors."""
+        match e:
+            case Int(v):
+                return v >= 0
+            case Var(n):
+                return n in self.natural or n in _BUILTINS or n in ("tid", "warp", "lane", "wg", "block", "grid")
+            case Binary("+" | "*" | "//" | "<<" | ">>" | "&", a, b):
+                return self.is_natural(a) and self.is_natural(b)
+            case Binary("%", _, Int(v)):
+                return v > 0
+            case Binary("%", _, b):
+                return self.is_natural(b)
+            case Binary(op, _, _):
+                return op in ("==", "!=", "<", "<=", ">", ">=", "and", "or")
+            case Unary("not", _):
+                return True
+            case Call("max", args):
+                return any(self.is_natural(a) for a in args)
+            case Call("min", args):
+                return all(self.is_natural(a) for a in args)
+            case Call("cdiv", (a, b)):
+                return self.is_natural(a) and self.is_natural(b)
+            case Call("select", (_, a, b)):
+                return self.is_natural(a) and self.is_natural(b)
+            case Call("abs", _):
+                return True
+        return False
+
+
+def index(e: Expr, names: Names) -> str:
+    """An integer expression; ``//`` and ``%`` become C's where operands cannot be negative."""
+    return _index(e, names)[0]
+
+
+def _index(e: Expr, names: Names) -> tuple[str, int]:
+    match e:
+        case Int(v):
+            return (f"{v}" if abs(v) < 2**31 else f"{v}LL"), _ATOM if v >= 0 else _UNARY
+        case Var(n):
+            # PTX's special registers are unsigned; the IR's integers are not
+            return (f"int({_BUILTINS[n]})" if n in _BUILTINS else n), _ATOM
+        case Unary("-", a):
+            return "-" + _at_least(_index(a, names), _ATOM), _UNARY
+        case Unary("not", a):
+            return "!" + _at_least(_index(a, names), _UNARY), _UNARY
+        case Unary("~", a):
+            return "~" + _at_least(_index(a, names), _UNARY), _UNARY
+        case Binary("//" | "%" as op, a, b) if not (names.is_natural(a) and names.is_natural(b)):
+            function = "floor_div" if op == "//" else "floor_mod"
+            return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
+        case Binary(op, a, b):
+            return _infix({"//": "/", "and": "&&", "or": "||"}.get(op, op), _index(a, names), _index(b, names))
+        case Call("select", (c, a, b)):
+            parts = (_at_least(_index(c, names), 3), _at_least(_index(a, names), 3), _at_least(_index(b, names), 3))
+            return "{} ? {} : {}".format(*parts), _TERNARY
+        case Call("cdiv", (a, b)):
+            return f"ceil_div<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
+        case Call("min" | "max" as name, args) if args:
+            function = "least" if name == "min" else "most"
+            text = index(args[0], names)
+            for a in args[1:]:
+                text = f"{function}<{_type(e, names)}>({text}, {index(a, names)})"
+            return text, _ATOM
+        case Call("abs", (a,)):
+            return f"abs({index(a, names)})", _ATOM
+    raise InputError(f"cannot write {e} as an integer expression of CUDA")
+
+
+def _type(e: Expr, names: Names) -> str:
+    return "long long" if names.is_wide(e) else "int"
+
+
+@dataclass(frozen=True)
+class Values:
+    """Value registers in scope: how many elements each has; ``fast`` allows approximate functions."""
+
+    lengths: Mapping[str, int]
+    fast: bool = False
+
+    def length(self, e: Expr) -> int:
+        return max((self.lengths.get(x.name, 1) for x in walk(e) if isinstance(x, Var)), default=1)
+
+
+def value(e: Expr, values: Values) -> str:
+    """One element (``[k]``) of a value expression, in f32."""
+    return _value(e, values)[0]
+
+
+def _value(e: Expr, values: Values) -> tuple[str, int]:
+    match e:
+        case Int(v):
+            return f"{float(v)!r}f", _ATOM
+        case Float(v):
+            return _float(v), _ATOM if v >= 0 else _UNARY
+        case Var(n):
+            return (f"{n}[k]" if values.lengths.get(n, 1) > 1 else f"{n}[0]"), _ATOM
+        case Unary("-", a) | Call("neg", (a,)):
+            return "-" + _at_least(_value(a, values), _ATOM), _UNARY
+        case Binary("+" | "-" | "*" | "/" | "<" | "<=" | ">" | ">=" | "==" | "!=" as op, a, b):
+            return _infix(op, _value(a, values), _value(b, values))
+        case Call("select", (c, a, b)):
+            parts = (_at_least(_value(c, values), 3), _at_least(_value(a, values), 3), _at_least(_value(b, values), 3))
+            return "{} ? {} : {}".format(*parts), _TERNARY
+        case Call("relu", (a,)):
+            return f"max_nan({value(a, values)}, 0.0f)", _ATOM
+        case Call("cast.f32", (a,)):
+            return _value(a, values)
+        case Call(name, args) if name in _FUNCTIONS:
+            function = _FAST.get(name, _FUNCTIONS[name]) if values.fast else _FUNCTIONS[name]
+            return f"{function}({', '.join(value(a, values) for a in args)})", _ATOM
+    raise InputError(f"cannot write {e} as a value expression of CUDA")
+
+
+def _float(v: float) -> str:
+    if math.isnan(v):
+        return "__int_as_float(0x7fc00000)"
+    if math.isinf(v):
+        return "__int_as_float(0x7f800000)" if v > 0 else "__int_as_float(0xff800000)"
+    return f"{v!r}f"
+
+
+def _infix(op: str, a: tuple[str, int], b: tuple[str, int]) -> tuple[str, int]:
+    level = _PRECEDENCE[op]
+    return f"{_at_least(a, level)} {op} {_at_least(b, level + 1)}", level
+
+
+def _at_least(part: tuple[str, int], level: int) -> str:
+    text, own = part
+    return text if own >= level else f"({text})"

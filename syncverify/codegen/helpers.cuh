@@ -1,0 +1,133 @@
+// Thin names over the PTX that the kernel below uses; one instruction each, memory order as in PTX.
+
+using uint32 = unsigned int;
+using uint64 = unsigned long long;
+
+struct bf16 { unsigned short bits; };
+struct f16 { unsigned short bits; };
+
+__device__ __forceinline__ uint32 shared_address(const void* p) { return static_cast<uint32>(__cvta_generic_to_shared(p)); }
+
+// ---- integers: floored division, as the kernel IR defines it
+template <class T> __device__ __forceinline__ T floor_div(T a, T b) { T q = a / b; return q * b > a ? q - 1 : q; }
+template <class T> __device__ __forceinline__ T floor_mod(T a, T b) { return a - floor_div(a, b) * b; }
+template <class T> __device__ __forceinline__ T ceil_div(T a, T b) { return -floor_div(-a, b); }
+template <class T> __device__ __forceinline__ T least(T a, T b) { return a < b ? a : b; }
+template <class T> __device__ __forceinline__ T most(T a, T b) { return a > b ? a : b; }
+
+// ---- warps and barriers
+__device__ __forceinline__ bool elect_one() {
+  uint32 yes;
+  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(yes));
+  return yes;
+}
+__device__ __forceinline__ void bar_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void bar_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void barrier_sync(int id, int threads) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(int id, int threads) {
+  asm volatile("barrier.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+template <int N> __device__ __forceinline__ void setmaxnreg_inc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N> __device__ __forceinline__ void setmaxnreg_dec() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+
+// ---- mbarriers
+__device__ __forceinline__ void mbarrier_init(uint64* bar, uint32 count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count) : "memory");
+}
+__device__ __forceinline__ void mbarrier_inval(uint64* bar) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(bar)) : "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive(uint64* bar, uint32 count = 1) {
+  asm volatile("{ .reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0], %1; }" ::"r"(shared_address(bar)), "r"(count) : "memory");
+}
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint64* bar, uint32 bytes) {
+  asm volatile("{ .reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1; }" ::"r"(shared_address(bar)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void mbarrier_expect_tx(uint64* bar, uint32 bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ bool mbarrier_try_wait(uint64* bar, uint32 parity) {
+  uint32 yes;
+  asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+               : "=r"(yes) : "r"(shared_address(bar)), "r"(parity) : "memory");
+  return yes;
+}
+__device__ __forceinline__ void mbarrier_wait(uint64* bar, uint32 parity) {
+  while (!mbarrier_try_wait(bar, parity)) {}
+}
+__device__ __forceinline__ void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// ---- fences
+__device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+__device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+__device__ __forceinline__ void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+__device__ __forceinline__ void fence_acq_rel_cta() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
+
+// ---- bulk copies
+__device__ __forceinline__ void bulk_load(void* to, const void* from, uint32 bytes, uint64* bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               ::"r"(shared_address(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(bar)) : "memory");
+}
+__device__ __forceinline__ void bulk_store(void* to, const void* from, uint32 bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+               ::"l"(__cvta_generic_to_global(to)), "r"(shared_address(from)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void bulk_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory"); }
+template <int N> __device__ __forceinline__ void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
+
+// ---- numbers: storage types widen to float and round to nearest even
+__device__ __forceinline__ float widen(float x) { return x; }
+__device__ __forceinline__ float widen(bf16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
+__device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+__device__ __forceinline__ void narrow(float& y, float x) { y = x; }
+__device__ __forceinline__ void narrow(bf16& y, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
+__device__ __forceinline__ void narrow(f16& y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
+template <class T> __device__ __forceinline__ float rounded(float x) { T y; narrow(y, x); return widen(y); }
+__device__ __forceinline__ float min_nan(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+__device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// approximate forms, for results that are rounded to 16 bits
+__device__ __forceinline__ float sigmoid_fast(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+__device__ __forceinline__ float tanh_fast(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 1.5e-7
+  float a = fabsf(x), t = __fdividef(1.0f, fmaf(0.3275911f, a, 1.0f));
+  float s = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);
+  return copysignf(fmaf(-s * t, __expf(-a * a), 1.0f), x);
+}
+
+// ---- N consecutive elements of one thread, in the widest aligned accesses
+template <int Bytes> struct word;
+template <> struct word<16> { using type = uint4; };
+template <> struct word<8> { using type = uint2; };
+template <> struct word<4> { using type = uint32; };
+template <> struct word<2> { using type = unsigned short; };
+
+template <int N, class T> struct pack {
+  static constexpr int bytes = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
+  static constexpr int words = N * sizeof(T) / bytes;
+  using word_type = typename word<bytes>::type;
+  union { word_type word[words]; T element[N]; };
+};
+template <int N, class T> __device__ __forceinline__ void load(float (&x)[N], const T* from) {
+  pack<N, T> v;
+#pragma unroll
+  for (int k = 0; k < pack<N, T>::words; ++k) v.word[k] = reinterpret_cast<const typename pack<N, T>::word_type*>(from)[k];
+#pragma unroll
+  for (int k = 0; k < N; ++k) x[k] = widen(v.element[k]);
+}
+template <int N, class T> __device__ __forceinline__ void store(T* to, const float (&x)[N]) {
+  pack<N, T> v;
+#pragma unroll
+  for (int k = 0; k < N; ++k) narrow(v.element[k], x[k]);
+#pragma unroll
+  for (int k = 0; k < pack<N, T>::words; ++k) reinterpret_cast<typename pack<N, T>::word_type*>(to)[k] = v.word[k];
+}
