@@ -1,0 +1,38 @@
+"""Random small kernels: a protocol that is right, one known bug or none, and sometimes random edits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.random import copies, meetings, rings
+from tests.random.program import Program, mutate
+
+Family = Callable[[random.Random, str], Program]
+
+#: Each family with the bugs it can plant and its share of all programs.
+FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
+    (rings.ring, rings.BUGS, 10),
+    (copies.store, copies.STORE_BUGS, 5),
+    (copies.cpasync, copies.CPASYNC_BUGS, 3),
+    (copies.handover, copies.HANDOVER_BUGS, 6),
+    (meetings.named, meetings.NAMED_BUGS, 4),
+    (meetings.lanes, meetings.LANE_BUGS, 4),
+    (meetings.pool, meetings.POOL_BUGS, 2),
+    (meetings.lifetime, meetings.LIFE_BUGS, 3),
+    (meetings.cluster, meetings.CLUSTER_BUGS, 3),
+    (meetings.mma, meetings.MMA_BUGS, 3),
+)
+
+
+def program(seed: int) -> Program:
+    """The program of a seed: 45% as it should be, 40% with a planted bug, the rest edited at random."""
+    rng = random.Random(seed)
+    family, bugs, _ = rng.choices(FAMILIES, [weight for _, _, weight in FAMILIES])[0]
+    kind = rng.random()
+    bug = rng.choice(bugs) if kind < 0.4 else "none"
+    made = family(rng, bug)
+    if kind > 0.85 or rng.random() < 0.03:
+        for _ in range(rng.choice([1, 1, 2])):
+            mutate(rng, made)
+    return made
