@@ -1,0 +1,117 @@
+"""The generated parts of the documentation: docs/rules.md and the hazard tables of docs/model.md.
+
+``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncverify.explanations import explanation
+from syncverify.model.ordering import ORDERINGS, Need
+from syncverify.model.proxies import Access
+from syncverify.rules import RULES
+
+BEGIN, END = "<!-- generated: {} -->", "<!-- end of generated: {} -->"
+
+_SHORT = {
+    Access.GENERIC_READ: "generic read",
+    Access.GENERIC_WRITE: "generic write",
+    Access.ASYNC_READ: "bulk read",
+    Access.ASYNC_WRITE: "bulk write",
+    Access.MMA_READ: "wgmma read",
+    Access.CPASYNC_WRITE: "cp.async write",
+    Access.STASYNC_WRITE: "st.async write",
+}
+
+
+def rules_page() -> str:
+    """docs/rules.md: every rule with its reason, its examples and its fix."""
+    return "\n".join(_rules()) + "\n"
+
+
+def _rules() -> Iterator[str]:
+    yield "# Rules"
+    yield ""
+    yield "Generated from `syncverify/rules.py`, `syncverify/explanations.py` and `syncverify/examples/rules`"
+    yield "by `make docs`. `syncverify explain RULE` prints the same. Every bad kernel below is refuted, and every"
+    yield "good one proved, by the tests."
+    yield ""
+    yield "| id | name | what is wrong |"
+    yield "|---|---|---|"
+    for r in RULES.values():
+        yield f"| [{r.id}](#{r.id.lower()}-{r.name}) | {r.name} | {r.summary} |"
+    for r in RULES.values():
+        e = explanation(r.id)
+        yield ""
+        yield f"## {r.id} {r.name}"
+        yield ""
+        yield f"{r.summary[0].upper()}{r.summary[1:]}."
+        yield ""
+        yield e.why
+        for title, kernel in (("Bad", e.bad), ("Good", e.good)):
+            if kernel is not None:
+                yield ""
+                yield f"{title}:"
+                yield ""
+                yield "```"
+                yield kernel.rstrip("\n")
+                yield "```"
+        yield ""
+        yield f"**Fix.** {e.fix}"
+
+
+def hazards() -> str:
+    """The hazard matrix and what each of its rows says, from the ordering table."""
+    return "\n".join(_hazards()) + "\n"
+
+
+def _hazards() -> Iterator[str]:
+    kinds = list(_SHORT)
+    yield "| first, then | " + " | ".join(_SHORT[s] for s in kinds) + " |"
+    yield "|---" * (len(kinds) + 1) + "|"
+    for f in kinds:
+        yield f"| **{_SHORT[f]}** | " + " | ".join(_cell(f, s) for s in kinds) + " |"
+    yield ""
+    yield "| recipe | what the second access needs of the first | source |"
+    yield "|---|---|---|"
+    seen: dict[tuple[str, str, str], None] = {}
+    for row in ORDERINGS.values():
+        seen.setdefault((row.recipe, row.need.value, row.cite))
+    for recipe, need, cite in sorted(seen):
+        yield f"| {recipe} | {need} | {cite} |"
+
+
+def _cell(first: Access, second: Access) -> str:
+    row = ORDERINGS[first, second]
+    if row.need is Need.NOTHING:
+        return "none"
+    rules = "/".join(r for r in (row.unordered, row.unbridged) if r)
+    contested = f", {row.contested}" if row.contested else ""
+    return f"{row.hazard.value} {row.recipe} ({rules}{contested})"
+
+
+def replace_section(page: str, name: str, content: str) -> str:
+    """The page with what stands between the markers of ``name`` replaced."""
+    begin, end = BEGIN.format(name), END.format(name)
+    head, _, rest = page.partition(begin)
+    old, found, tail = rest.partition(end)
+    if not found:
+        raise ValueError(f"the page has no section {name!r}: {old[:40]!r}")
+    return f"{head}{begin}\n\n{content}\n{end}{tail}"
+
+
+def pages(docs: Path) -> dict[Path, str]:
+    """Every generated page as it should be."""
+    model = docs / "model.md"
+    return {
+        docs / "rules.md": rules_page(),
+        model: replace_section(model.read_text("utf-8"), "hazards", hazards()),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in pages(Path(sys.argv[1])).items():
+        path.write_text(text, "utf-8")
