@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 
 from tests.random import copies, meetings, rings
-from tests.random.program import Program, mutate
+from tests.random.program import Program, add_noise, mutate
 
 Family = Callable[[random.Random, str], Program]
 
@@ -26,13 +26,19 @@ FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
 
 
 def program(seed: int) -> Program:
-    """The program of a seed: 45% as it should be, 40% with a planted bug, the rest edited at random."""
-    rng = random.Random(seed)
+    """The program of a seed."""
+    return draw(random.Random(seed))
+
+
+def draw(rng: random.Random) -> Program:
+    """A program: 45% as it should be, 40% with a planted bug, the rest edited at random."""
     family, bugs, _ = rng.choices(FAMILIES, [weight for _, _, weight in FAMILIES])[0]
     kind = rng.random()
     bug = rng.choice(bugs) if kind < 0.4 else "none"
     made = family(rng, bug)
-    if kind > 0.85 or rng.random() < 0.03:
+    if rng.random() < 0.6:
+        add_noise(rng, made)
+    if kind > 0.8 or rng.random() < 0.05:
         for _ in range(rng.choice([1, 1, 2])):
             mutate(rng, made)
     return made

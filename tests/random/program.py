@@ -85,6 +85,19 @@ def mutate(rng: random.Random, program: Program) -> None:
         program.edits.append(note)
 
 
+def add_noise(rng: random.Random, program: Program) -> None:
+    """Operations beside the protocol: fences, accesses of a lane's own bytes."""
+    own = "scratch[][tid : 1]"
+    noise = ["fence.acq_rel.cta", f"st.shared {own}, 1.0", f"ld.shared own, {own}", "fence.proxy.async.global",
+             f"atom.shared.add {own}, 1.0", "fence.acq_rel.gpu"]  # fmt: skip
+    if rng.random() < 0.15:
+        noise += ["fence.proxy.async.shared_cta", "fence.proxy.async"]
+    spots = list(places(program.body))
+    for where, i in rng.sample(spots, min(len(spots), rng.choice([1, 1, 2, 3]))):
+        where.insert(i, rng.choice(noise))
+    program.header.append("shared scratch : f32[512] align 128 offset 8192")
+
+
 def _delete(rng: random.Random, where: list[Item], i: int, line: str) -> str:
     del where[i]
     return f"delete {line}"
