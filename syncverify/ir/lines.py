@@ -85,23 +85,23 @@ class Source:
                 depth += 1
                 opened.append(m.start())
                 if depth > MAX_NESTING:
-                    raise InputError(f"brackets nest deeper than {MAX_NESTING}", self.span_of_character(m.start()))
+                    raise self._error(f"brackets nest deeper than {MAX_NESTING}", m.start())
             elif what in ")]":
                 depth = max(depth - 1, 0)
                 if opened:
                     opened.pop()
             elif what == "{":
                 if depth:
-                    raise InputError("this bracket is never closed", self.span_of_character(opened[-1]))
+                    raise self._error("this bracket is never closed", opened[-1])
                 braces += 1
                 if braces > MAX_NESTING:
-                    raise InputError(f"blocks nest deeper than {MAX_NESTING}", self.span_of_character(m.start()))
+                    raise self._error(f"blocks nest deeper than {MAX_NESTING}", m.start())
             else:
                 if depth:
-                    raise InputError("this bracket is never closed", self.span_of_character(opened[-1]))
+                    raise self._error("this bracket is never closed", opened[-1])
                 braces -= 1
         if depth:
-            raise InputError("this bracket is never closed", self.span_of_character(opened[-1]))
+            raise self._error("this bracket is never closed", opened[-1])
         out.append(text[copied:])
         code = "".join(out)
         for start, like in suspicious:
@@ -109,6 +109,9 @@ class Source:
         if len(text) - statement > MAX_OPERATORS:
             self._limit_operators(statement, len(text))
         return code
+
+    def _error(self, message: str, offset: int) -> InputError:
+        return InputError(message, self.span_of_character(offset))
 
     def span_of_character(self, offset: int) -> Span:
         line = bisect_right(self._starts, offset)
@@ -118,16 +121,15 @@ class Source:
     def _limit_operators(self, start: int, end: int) -> None:
         """Keeps expressions shallow enough for every recursive reader of them."""
         if len(_OPERATOR.findall(self.text, start, end)) > MAX_OPERATORS:
-            raise InputError(
-                f"more than {MAX_OPERATORS} operators in one statement; split it with let",
-                self.span_of_character(start),
+            raise self._error(
+                f"more than {MAX_OPERATORS} operators in one statement; split it with let", start
             )
 
     def _reject_division(self, start: int, like: re.Match[str], code: str) -> None:
         """``let r = i // 2`` must not silently lose its divisor."""
         word = like[1]
         if word.isdigit() or word in BUILTINS or word in set(_INTEGER_NAME.findall(code)):
-            raise InputError(
+            raise self._error(
                 "'//' starts a comment here; put a division in parentheses, or word the comment differently",
-                self.span_of_character(start),
+                start,
             )

@@ -299,7 +299,9 @@ class _Build:
         values = dict(suffixes)
         if target is not None:
             if form.target is None or form.target_let != is_let:
-                raise self.error(f"this is not how {mnemonic} is written; its form is: {form.usage}", mnemonic)
+                raise self.error(
+                    f"this is not how {mnemonic} is written; its form is: {form.usage}", mnemonic
+                )
             values[form.target] = self._declared(target)
         elif form.target is not None and not form.target_optional:
             raise self.error(f"the result of {mnemonic} needs a name; its form is: {form.usage}", mnemonic)
@@ -314,7 +316,9 @@ class _Build:
             if o.key is None and isinstance(x, _Keyed):
                 if o.optional:
                     continue
-                raise self.error(f"{mnemonic} lacks {forms.KIND_TEXT[o.kind]}; its form is: {form.usage}", x.key)
+                raise self.error(
+                    f"{mnemonic} lacks {forms.KIND_TEXT[o.kind]}; its form is: {form.usage}", x.key
+                )
             given += 1
             self._fill(values, o, x.value if isinstance(x, _Keyed) else x, form, mnemonic)
         if given < len(operands):
@@ -459,7 +463,9 @@ class _Build:
                 raise self.error("a barrier array has one dimension", c[1])
             count = shape[0]
         options = self._options(rest, c[1])
-        return _Item("barriers", c[1], nodes.Barrier(self._declared(c[1]), count, **options, span=self.span(c[0])))
+        return _Item(
+            "barriers", c[1], nodes.Barrier(self._declared(c[1]), count, **options, span=self.span(c[0]))
+        )
 
     def fragment(self, c: list[Child]) -> _Item:
         shape = self._numbers(c[3], c[1])
