@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -58,11 +59,15 @@ class _Emitter:
     def kernel(self, blocks_per_sm: int) -> Iterator[str]:
         k = self.kernel_ir
         if k.maps or k.fragments or k.launch.ctas != 1:
-            raise InputError(f"kernel {k.name}: tensor maps, fragments and clusters have no code generation", k.span)
+            raise InputError(
+                f"kernel {k.name}: tensor maps, fragments and clusters have no code generation", k.span
+            )
         yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
         yield f'extern "C" __global__ void __launch_bounds__({k.launch.threads}, {blocks_per_sm}) {k.name}('
         arguments = [
-            f"const {self._ctype(t)}* __restrict__ {t.name}" if t.mode == "in" else f"{self._ctype(t)}* __restrict__ {t.name}"
+            f"const {self._ctype(t)}* __restrict__ {t.name}"
+            if t.mode == "in"
+            else f"{self._ctype(t)}* __restrict__ {t.name}"
             for t in k.tensors
         ] + [f"{_INTEGERS[p.dtype]} {p.name}" for p in k.params]
         yield "    " + ", ".join(arguments) + ") {"
@@ -73,7 +78,9 @@ class _Emitter:
 
     def _ctype(self, tensor: n.Tensor | n.Shared) -> str:
         if tensor.dtype not in _CTYPES:
-            raise InputError(f"{tensor.name}: no code generation for elements of type {tensor.dtype}", tensor.span)
+            raise InputError(
+                f"{tensor.name}: no code generation for elements of type {tensor.dtype}", tensor.span
+            )
         return _CTYPES[tensor.dtype]
 
     def _prologue(self, text: str) -> Iterator[str]:
@@ -82,7 +89,8 @@ class _Emitter:
         for s in self.kernel_ir.shared:
             place = self.layout.buffers[s.name]
             shape = "".join(f"[{x}]" for x in place.shape)
-            yield f"{self._ctype(s)}* const {s.name} = reinterpret_cast<{self._ctype(s)}*>(smem + {place.offset});  // {shape}"
+            kind = self._ctype(s)
+            yield f"{kind}* const {s.name} = reinterpret_cast<{kind}*>(smem + {place.offset});  // {shape}"
         for b in self.kernel_ir.barriers:
             at = self.layout.barriers[b.name]
             yield f"uint64* const {b.name} = reinterpret_cast<uint64*>(smem + {at.offset});  // [{at.count}]"
@@ -154,7 +162,8 @@ class _Emitter:
         wide = any(self.names.is_wide(e) for e in (loop.lo, loop.hi, loop.step))
         step = f"++{loop.var}" if loop.step == Int(1) else f"{loop.var} += {self._index(loop.step)}"
         kind = "long long" if wide else "int"
-        head = f"for ({kind} {loop.var} = {self._index(loop.lo)}; {loop.var} < {self._index(loop.hi)}; {step}) {{"
+        lo, hi = self._index(loop.lo), self._index(loop.hi)
+        head = f"for ({kind} {loop.var} = {lo}; {loop.var} < {hi}; {step}) {{"
         names, lengths = self.names, dict(self.lengths)
         self.names = Names(set(names.wide), set(names.natural))
         (self.names.wide.add if wide else self.names.wide.discard)(loop.var)
@@ -241,7 +250,9 @@ class _Emitter:
             case n.MbarrierArrive(bar, None, count, "release", "cta", False, False, None):
                 extra = "" if count == Int(1) else f", {self._index(count)}"
                 return f"mbarrier_arrive({self._bar(bar)}{extra});"
-            case n.MbarrierArrive(bar, expect, Int(1), "release", "cta", False, False, None) if expect is not None:
+            case n.MbarrierArrive(bar, expect, Int(1), "release", "cta", False, False, None) if (
+                expect is not None
+            ):
                 return f"mbarrier_arrive_expect_tx({self._bar(bar)}, {self._index(expect)});"
             case n.MbarrierExpectTx(bar, size):
                 return f"mbarrier_expect_tx({self._bar(bar)}, {self._index(size)});"
@@ -256,21 +267,25 @@ class _Emitter:
             case n.Fence("acq_rel", "cta", False):
                 return "fence_acq_rel_cta();"
             case n.BulkLoad(dst, src, bar, None):
-                size = self._bytes(self.tensors[src.tensor], src.count)
-                return f"bulk_load({self._shared_at(dst)}, {self._global_at(src)}, {size}, {self._bar(bar)});"
+                total = self._bytes(self.tensors[src.tensor], src.count)
+                return f"bulk_load({self._shared_at(dst)}, {self._global_at(src)}, {total}, {self._bar(bar)});"
             case n.BulkStore(dst, src, None):
-                size = self._bytes(self.tensors[dst.tensor], dst.count)
-                return f"bulk_store({self._global_at(dst)}, {self._shared_at(src)}, {size});"
+                total = self._bytes(self.tensors[dst.tensor], dst.count)
+                return f"bulk_store({self._global_at(dst)}, {self._shared_at(src)}, {total});"
             case n.BulkCommit():
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
                 return f"bulk_wait{'_read' if read else ''}<{pending}>();"
         kind = type(stmt).__name__
-        raise InputError(f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span)
+        raise InputError(
+            f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span
+        )
 
     # ------------------------------------------------------------ operands
 
-    def _load(self, name: str, address: str, count: Expr | None, region: n.Region | None = None) -> Iterator[str]:
+    def _load(
+        self, name: str, address: str, count: Expr | None, region: n.Region | None = None
+    ) -> Iterator[str]:
         length = self._length(count, region)
         if self.lengths.get(name, length) != length:
             raise InputError(f"value register {name} changes its length")
@@ -279,7 +294,9 @@ class _Emitter:
         self.lengths[name] = length
         yield f"load({name}, {address});"
 
-    def _store(self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None) -> Iterator[str]:
+    def _store(
+        self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None
+    ) -> Iterator[str]:
         length = self._length(count, region)
         if isinstance(e, Var) and self.lengths.get(e.name) == length:
             yield f"store({address}, {e.name});"
@@ -353,8 +370,4 @@ def _disjoint(a: n.Role, b: n.Role) -> bool:
 
 
 def _identifiers(text: str) -> set[str]:
-    import re
-
     return set(re.findall(r"[A-Za-z_]\w*", text))
-
-

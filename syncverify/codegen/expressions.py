@@ -23,7 +23,8 @@ _BUILTINS = {
 }  # fmt: skip
 
 _FUNCTIONS = {
-    "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf", "tanh": "tanhf",
+    "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf", 
+    "tanh": "tanhf",
     "sqrt": "sqrtf", "rsqrt": "rsqrtf", "abs": "fabsf", "erf": "erff", "pow": "powf", "floor": "floorf",
     "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan",
     "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "sigmoid": "sigmoid",
@@ -48,7 +49,9 @@ class Names:
             case Int(v):
                 return v >= 0
             case Var(n):
-                return n in self.natural or n in _BUILTINS or n in ("tid", "warp", "lane", "wg", "block", "grid")
+                return (
+                    n in self.natural or n in _BUILTINS or n in ("tid", "warp", "lane", "wg", "block", "grid")
+                )
             case Binary("+" | "*" | "//" | "<<" | ">>" | "&", a, b):
                 return self.is_natural(a) and self.is_natural(b)
             case Binary("%", _, Int(v)):
@@ -94,9 +97,15 @@ def _index(e: Expr, names: Names) -> tuple[str, int]:
             function = "floor_div" if op == "//" else "floor_mod"
             return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
         case Binary(op, a, b):
-            return _infix({"//": "/", "and": "&&", "or": "||"}.get(op, op), _index(a, names), _index(b, names))
+            return _infix(
+                {"//": "/", "and": "&&", "or": "||"}.get(op, op), _index(a, names), _index(b, names)
+            )
         case Call("select", (c, a, b)):
-            parts = (_at_least(_index(c, names), 3), _at_least(_index(a, names), 3), _at_least(_index(b, names), 3))
+            parts = (
+                _at_least(_index(c, names), 3),
+                _at_least(_index(a, names), 3),
+                _at_least(_index(b, names), 3),
+            )
             return "{} ? {} : {}".format(*parts), _TERNARY
         case Call("cdiv", (a, b)):
             return f"ceil_div<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
@@ -144,7 +153,11 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Binary("+" | "-" | "*" | "/" | "<" | "<=" | ">" | ">=" | "==" | "!=" as op, a, b):
             return _infix(op, _value(a, values), _value(b, values))
         case Call("select", (c, a, b)):
-            parts = (_at_least(_value(c, values), 3), _at_least(_value(a, values), 3), _at_least(_value(b, values), 3))
+            parts = (
+                _at_least(_value(c, values), 3),
+                _at_least(_value(a, values), 3),
+                _at_least(_value(b, values), 3),
+            )
             return "{} ? {} : {}".format(*parts), _TERNARY
         case Call("relu", (a,)):
             return f"max_nan({value(a, values)}, 0.0f)", _ATOM

@@ -20,7 +20,7 @@ class Compiled:
 
 
 def compile_source(source: str, name: str, target: str = "cubin") -> Compiled:
-    """Compiles one kernel; ``target`` is ``cubin`` or ``ptx``. Raises InputError with the compiler's messages."""
+    """Compiles one kernel to ``cubin`` or ``ptx``; InputError with the compiler's messages if it cannot."""
     nvrtc = _nvrtc()
     arch = ARCH if target == "cubin" else ARCH.replace("sm_", "compute_")
     options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"-default-device"]
@@ -33,9 +33,8 @@ def compile_source(source: str, name: str, target: str = "cubin") -> Compiled:
         log = buffer.rstrip(b"\0 ").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise InputError(f"NVRTC cannot compile {name}:\n{log}")
-        size_of, get = (
-            (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN) if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-        )  # fmt: skip
+        cubin = (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        size_of, get = cubin if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
         code = b" " * _checked(size_of(program))
         _checked(get(program, code))
         return Compiled(code, log)

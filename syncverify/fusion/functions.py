@@ -65,7 +65,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     if dtype == "bf16":
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return, unused-ignore]
     return np.dtype({"f32": np.float32, "f16": np.float16}[dtype])
 
 

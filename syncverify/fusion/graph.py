@@ -90,11 +90,14 @@ class Fusion:
         for name, tensor in self.inputs:
             shape = tuple(int(s) for s in arrays[name].shape)
             if len(shape) != len(tensor.dims):
-                raise InputError(f"{self.name}: {name} has shape {shape}, expected dimensions {tensor.dims}", self.span)
+                raise InputError(
+                    f"{self.name}: {name} has shape {shape}, expected dimensions {tensor.dims}", self.span
+                )
             for dim, extent in zip(tensor.dims, shape, strict=True):
                 if sizes.setdefault(dim, extent) != extent:
                     raise InputError(
-                        f"{self.name}: dimension {dim} of {name} is {extent}, elsewhere {sizes[dim]}", self.span
+                        f"{self.name}: dimension {dim} of {name} is {extent}, elsewhere {sizes[dim]}",
+                        self.span,
                     )
         return sizes
 
@@ -140,7 +143,7 @@ class Fusion:
 
 
 class Value:
-    """A tensor expression while a fusion is traced; Python operators and ``fusion``'s functions build more."""
+    """A tensor expression while a fusion is traced; operators and ``fusion``'s functions build more."""
 
     __slots__ = ("_id", "_trace")
     __hash__ = None  # type: ignore[assignment]
@@ -277,10 +280,12 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     span = _span(function)
     parameters = list(inspect.signature(function).parameters)
     if set(parameters) != set(tensors):
-        raise InputError(f"fusion {name} declares {sorted(tensors)} but the function takes {parameters}", span)
+        raise InputError(
+            f"fusion {name} declares {sorted(tensors)} but the function takes {parameters}", span
+        )
     inputs = tuple((p, tensors[p]) for p in parameters)
-    for n, t in inputs:
-        _check_tensor(name, n, t, span)
+    for n, tensor in inputs:
+        _check_tensor(name, n, tensor, span)
     dims = _full_dims(name, inputs, span)
     with _tracing() as t:
         result = function(**{n: Value(t, t.add(Node("input", name=n))) for n, _ in inputs})
@@ -290,9 +295,11 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
         if o.name in taken or not _good_name(o.name):
             raise InputError(f"fusion {name}: output cannot be called {o.name}", span)
         reached = {t.graph.nodes[i]["node"].name for i in nx.ancestors(t.graph, o.node) | {o.node}}
-        missing = set(dims) - {d for n, tensor in inputs if n in reached for d in tensor.dims}
+        missing = set(dims) - {d for n, x in inputs if n in reached for d in x.dims}
         if missing:
-            raise InputError(f"fusion {name}: output {o.name} does not depend on {', '.join(sorted(missing))}", span)
+            raise InputError(
+                f"fusion {name}: output {o.name} does not depend on {', '.join(sorted(missing))}", span
+            )
     return Fusion(name, inputs, outputs, dims, t.graph, span)
 
 
@@ -326,11 +333,15 @@ def _full_dims(name: str, inputs: tuple[tuple[str, Tensor], ...], span: Span) ->
         raise InputError(f"fusion {name}: every input is a scalar; give one a dimension", span)
     clash = first.keys() & {n for n, _ in inputs}
     if clash:
-        raise InputError(f"fusion {name}: {', '.join(sorted(clash))} names both an input and a dimension", span)
+        raise InputError(
+            f"fusion {name}: {', '.join(sorted(clash))} names both an input and a dimension", span
+        )
     try:
         return tuple(nx.lexicographical_topological_sort(order, key=lambda d: first[d]))
     except nx.NetworkXUnfeasible:
-        raise InputError(f"fusion {name}: inputs order their dimensions differently (no transposes)", span) from None
+        raise InputError(
+            f"fusion {name}: inputs order their dimensions differently (no transposes)", span
+        ) from None
 
 
 def _outputs(

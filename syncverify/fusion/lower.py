@@ -7,7 +7,7 @@ ragged remainder is done by direct global accesses. The passes (``fusion.pipelin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -89,7 +89,10 @@ def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
     names = fusion.streamed
     warps = schedule.async_warps
     if schedule.split is None:
-        split = {n: tuple(w for w in range(warps) if w % len(names) == k) or (k % warps,) for k, n in enumerate(names)}
+        split = {
+            n: tuple(w for w in range(warps) if w % len(names) == k) or (k % warps,)
+            for k, n in enumerate(names)
+        }
     else:
         split = dict(schedule.split)
     if set(split) != set(names):
@@ -102,9 +105,13 @@ def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
         unit = VECTOR_BYTES // DTYPE_BYTES[dict(fusion.inputs)[name].dtype]
         shares = len(split[name])
         if len(set(split[name])) != shares or schedule.tile % unit or schedule.tile // unit < shares:
-            raise InputError(f"schedule: cannot split a tile of {schedule.tile} elements of {name} among {split[name]}")
+            raise InputError(
+                f"schedule: cannot split a tile of {schedule.tile} elements of {name} among {split[name]}"
+            )
         cuts = [schedule.tile // unit * k // shares * unit for k in range(shares + 1)]
-        result += [Piece(name, w, lo, hi - lo) for w, lo, hi in zip(split[name], cuts[:-1], cuts[1:], strict=True)]
+        result += [
+            Piece(name, w, lo, hi - lo) for w, lo, hi in zip(split[name], cuts[:-1], cuts[1:], strict=True)
+        ]
     return tuple(result)
 
 
@@ -201,7 +208,9 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     inner += _arithmetic(fusion)
     for o in fusion.outputs:
         if schedule.store == "tma":
-            inner.append(StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o.node)))
+            inner.append(
+                StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o.node))
+            )
         else:
             where = GlobalRegion(o.name, Var("base") + Var("p"), Int(vector))
             inner.append(StGlobal(where, _result(fusion, o.node)))
@@ -209,7 +218,10 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     stores: list[Stmt] = []
     if schedule.store == "tma":
         stores = [
-            BulkStore(GlobalRegion(o.name, Var("base"), Int(schedule.tile)), Region(tile_buffer(o.name), (), Int(0), Int(schedule.tile)))
+            BulkStore(
+                GlobalRegion(o.name, Var("base"), Int(schedule.tile)),
+                Region(tile_buffer(o.name), (), Int(0), Int(schedule.tile)),
+            )
             for o in fusion.outputs
         ]
     return [*copies, base, loop, *stores]
@@ -239,7 +251,11 @@ def _broadcast_loads(fusion: Fusion, index: Expr, vector: int) -> list[Stmt]:
             continue
         along_rows = bool(tensor.dims) and tensor.dims[-1] == fusion.dims[-1]
         count = Int(vector) if along_rows else Int(1)
-        result.append(LdGlobal(_register(name), GlobalRegion(name, broadcast_index(fusion.dims, tensor.dims, index), count)))
+        result.append(
+            LdGlobal(
+                _register(name), GlobalRegion(name, broadcast_index(fusion.dims, tensor.dims, index), count)
+            )
+        )
     return result
 
 
@@ -272,9 +288,7 @@ def broadcast_index(dims: tuple[str, ...], own: tuple[str, ...], index: Expr) ->
 
 def _arithmetic(fusion: Fusion) -> list[Stmt]:
     """Computes every shared or final node that is not an input."""
-    return [
-        Compute(f"t{i}", _expression(fusion, i, top=True)) for i in _live(fusion) if _is_named(fusion, i)
-    ]
+    return [Compute(f"t{i}", _expression(fusion, i, top=True)) for i in _live(fusion) if _is_named(fusion, i)]
 
 
 def _live(fusion: Fusion) -> list[int]:
@@ -304,7 +318,7 @@ def _result(fusion: Fusion, i: int) -> Expr:
     return _expression(fusion, i)
 
 
-def _product(factors: list[Expr]) -> Expr:
+def _product(factors: Sequence[Expr]) -> Expr:
     return reduce(lambda a, b: a * b, factors) if factors else Int(1)
 
 

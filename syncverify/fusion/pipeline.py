@@ -42,7 +42,13 @@ def passes(fusion: Fusion, schedule: Schedule, policy: Policy) -> tuple[Pass, ..
     result.append(FullBarriers())
     if schedule.mode == "warp-specialized":
         result.append(EmptyBarriers(ahead, schedule.arrive))
-    result += [BulkGroups(), HandoverBarriers(unaligned=strict), ProxyFences(policy), ElectOneLane(), InitBarriers()]
+    result += [
+        BulkGroups(),
+        HandoverBarriers(unaligned=strict),
+        ProxyFences(policy),
+        ElectOneLane(),
+        InitBarriers(),
+    ]
     if schedule.registers is not None:
         result.append(SetRegisters(*schedule.registers))
     return tuple(result)

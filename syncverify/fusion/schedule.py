@@ -41,14 +41,18 @@ class Schedule:
         """Raises InputError for values that no fusion can use."""
         _require(1 <= self.stages <= 64, "stages must be 1 to 64")
         most = self.stages
-        _require(self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})")
+        _require(
+            self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})"
+        )
         _require(1 <= self.compute_warps <= 24, "compute_warps must be 1 to 24")
         _require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
         _require(self.store_stages >= 1, "store_stages must be positive")
         _require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
         _require(self.tile >= 1, "tile must be positive")
         if self.mode == "pipelined":
-            _require(self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps")
+            _require(
+                self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps"
+            )
             _require(self.registers is None, "pipelined: registers (setmaxnreg) need mode warp-specialized")
         if self.registers is not None:
             low, high = self.registers
@@ -56,7 +60,9 @@ class Schedule:
                 all(24 <= r <= 256 and r % 8 == 0 for r in (low, high)) and low <= high,
                 "registers must be two multiples of 8 from 24 to 256, the async warps' first",
             )
-            _require(self.compute_warps % 4 == 0, "registers: compute_warps must fill warpgroups (a multiple of 4)")
+            _require(
+                self.compute_warps % 4 == 0, "registers: compute_warps must fill warpgroups (a multiple of 4)"
+            )
             _require(self.async_warps <= 4, "registers: async_warps must fit one warpgroup (at most 4)")
             _require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
 
@@ -73,7 +79,9 @@ class Schedule:
         for setting in settings:
             name, equals, text = setting.partition("=")
             if not equals or name not in _PARSERS:
-                raise InputError(f"unknown setting {setting!r}: use NAME=VALUE with NAME one of {', '.join(_PARSERS)}")
+                raise InputError(
+                    f"unknown setting {setting!r}: use NAME=VALUE with NAME one of {', '.join(_PARSERS)}"
+                )
             try:
                 changed[name] = _PARSERS[name](text)
             except ValueError:

@@ -44,7 +44,9 @@ def arrivals(kernel: Kernel) -> dict[str, int]:
     result: dict[str, int] = {}
     for (name, use), n in counted.items():
         if result.setdefault(name, n) != n:
-            raise InputError(f"{kernel.name}: phase {use} of {name} gets {n} arrivals, an earlier one {result[name]}")
+            raise InputError(
+                f"{kernel.name}: phase {use} of {name} gets {n} arrivals, an earlier one {result[name]}"
+            )
     return result
 
 

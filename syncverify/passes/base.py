@@ -19,7 +19,9 @@ class Pass(Protocol):
         """The rewritten kernel; the argument stays as it is."""
 
 
-def run(kernel: Kernel, passes: Iterable[Pass], observe: Callable[[str, Kernel], None] | None = None) -> Kernel:
+def run(
+    kernel: Kernel, passes: Iterable[Pass], observe: Callable[[str, Kernel], None] | None = None
+) -> Kernel:
     """Applies ``passes`` in order; ``observe`` sees the kernel after each."""
     for p in passes:
         kernel = p.apply(kernel)

@@ -93,10 +93,15 @@ class HandoverBarriers:
                 return replace(stmt, body=within(stmt.body, self._sync(stmt)))
             if not (isinstance(stmt, For) and slot_loop(stmt)):
                 return with_bodies(stmt, lambda b: within(b, sync))
-            body = self._before_issue(stmt.body, sync, Access.GENERIC_WRITE, Access.ASYNC_READ, BulkStore, stored)
+            body = self._before_issue(
+                stmt.body, sync, Access.GENERIC_WRITE, Access.ASYNC_READ, BulkStore, stored
+            )
             body = self._after_wait(body, sync, stored)
             return replace(
-                stmt, body=self._before_issue(body, sync, Access.GENERIC_READ, Access.ASYNC_WRITE, BulkLoad, refilled)
+                stmt,
+                body=self._before_issue(
+                    body, sync, Access.GENERIC_READ, Access.ASYNC_WRITE, BulkLoad, refilled
+                ),
             )
 
         return replace(kernel, body=within(kernel.body, BarrierSync(Int(0))))
@@ -107,7 +112,13 @@ class HandoverBarriers:
         return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
 
     def _before_issue(
-        self, body: Body, sync: BarrierSync, first: Access, second: Access, issue: type, hazards: dict[str, Need]
+        self,
+        body: Body,
+        sync: BarrierSync,
+        first: Access,
+        second: Access,
+        issue: type,
+        hazards: dict[str, Need],
     ) -> Body:
         """A barrier between the generic accesses and the next issue, which may be in the next iteration."""
         generic = [k for k, s in enumerate(body) if touches(s, first, hazards)]
@@ -124,7 +135,8 @@ class HandoverBarriers:
         for stmt in body:
             result.append(stmt)
             single = isinstance(stmt, Role) and any(
-                isinstance(s, BulkStore) and use_of(s.src.index[0])[1] == 1 and s.src.buffer in stored for s in stmt.body
+                isinstance(s, BulkStore) and use_of(s.src.index[0])[1] == 1 and s.src.buffer in stored
+                for s in stmt.body
             )
             if single:
                 result.append(sync)
@@ -154,7 +166,9 @@ class ProxyFences:
             writers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_WRITE, written)]
             readers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_READ, read)]
             wanted = set(writers[-1:])
-            if readers and (self._always(Access.GENERIC_READ, Access.ASYNC_WRITE) or not _used(body[readers[-1]], read)):
+            if readers and (
+                self._always(Access.GENERIC_READ, Access.ASYNC_WRITE) or not _used(body[readers[-1]], read)
+            ):
                 wanted |= {readers[-1]}
             for k in sorted(wanted, reverse=True):
                 body = (*body[: k + 1], fence, *body[k + 1 :])
@@ -172,9 +186,7 @@ def _bridged(kernel: Kernel, first: Access, second: Access) -> set[str]:
 
 def slot_loop(loop: For) -> bool:
     """The loop over tiles: generic accesses inside name their slot by this loop's variable."""
-    return any(
-        isinstance(s, (LdShared, StShared)) and _region_use(s) == loop.var for s in walk(loop.body)
-    )
+    return any(isinstance(s, (LdShared, StShared)) and _region_use(s) == loop.var for s in walk(loop.body))
 
 
 def _region_use(stmt: LdShared | StShared) -> str | None:

@@ -43,11 +43,12 @@ def filled_by(kernel: Kernel) -> dict[str, set[str]]:
 
 
 def reading_loop(stmt: Stmt) -> bool:
-    """A loop whose iterations read one slot each: a buffer is read inside, at a slot named by its variable."""
+    """A loop whose iterations read one slot each, named by the loop's variable."""
     if not isinstance(stmt, For):
         return False
     return any(
-        isinstance(s, LdShared) and s.src.index and use_of(s.src.index[0])[0] == Var(stmt.var) for s in walk(stmt.body)
+        isinstance(s, LdShared) and s.src.index and use_of(s.src.index[0])[0] == Var(stmt.var)
+        for s in walk(stmt.body)
     )
 
 
@@ -75,7 +76,9 @@ class FullBarriers:
 
     def apply(self, kernel: Kernel) -> Kernel:
         needs = needed(kernel, Access.ASYNC_WRITE, Access.GENERIC_READ)
-        filled = {b: {x for x in bs if needs.get(x) is Need.COMPLETION} for b, bs in filled_by(kernel).items()}
+        filled = {
+            b: {x for x in bs if needs.get(x) is Need.COMPLETION} for b, bs in filled_by(kernel).items()
+        }
 
         def announce(body: Body) -> Body:
             """Before each run of copies on one barrier: one arrival that expects the sum of their bytes."""
@@ -129,7 +132,8 @@ class EmptyBarriers:
             hazards = {b for b in buffers if b in needs}
             writer = next((r for r in roles.values() if _issues(r, full)), None)
             reader = next(
-                (r for r in roles.values() if any(touches(s, Access.GENERIC_READ, hazards) for s in r.body)), None
+                (r for r in roles.values() if any(touches(s, Access.GENERIC_READ, hazards) for s in r.body)),
+                None,
             )
             if not hazards or writer is None or reader is None or writer.name == reader.name:
                 continue
@@ -155,7 +159,16 @@ class EmptyBarriers:
             if last < len(body) and isinstance(body[last], WarpSync):
                 joined = body[last + 1]
                 assert isinstance(joined, If)
-                return (replace(stmt, body=(*body[: last + 1], replace(joined, then=(*joined.then, arrive)), *body[last + 2 :])),)
+                return (
+                    replace(
+                        stmt,
+                        body=(
+                            *body[: last + 1],
+                            replace(joined, then=(*joined.then, arrive)),
+                            *body[last + 2 :],
+                        ),
+                    ),
+                )
             return (replace(stmt, body=_insert(body, last, WarpSync(), If(Var("lane").eq(0), (arrive,)))),)
 
         return replace(role, body=flat_map(role.body, after_reads))
@@ -201,8 +214,8 @@ class InitBarriers:
         inits: list[Stmt] = []
         for stages in sorted({_slots(b) for b in kernel.barriers}):
             names = [b.name for b in kernel.barriers if _slots(b) == stages and b.name in counts]
-            body = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
-            inits.append(For("s", Int(0), Int(stages), Int(1), body))
+            each = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
+            inits.append(For("s", Int(0), Int(stages), Int(1), each))
         prologue: list[Stmt] = [
             Role("init", "warps", Int(0), Int(1), (If(Var("elected"), (*inits, FenceMbarrierInit())),)),
             BarrierSync(Int(0)),

@@ -66,8 +66,8 @@ def keep(body: Body, wanted: Callable[[Stmt], bool]) -> Body:
 
 def replaced(stmt: Stmt, values: Mapping[str, Expr]) -> Stmt:
     """The statement with names replaced in all its expressions."""
-    rewritten: Any = _substituted(stmt, values)
-    return rewritten  # type: ignore[no-any-return]
+    rewritten: Stmt = _substituted(stmt, values)
+    return rewritten
 
 
 def _substituted(x: Any, values: Mapping[str, Expr]) -> Any:

@@ -103,7 +103,13 @@ class Prefetch:
         loads = keep(loop.body, lambda s: isinstance(s, BulkLoad))
         rest = keep(loop.body, lambda s: not isinstance(s, BulkLoad))
         ahead = plus(Var(loop.var), self.distance)
-        first = For("q", Int(0), Call("min", (Int(self.distance), loop.hi)), Int(1), self._issued(loads, loop, Var("q")))
+        first = For(
+            "q",
+            Int(0),
+            Call("min", (Int(self.distance), loop.hi)),
+            Int(1),
+            self._issued(loads, loop, Var("q")),
+        )
         later = If(ahead < loop.hi, self._issued(loads, loop, ahead))
         inner = (later, *rest) if self.free_before else (*rest, later)
         return [first, replace(loop, body=inner)]

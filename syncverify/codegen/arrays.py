@@ -1,0 +1,112 @@
+"""Arrays of torch, CuPy, JAX and NumPy as one thing: address, shape, type, device, stream."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from syncverify.source import InputError
+
+#: Names of element types in NumPy's, torch's and the array interface's spelling.
+_DTYPES = {
+    "float32": "f32", "bfloat16": "bf16", "float16": "f16", "torch.float32": "f32", "torch.bfloat16": "bf16",
+    "torch.float16": "f16", "<f4": "f32", "<f2": "f16",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """Memory of a GPU that an array names. ``owner`` keeps it alive; ``device`` is None for host memory."""
+
+    owner: Any
+    address: int
+    shape: tuple[int, ...]
+    dtype: str
+    device: int | None
+    contiguous: bool
+    library: str
+
+
+def describe(array: Any) -> DeviceArray:
+    """What an array is; raises InputError for objects of no known kind."""
+    if isinstance(array, np.ndarray):
+        return DeviceArray(
+            array,
+            array.ctypes.data,
+            array.shape,
+            _dtype(array.dtype),
+            None,
+            array.flags.c_contiguous,
+            "numpy",
+        )
+    kind = type(array).__module__.split(".")[0]
+    if kind == "torch":
+        device = int(array.device.index or 0) if array.is_cuda else None
+        shape = tuple(int(s) for s in array.shape)
+        return DeviceArray(
+            array,
+            int(array.data_ptr()),
+            shape,
+            _dtype(array.dtype),
+            device,
+            bool(array.is_contiguous()),
+            "torch",
+        )
+    if hasattr(array, "__cuda_array_interface__"):
+        facts = array.__cuda_array_interface__
+        shape = tuple(int(s) for s in facts["shape"])
+        owner = int(getattr(getattr(array, "device", None), "id", 0))
+        dense = facts.get("strides") is None
+        return DeviceArray(
+            array, int(facts["data"][0]), shape, _dtype(facts["typestr"]), owner, dense, kind
+        )
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array, kind)
+    raise InputError(f"cannot use an object of type {type(array).__name__} as an array")
+
+
+def _from_dlpack(array: Any, kind: str) -> DeviceArray:
+    """A DLPack exporter (JAX among them), through whichever of torch and CuPy is loaded."""
+    for name in ("torch", "cupy"):
+        library = sys.modules.get(name)
+        if library is not None:
+            view = library.from_dlpack(array) if hasattr(library, "from_dlpack") else None
+            if view is not None:
+                return describe(view)
+    raise InputError(f"{kind}: import torch or cupy to pass DLPack arrays")
+
+
+def _dtype(dtype: Any) -> str:
+    return _DTYPES.get(str(dtype), str(dtype))
+
+
+def empty_like(model: DeviceArray, shape: tuple[int, ...], dtype: str) -> Any:
+    """A new array of the same library and device."""
+    if model.library == "torch":
+        torch = sys.modules["torch"]
+        kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
+        return torch.empty(shape, dtype=kind, device=model.owner.device)
+    if model.library == "cupy":
+        cupy = sys.modules["cupy"]
+        if dtype == "bf16":
+            raise InputError("CuPy has no bfloat16: pass torch or NumPy arrays")
+        return cupy.empty(shape, dtype={"f32": "float32", "f16": "float16"}[dtype])
+    if model.library == "numpy":
+        if dtype == "bf16":
+            import ml_dtypes
+
+            return np.empty(shape, dtype=ml_dtypes.bfloat16)
+        return np.empty(shape, dtype={"f32": np.float32, "f16": np.float16}[dtype])
+    raise InputError(f"cannot create {model.library} arrays: pass out=")
+
+
+def current_stream(model: DeviceArray) -> int:
+    """The stream that the array's library would use now; 0 is CUDA's default stream."""
+    if model.library == "torch":
+        return int(sys.modules["torch"].cuda.current_stream(model.device).cuda_stream)
+    if model.library == "cupy":
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return 0

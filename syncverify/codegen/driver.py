@@ -1,0 +1,142 @@
+"""The CUDA driver: loading cubins and launching kernels. The only module that talks to a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from syncverify.source import InputError
+
+NO_DRIVER = "no CUDA driver: run on the simulator instead (syncverify run does so by itself)"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A kernel loaded into the current context, ready for launches with that much shared memory."""
+
+    handle: Any
+    module: Any
+    shared_bytes: int
+
+
+def available() -> bool:
+    """Whether a driver and at least one device are there."""
+    try:
+        driver = _driver()
+    except InputError:
+        return False
+    status, count = driver.cuDeviceGetCount()
+    return int(status) == 0 and int(count) > 0
+
+
+@lru_cache(maxsize=1)
+def _driver() -> Any:
+    try:
+        from cuda.bindings import driver
+
+        (status,) = driver.cuInit(0)
+    except (ImportError, RuntimeError, OSError):
+        raise InputError(NO_DRIVER) from None
+    if int(status) != 0:
+        raise InputError(f"{NO_DRIVER} ({status.name})")
+    return driver
+
+
+def checked(answer: tuple[Any, ...], doing: str) -> Any:
+    """The value of a driver call, or InputError with what failed."""
+    status, *values = answer
+    if int(status) != 0:
+        raise InputError(f"CUDA: {doing} failed: {status.name}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@lru_cache(maxsize=8)
+def _context(device: int) -> Any:
+    driver = _driver()
+    handle = checked(driver.cuDeviceGet(device), f"selecting device {device}")
+    return checked(driver.cuDevicePrimaryCtxRetain(handle), f"opening device {device}")
+
+
+def use_device(device: int) -> None:
+    """Makes the device's primary context (the one torch and CuPy use) current."""
+    checked(_driver().cuCtxSetCurrent(_context(device)), f"using device {device}")
+
+
+@lru_cache(maxsize=8)
+def multiprocessors(device: int) -> int:
+    """The number of SMs; raises InputError if the device is no Hopper."""
+    driver = _driver()
+    handle = checked(driver.cuDeviceGet(device), f"selecting device {device}")
+    attribute = driver.CUdevice_attribute
+    major = checked(
+        driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle), "asking"
+    )
+    if int(major) != 9:
+        raise InputError(f"device {device} has compute capability {major}.x; these kernels need 9.0 (Hopper)")
+    return int(
+        checked(
+            driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle), "asking"
+        )
+    )
+
+
+def load(cubin: bytes, name: str, shared_bytes: int, device: int) -> Function:
+    """Loads a kernel on a device and allows it its dynamic shared memory."""
+    use_device(device)
+    driver = _driver()
+    module = checked(driver.cuModuleLoadData(cubin), f"loading {name}")
+    handle = checked(driver.cuModuleGetFunction(module, name.encode()), f"finding {name}")
+    limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    checked(
+        driver.cuFuncSetAttribute(handle, limit, shared_bytes), f"reserving {shared_bytes} bytes for {name}"
+    )
+    return Function(handle, module, shared_bytes)
+
+
+def launch(
+    function: Function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    arguments: Sequence[tuple[Any, Any]],
+    stream: int,
+) -> None:
+    """Enqueues one launch; ``arguments`` are (value, ctypes type) pairs in the kernel's order."""
+    values = tuple(v for v, _ in arguments)
+    types = tuple(t for _, t in arguments)
+    checked(
+        _driver().cuLaunchKernel(
+            function.handle, *grid, *block, function.shared_bytes, stream, (values, types), 0
+        ),
+        "the launch",
+    )
+
+
+def synchronize(stream: int) -> None:
+    checked(_driver().cuStreamSynchronize(stream), "waiting for the kernel")
+
+
+def allocate(size: int) -> int:
+    return int(checked(_driver().cuMemAlloc(max(size, 16)), f"allocating {size} bytes"))
+
+
+def free(address: int) -> None:
+    checked(_driver().cuMemFree(address), "freeing memory")
+
+
+def copy_in(address: int, host: Any) -> None:
+    """From a contiguous NumPy array to the device."""
+    if host.nbytes:
+        checked(_driver().cuMemcpyHtoD(address, host.ctypes.data, host.nbytes), "copying to the device")
+
+
+def copy_out(host: Any, address: int) -> None:
+    """From the device into a contiguous NumPy array."""
+    if host.nbytes:
+        checked(_driver().cuMemcpyDtoH(host.ctypes.data, address, host.nbytes), "copying from the device")
+
+
+POINTER = ctypes.c_void_p
+INTEGERS = {"i32": ctypes.c_int32, "u32": ctypes.c_uint32, "i64": ctypes.c_int64, "u64": ctypes.c_uint64}

@@ -1,0 +1,383 @@
+"""The gate: a fusion is compiled, proved, and only then allowed to run.
+
+A compiled kernel is proved at once for its default sizes, and again for the exact sizes of every launch
+(remembered on disk beside the cubin), because this version's proofs are for exact launch values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncverify.codegen import driver
+from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
+from syncverify.codegen.cache import Cache, digest, tool_fingerprint
+from syncverify.codegen.cuda import emit
+from syncverify.codegen.nvrtc import compile_source
+from syncverify.codegen.nvrtc import version as nvrtc_version
+from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.lower import vector_for, widest_vector
+from syncverify.fusion.pipeline import build
+from syncverify.fusion.schedule import Schedule
+from syncverify.ir.expr import evaluate
+from syncverify.ir.layout import layout
+from syncverify.ir.nodes import Kernel
+from syncverify.source import InputError
+
+if TYPE_CHECKING:
+    from syncverify.unsafe import UnsafeResult
+
+#: SMs of an H200, for checks on machines without a GPU.
+H200_SMS = 132
+
+
+class VerificationError(Exception):
+    """The checker did not prove the kernel; ``report`` says why."""
+
+    def __init__(self, report: KernelReport) -> None:
+        errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
+        why = f"{errors[0].rule} {errors[0].message}" if errors else (report.reason or "no reason given")
+        super().__init__(f"kernel {report.name} is {report.verdict.value}, so it may not run: {why}")
+        self.report = report
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel of a fusion for one access width: its IR, CUDA source and cubin."""
+
+    kernel: Kernel
+    policy: Policy
+    blocks_per_sm: int = 1
+    cache: Cache = field(default_factory=Cache.default)
+    _proved: set[tuple[tuple[str, int], ...]] = field(default_factory=set, repr=False)
+    _loaded: dict[int, driver.Function] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def text(self) -> str:
+        from syncverify.ir.printer import print_kernel
+
+        return print_kernel(self.kernel)
+
+    @cached_property
+    def source(self) -> str:
+        return emit(self.kernel, self.blocks_per_sm)
+
+    @cached_property
+    def key(self) -> str:
+        """What verdict and cubin depend on: the kernel, the policy, and all that turns it into code."""
+        parts = (tool_fingerprint(), nvrtc_version(), self.policy.value, self.text, self.source)
+        return digest("\0".join(parts))
+
+    @cached_property
+    def cubin(self) -> bytes:
+        code = self.cache.cubin(self.key)
+        if code is None:
+            code = compile_source(self.source, self.kernel.name).code
+            self.cache.store_cubin(self.key, code)
+        return code
+
+    def check(self, values: Mapping[str, int] | None = None) -> KernelReport:
+        """The checker's report for exact launch values (defaults for those not given)."""
+        from syncverify.verify import check_kernel
+
+        return check_kernel(self.kernel, dict(values or {}), self.policy)
+
+    def require_proof(self, values: Mapping[str, int]) -> None:
+        """Returns if the kernel is proved for these values; raises VerificationError otherwise."""
+        point = tuple(sorted(values.items()))
+        if point in self._proved:
+            return
+        known = self.cache.verdict(self.key, values)
+        if known is None or known.get("verdict") != Verdict.PROVED.value:
+            report = self.check(values)
+            if report.verdict is not Verdict.PROVED:
+                raise VerificationError(report)
+            self.cache.store_verdict(
+                self.key, values, {"verdict": report.verdict.value, "kernel": self.kernel.name}
+            )
+        self._proved.add(point)
+
+    def function(self, device: int) -> driver.Function:
+        """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
+        if device not in self._loaded:
+            size = layout(self.kernel, {}).size
+            self._loaded[device] = driver.load(self.cubin, self.kernel.name, size, device)
+        return self._loaded[device]
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """A proved fusion: call it with arrays. ``report`` is the proof for the default sizes."""
+
+    fusion: Fusion
+    schedule: Schedule
+    policy: Policy
+    report: KernelReport
+    programs: dict[int, Program] = field(repr=False)
+    build: Callable[[int], Program] = field(repr=False)
+
+    @property
+    def _main(self) -> Program:
+        return self.programs[widest_vector(self.fusion, self.schedule)]
+
+    @property
+    def ir(self) -> Kernel:
+        """The synchronized kernel (of the widest accesses)."""
+        return self._main.kernel
+
+    @property
+    def source(self) -> str:
+        return self._main.source
+
+    @property
+    def cubin(self) -> bytes:
+        return self._main.cubin
+
+    @property
+    def ptx(self) -> str:
+        return compile_source(self.source, self.fusion.name, "ptx").code.rstrip(b"\0").decode()
+
+    def program(self, sizes: Mapping[str, int]) -> Program:
+        """The kernel for given sizes: the widest accesses that they allow."""
+        vector = vector_for(self.fusion, self.schedule, sizes)
+        if vector not in self.programs:
+            self.programs[vector] = self.build(vector)
+        return self.programs[vector]
+
+    def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
+        """The kernel's parameters for given sizes on a machine with that many SMs."""
+        return {**sizes, "blocks": multiprocessors * self.schedule.blocks_per_sm}
+
+    def __call__(self, *arrays: Any, out: Any = None, stream: int | None = None, **named: Any) -> Any:
+        """Runs the kernel on the caller's stream; inputs in order or by name.
+
+        ``out``: one array, or a tuple of them, to write to; otherwise new arrays of the inputs' library.
+        Raises InputError for arrays it cannot use and VerificationError for sizes it cannot prove.
+        """
+        given = self.fusion.bind(_named(self.fusion, arrays, named))
+        sizes = self.fusion.sizes(given)
+        _check_extent(self, sizes)
+        inputs = {n: _input(self.fusion, n, a) for n, a in given.items()}
+        first = next(iter(inputs.values()))
+        shape = tuple(sizes[d] for d in self.fusion.dims)
+        results = _results(self.fusion, first, shape, out)
+        if math.prod(shape):
+            # a kernel of no elements has nothing to prove or to run
+            self._run(inputs, results, sizes, stream)
+        owners = tuple(results[o.name].owner for o in self.fusion.outputs)
+        return owners[0] if len(owners) == 1 else owners
+
+    def _run(
+        self, inputs: Mapping[str, DeviceArray], results: Mapping[str, DeviceArray], sizes: Mapping[str, int],
+        stream: int | None,
+    ) -> None:  # fmt: skip
+        arrays = {**inputs, **results}
+        device = _device(arrays)
+        values = self.launch_values(sizes, driver.multiprocessors(device or 0))
+        program = self.program(sizes)
+        program.require_proof(values)
+        if device is None:
+            run_on_host(program, inputs, results, values)
+            return
+        addresses = {n: a.address for n, a in arrays.items()}
+        model = next(iter(inputs.values()))
+        launch(program, addresses, values, device, current_stream(model) if stream is None else stream)
+
+
+def compile(
+    fusion: Fusion,
+    schedule: Schedule | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    *,
+    cache: Cache | None = None,
+    observe: Callable[[str, Kernel], None] | None = None,
+) -> CompiledKernel:
+    """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved."""
+    schedule = schedule or Schedule()
+    store = cache or Cache.default()
+
+    def make(vector: int) -> Program:
+        return Program(
+            build(fusion, schedule, policy, vector, observe), policy, schedule.blocks_per_sm, store
+        )
+
+    vector = widest_vector(fusion, schedule)
+    program = make(vector)
+    report = program.check()
+    if report.verdict is not Verdict.PROVED:
+        raise VerificationError(report)
+    return CompiledKernel(fusion, schedule, policy, report, {vector: program}, make)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What ``run`` did: where it ran, the results, and how far they are from the reference."""
+
+    backend: str
+    outputs: tuple[Any, ...]
+    reference: tuple[Any, ...]
+    largest_error: float
+    equal: bool
+
+
+#: Relative tolerance against the NumPy reference, by element type.
+TOLERANCE = {"f32": 1e-5, "bf16": 2.0**-7, "f16": 2.0**-10}
+
+
+def run(kernel: CompiledKernel, sizes: Mapping[str, int], seed: int = 0) -> RunResult:
+    """Executes on random inputs, on the GPU if there is one, else in the simulator, and compares."""
+    inputs = kernel.fusion.random_inputs(sizes, seed)
+    reference = kernel.fusion.reference(inputs)
+    if driver.available():
+        result = kernel(**inputs)
+        outputs = result if isinstance(result, tuple) else (result,)
+        return _compared(kernel.fusion, "gpu", outputs, reference)
+    return _compared(kernel.fusion, "simulator", _simulate(kernel, inputs, sizes), reference)
+
+
+def _simulate(kernel: CompiledKernel, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+    from syncverify import simulate
+
+    program = kernel.program(sizes)
+    values = {**sizes, "blocks": 2}
+    program.require_proof(values)
+    shape = tuple(sizes[d] for d in kernel.fusion.dims)
+    model = describe(next(iter(inputs.values())))
+    outputs = {o.name: empty_like(model, shape, o.dtype) for o in kernel.fusion.outputs}
+    simulate.run(program.kernel, {**inputs, **outputs}, values)
+    return tuple(outputs[o.name] for o in kernel.fusion.outputs)
+
+
+def _compared(
+    fusion: Fusion, backend: str, outputs: tuple[Any, ...], reference: tuple[Any, ...]
+) -> RunResult:
+    largest = 0.0
+    equal = True
+    for o, got, want in zip(fusion.outputs, outputs, reference, strict=True):
+        a, b = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
+        error = np.abs(a - b) / np.maximum(np.abs(b), 1.0)
+        worst = float(np.max(np.where(np.isnan(error), np.inf, error), initial=0.0))
+        largest = max(largest, worst)
+        equal = equal and worst <= TOLERANCE[o.dtype]
+    return RunResult(backend, outputs, reference, largest, equal)
+
+
+def run_unsafe(
+    fusion: Fusion,
+    sizes: Mapping[str, int],
+    schedule: Schedule | None = None,
+    *,
+    without: frozenset[str] = frozenset(),
+    timeout: float = 20.0,
+    launches: int = 1,
+) -> UnsafeResult:
+    """Runs a kernel WITHOUT asking for its proof, in a child process that is killed after ``timeout`` seconds.
+
+    Only for experiments that show what a refuted kernel does: ``without`` leaves passes out.
+    """
+    from syncverify.unsafe import run_in_child
+
+    return run_in_child(fusion, sizes, schedule or Schedule(), without, timeout, launches)
+
+
+# ---------------------------------------------------------------- arrays and launches
+
+
+def launch(
+    program: Program, addresses: Mapping[str, int], values: Mapping[str, int], device: int, stream: int
+) -> None:
+    """Enqueues the kernel; the caller holds a proof for ``values``."""
+    kernel = program.kernel
+    arguments: list[tuple[int, Any]] = [(addresses[t.name], driver.POINTER) for t in kernel.tensors]
+    arguments += [(values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params]
+    x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
+    driver.use_device(device)
+    driver.launch(program.function(device), (x, y, z), kernel.launch.block, arguments, stream)
+
+
+def _named(
+    fusion: Fusion, arrays: Sequence[Any], named: Mapping[str, Any]
+) -> Mapping[str, Any] | Sequence[Any]:
+    if arrays and named:
+        raise InputError(f"{fusion.name}: give the inputs either in order or by name")
+    return named or arrays
+
+
+def _check_extent(kernel: CompiledKernel, sizes: Mapping[str, int]) -> None:
+    """With 32-bit indices the last index any thread forms must fit."""
+    elements = math.prod(sizes[d] for d in kernel.fusion.dims)
+    if kernel.schedule.index == "i32" and elements + 2 * kernel.schedule.tile >= 2**31:
+        raise InputError(f"{kernel.fusion.name}: {elements} elements need the schedule's index=i64")
+
+
+def _input(fusion: Fusion, name: str, array: Any) -> DeviceArray:
+    return _checked(fusion, name, describe(array), dict(fusion.inputs)[name].dtype)
+
+
+def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str) -> DeviceArray:
+    if array.dtype != dtype:
+        raise InputError(f"{fusion.name}: {name} has elements of type {array.dtype}, expected {dtype}")
+    if not array.contiguous:
+        raise InputError(f"{fusion.name}: {name} is not contiguous; pass a contiguous copy")
+    if array.device is not None and array.address % 16:
+        raise InputError(
+            f"{fusion.name}: {name} does not start at a multiple of 16 bytes, as bulk copies need"
+        )
+    return array
+
+
+def _results(fusion: Fusion, model: DeviceArray, shape: tuple[int, ...], out: Any) -> dict[str, DeviceArray]:
+    if out is None:
+        return {o.name: describe(empty_like(model, shape, o.dtype)) for o in fusion.outputs}
+    given = out if isinstance(out, (tuple, list)) else (out,)
+    if len(given) != len(fusion.outputs):
+        raise InputError(f"{fusion.name} has {len(fusion.outputs)} outputs; out holds {len(given)}")
+    results = {}
+    for o, array in zip(fusion.outputs, given, strict=True):
+        result = _checked(fusion, o.name, describe(array), o.dtype)
+        if result.shape != shape:
+            raise InputError(f"{fusion.name}: {o.name} has shape {result.shape}, expected {shape}")
+        results[o.name] = result
+    return results
+
+
+def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
+    devices = {a.device for a in arrays.values()}
+    if len(devices) != 1:
+        listed = ", ".join(
+            f"{n} on {'host' if a.device is None else f'device {a.device}'}" for n, a in arrays.items()
+        )
+        raise InputError(f"arrays are on different devices: {listed}")
+    (device,) = devices
+    if device is None and any(a.library != "numpy" for a in arrays.values()):
+        raise InputError("arrays are in host memory: move them to the GPU, or pass NumPy arrays")
+    return device
+
+
+def run_on_host(
+    program: Program,
+    inputs: Mapping[str, DeviceArray],
+    results: Mapping[str, DeviceArray],
+    values: Mapping[str, int],
+) -> None:
+    """NumPy arrays: to the device, through the kernel, and back."""
+    driver.use_device(0)
+    addresses: dict[str, int] = {}
+    try:
+        for name, a in {**inputs, **results}.items():
+            addresses[name] = driver.allocate(a.owner.nbytes)
+            # outputs too: what the kernel fails to write keeps the caller's content
+            driver.copy_in(addresses[name], a.owner)
+        launch(program, addresses, values, 0, 0)
+        driver.synchronize(0)
+        for name, a in results.items():
+            driver.copy_out(a.owner, addresses[name])
+    finally:
+        for address in addresses.values():
+            driver.free(address)
