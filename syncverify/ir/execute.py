@@ -9,13 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_blocks import Grid, representatives
+from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import (
-    BUILTIN_SLOTS, CLASS, CTA, ELECTED, ENTRY, FIRST_REGISTER, PC, QUEUE, QUEUED, Code, Disagreement, Program,
+    BUILTIN_SLOTS,
+    CLASS,
+    CTA,
+    ELECTED,
+    ENTRY,
+    FIRST_REGISTER,
+    PC,
+    QUEUE,
+    QUEUED,
+    Code,
+    Disagreement,
+    Program,
 )  # fmt: skip
 from syncverify.ir.execute_expr import statements
+from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
 from syncverify.ir.execute_lanes import elected_lanes, role_of
 from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
 from syncverify.ir.layout import launch_values
@@ -48,10 +61,11 @@ def systems(
             kernel.span,
         )
         return
-    program = Program(kernel, known, tables(kernel, known, grid.clusters if together else 1, tracks))
-    firsts: Sequence[int] | Unanalysable = [0] if together else representatives(kernel, known, grid)
-    if isinstance(firsts, Unanalysable):
-        yield firsts
+    program = Program(kernel, known | grid.sizes(), tables(kernel, known, grid.clusters if together else 1, tracks))
+    firsts = [0] if together else representatives(program.code(several_lanes=True).control, grid)
+    if firsts is None:
+        text = f"the control of the grid's blocks differs in more than {MAX_REPRESENTATIVES} ways"
+        yield Unanalysable(text, kernel.launch.span)
         return
     for cluster in firsts:
         for lane in elected_lanes(kernel, known):
@@ -63,7 +77,7 @@ class IrAgent:
 
     __slots__ = ("blocks", "cls", "code", "r")
 
-    def __init__(self, cls: int, code: Code, r: list[object]) -> None:
+    def __init__(self, cls: int, code: Code, r: list[Any]) -> None:
         self.cls = cls
         self.code = code
         self.blocks = code.blocks
@@ -74,11 +88,11 @@ class IrAgent:
         r = self.r
         blocks = self.blocks
         try:
-            event = blocks[r[0]](r, answer)  # type: ignore[index]
+            event = blocks[r[0]](r, answer)
             if event is not None:
                 return event
             for _ in range(_MAX_JUMPS):
-                event = blocks[r[0]](r, 0)  # type: ignore[index]
+                event = blocks[r[0]](r, 0)
                 if event is not None:
                     return event
         except Disagreement as d:
@@ -88,7 +102,7 @@ class IrAgent:
         return self._stop(0, f"no event within {_MAX_JUMPS} steps")
 
     def _parts(self, values: tuple[int, ...]) -> tuple[int, ...]:
-        lanes, _ = self.code.program.classes[self.r[CLASS]]  # type: ignore[index]
+        lanes, _ = self.code.program.classes[self.r[CLASS]]
         masks: dict[int, int] = {}
         for lane, v in zip(lanes, values, strict=True):
             masks[v] = masks.get(v, 0) | 1 << lane
@@ -185,7 +199,7 @@ class IrSystem:
         lanes = tuple(i for i in range(32) if c.lanes >> i & 1)
         program = self.program
         code = program.code(several_lanes=len(lanes) > 1)
-        r: list[object] = [0] * code.size
+        r: list[Any] = [0] * code.size
         r[PC], r[QUEUE] = ENTRY, ()
         r[CLASS] = program.class_id(c.warp, lanes, self.grid.warp_mask(c.warp))
         r[CTA], r[ELECTED] = c.cta, self.info.elected_lane

@@ -1,4 +1,4 @@
-"""The grid: its blocks, their builtins, and which clusters have to be run, one for each different control."""
+"""The grid of a launch: blocks, clusters, warps, and the value of every builtin in them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from math import prod
 
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import evaluate
-from syncverify.model.events import Unanalysable
 from syncverify.source import InputError
 
 Dims = tuple[int, int, int]
-
-#: More different controls than this are not analysed one by one.
-MAX_REPRESENTATIVES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,10 @@ class Grid:
     def clusters(self) -> int:
         return prod(self.grid) // self.ctas
 
+    def sizes(self) -> dict[str, int]:
+        """The builtins that are the same for the whole launch."""
+        return {"grid": prod(self.grid)} | {f"grid.{a}": g for a, g in zip("xyz", self.grid, strict=True)}
+
     def warp_mask(self, warp: int) -> int:
         """The lanes that the warp has; the last warp may be partial."""
         return (1 << min(32, self.threads - 32 * warp)) - 1
@@ -80,10 +80,10 @@ class Grid:
         """Every builtin of some lanes. ``cta`` is numbered from the system's first cluster on."""
         rank = cta % self.ctas
         block = self.block_of(cluster + cta // self.ctas, rank)
-        shared = {"warp": warp, "wg": warp // 4, "rank": rank, "block": block, "grid": prod(self.grid)}
-        for axis, at, size in zip("xyz", self.coordinates(block), self.grid, strict=True):
-            shared[f"block.{axis}"], shared[f"grid.{axis}"] = at, size
-        out = {name: (v,) for name, v in shared.items()}
+        shared = {"warp": warp, "wg": warp // 4, "rank": rank, "block": block} | self.sizes()
+        for axis, at in zip("xyz", self.coordinates(block), strict=True):
+            shared[f"block.{axis}"] = at
+        out: dict[str, tuple[int, ...]] = {name: (v,) for name, v in shared.items()}
         tids = tuple(32 * warp + lane for lane in lanes)
         places = [_unflatten(t, self.block) for t in tids]
         out["tid"], out["lane"] = tids, lanes
@@ -94,8 +94,3 @@ class Grid:
 
 def _unflatten(i: int, dims: Dims) -> Dims:
     return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
-
-
-def representatives(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> list[int] | Unanalysable:
-    """One cluster for each control that differs."""
-    return [0]

@@ -9,12 +9,22 @@ only jumps. Events are memoized on what decides them, so loops in their steady s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_data import DataOps
 from syncverify.ir.execute_expr import (
-    Reader, closure, condition, fold, mentions, shared_parts, shift_left, shift_right, source, statements,
+    Reader,
+    closure,
+    condition,
+    fold,
+    mentions,
+    shared_parts,
+    shift_left,
+    shift_right,
+    source,
+    statements,
     varying_names,
 )  # fmt: skip
 from syncverify.ir.execute_ops import Op, Where
@@ -56,13 +66,13 @@ class Disagreement(Exception):  # noqa: N818 -- control flow, not an error
 
 
 class Program:
-    """A kernel compiled for given parameter values: sites, registers and code, shared by its systems."""
+    """A kernel compiled for given values of parameters and grid: sites and code, shared by its systems."""
 
     def __init__(self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables) -> None:
         self.kernel = kernel
         self.tables = tables
         self.ops = DataOps(tables)
-        self.known: dict[str, Expr] = {p.name: Int(values[p.name]) for p in kernel.params if p.name in values}
+        self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
         self.varying = varying_names(kernel.body, LANE_BUILTINS)
         self.sites: list[Site] = []
         self.classes: list[tuple[tuple[int, ...], int]] = []  # lanes, mask of the warp's lanes
@@ -150,6 +160,15 @@ def varying_values(body: tuple[n.Stmt, ...], varying: frozenset[str], registers:
     return frozenset(found)
 
 
+@dataclass(slots=True)
+class Control:
+    """Everything that control, shared addresses, counts and parities depend on, names made unique."""
+
+    sinks: list[Expr] = field(default_factory=list)
+    loops: dict[str, tuple[Expr, Expr, Expr]] = field(default_factory=dict)  # variable: lo, hi, step
+    assigned: dict[str, list[tuple[Expr, tuple[str, ...]]]] = field(default_factory=dict)  # inside which loops
+
+
 class Code:
     """The generated functions of one program, for classes of one lane or of several."""
 
@@ -173,6 +192,8 @@ class Code:
         self.sites_seen = 0
         self.count = ENTRY
         self.has_decisions = False
+        self.control = Control()
+        self.inside: list[str] = []
         self.blocks = self._compile(program.kernel.body)
 
     def _slot(self) -> int:
@@ -202,7 +223,7 @@ class Code:
         self._text(f"return {self._constant((Ev.EXIT, self.site))}")
         text = "\n".join(self.lines)
         try:
-            exec(compile(text, self.filename, "exec"), self.space)  # noqa: S102 -- our own text
+            exec(compile(text, self.filename, "exec"), self.space)
         except (SyntaxError, RecursionError, MemoryError):
             raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
         return [self.space[f"b{i}"] for i in range(self.count)]
@@ -306,8 +327,8 @@ class Code:
             v = read(r)
             if isinstance(v, tuple) and decision:
                 raise Disagreement(v)
-            memo[key] = v = v if isinstance(v, int) else vec(v)
-            return v
+            memo[key] = register = v if isinstance(v, int) else vec(v)
+            return register
 
         m, s = self._constant(memo), self._constant(slow)
         self._text(f"k = {self._key([f'r[{CLASS}]', *self._parts([e])])}")
@@ -331,7 +352,9 @@ class Code:
             case n.For():
                 self._for(s)
             case n.Let(name, value) | n.Assign(name, value):
-                self._text(f"r[{self._name(name)}] = {self._value(self._ready(value), decision=False)}")
+                e = self._ready(value)
+                self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
+                self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
             case n.LoadIndex(_, region):
                 text = f"control depends on data loaded from {region.tensor}"
                 self._stuck((Ev.UNKNOWN, self.site, text))
@@ -355,6 +378,7 @@ class Code:
 
     def _if(self, cond: Expr, then: tuple[n.Stmt, ...], orelse: tuple[n.Stmt, ...]) -> None:
         e = self._ready(cond)
+        self.control.sinks.append(e)
         join = self._label()
         other = self._label() if orelse else join
         test = self._value(e, decision=True) if self._varies(e) else condition(e, self.slots)
@@ -374,11 +398,13 @@ class Code:
 
     def _for(self, s: n.For) -> None:
         site = self.site
-        var, end, step = self._slot(), self._slot(), self._ready(s.step)
+        var, end = self._slot(), self._slot()
+        lo, hi, step = self._ready(s.lo), self._ready(s.hi), self._ready(s.step)
         inner = f"{s.var}@{var}"
         self.slots[inner] = var
-        for target, e in ((var, s.lo), (end, s.hi)):
-            self._text(f"r[{target}] = {self._value(self._ready(e), decision=True)}")
+        self.control.loops[inner] = (lo, hi, step)
+        for target, e in ((var, lo), (end, hi)):
+            self._text(f"r[{target}] = {self._value(e, decision=True)}")
         stride = str(step.value) if isinstance(step, Int) else None
         if stride is None:
             slot = self._slot()
@@ -395,7 +421,9 @@ class Code:
         self._open(body)
         outer = self.scope
         self.scope = {**outer, s.var: Var(inner)}
+        self.inside.append(inner)
         self._body(s.body)
+        self.inside.pop()
         self.scope = outer
         self.site = site
         self._text(f"i = r[{var}] = r[{var}] + {stride}")
@@ -549,6 +577,7 @@ class Code:
     def _emit(self, op: Op, answer: str | None = None) -> None:
         """Code that returns the op's events, one after the other, and then goes on in a new block."""
         operands = [self._ready(e) for e in op.operands]
+        self.control.sinks += [e for i, e in enumerate(operands) if i not in op.addresses]
         after = self._label()
         varies = any(self._varies(e) for e in operands)
         several_ctas = self.program.tables.ctas * self.program.tables.clusters > 1

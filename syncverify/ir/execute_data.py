@@ -112,6 +112,7 @@ class DataOps(Ops):
         if not self.t.tracks_global or not len(coords) == len(m.shape) == len(m.box):
             return lambda where, v: -1
         at = [op.add(c, True) for c in coords]
+        op.addresses |= set(at)
 
         def build(where: Where, v: Sequence[Value]) -> int:
             runs: list[tuple[int, int]] = []
@@ -383,6 +384,7 @@ class DataOps(Ops):
         fp = self._global(op, g)
         flags, level = int(_SEM_FLAGS[sem]), int(SCOPES[scope])
         stored = op.maybe(value if self.t.tracks_global else None, varying=True)
+        op.addresses |= {stored}
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             head = (code, site, fp(where, v), flags, level)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import Expr, Int
 from syncverify.ir.execute_tables import Tables
-from syncverify.ir.footprints import TENSOR_SHIFT, Place, Range, Value, box_ranges, footprint, locate
+from syncverify.ir.expr import Expr, Int
+from syncverify.ir.footprints import TENSOR_SHIFT, Place, Range, Value, footprint, locate
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag
-from syncverify.model.proxies import Scope, Space
+from syncverify.model.proxies import Scope
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 _MAX_TX = 2**20 - 1  # PTX ISA, mbarrier: range of tx-count and of the arrival count
@@ -40,6 +40,7 @@ class Op:
     operands: list[Expr] = field(default_factory=list)
     varying: set[int] = field(default_factory=set)
     build: Build = lambda where, v: []
+    addresses: set[int] = field(default_factory=set)  # operands that are global addresses only
     by_class: bool = False  # the events depend on the class's lanes or warp beyond the operands
 
     def add(self, e: Expr, varying: bool = False) -> int:
@@ -195,6 +196,7 @@ class Ops:
         if not self.t.tracks_global:
             return lambda where, v: -1
         start, count = op.add(g.start, True), op.add(g.count, True)
+        op.addresses |= {start, count}
         tensor, el = self.t.tensors[g.tensor]
         base = tensor << TENSOR_SHIFT
 

@@ -77,7 +77,8 @@ class Tables:
 def tables(kernel: n.Kernel, values: Mapping[str, int], clusters: int, tracks_global: bool) -> Tables:
     """Lays the kernel out. Raises InputError where the layout cannot be."""
     laid = layout(kernel, values)
-    names = [(b.offset, b.end, b.name) for b in (*laid.buffers.values(), *laid.barriers.values())]
+    names = [(b.offset, b.end, b.name) for b in laid.buffers.values()]
+    names += [(b.offset, b.end, b.name) for b in laid.barriers.values()]
     counts = {b.name: laid.barriers[b.name].count for b in kernel.barriers}
     infos = []
     for cta in range(kernel.launch.ctas * clusters):
