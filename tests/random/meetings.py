@@ -8,14 +8,14 @@ from tests.random.program import Item, Program, block, lines
 
 NAMED_BUGS = (
     "count-more", "count-less", "wrong-id", "same-id", "arrive-twice", "whole-cta-in-role",
-    "early-exit", "no-sync", "not-32", "divergent", "one-side-loop", "disagree",
+    "early-exit", "no-sync", "divergent", "one-side-loop", "disagree",
 )  # fmt: skip
 
 
 def named(rng: random.Random, bug: str) -> Program:
     """Two warps hand bytes back and forth through named barriers (rulebook D13)."""
     trips = rng.choice([1, 2]) if bug != "arrive-twice" else 2
-    a = 64 + {"count-more": 32, "count-less": -32, "not-32": -16}.get(bug, 0)
+    a = 64 + {"count-more": 32, "count-less": -32}.get(bug, 0)
     b = 96 if bug == "disagree" else a
     back = 1 if bug == "same-id" else 2
     lane = rng.choice(["lane", "lane // 2"]) if rng.random() < 0.1 else "lane"
@@ -128,7 +128,7 @@ def lanes(rng: random.Random, bug: str) -> Program:
 
 
 POOL_BUGS = (
-    "too-much", "no-dec", "wrong-direction", "partial", "split", "range", "unordered-requests",
+    "too-much", "no-dec", "wrong-direction", "partial", "split", "unordered-requests",
     "twice",
 )  # fmt: skip
 
@@ -141,8 +141,6 @@ def pool(rng: random.Random, bug: str) -> Program:
     taken = base + (base - give)
     if bug == "too-much":
         taken += 8
-    elif bug == "range":
-        taken = 260
     give_op = f"setmaxnreg.dec {give}"
     take_op = f"setmaxnreg.inc {taken}"
     if bug == "wrong-direction":

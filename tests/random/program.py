@@ -68,8 +68,8 @@ def places(items: list[Item]) -> Iterator[tuple[list[Item], int]]:
             yield from places(item.body)
 
 
-#: Lines that declare what later lines name; removing them would only give input that cannot be read.
-_FIXED = re.compile(r"^(let|elect)\b")
+#: Lines that set what later lines name: without them, or in another place, a kernel cannot be read.
+_FIXED = re.compile(r"^(let |elect |ld\.|ldmatrix |frag\.read |compute )")
 
 
 def mutate(rng: random.Random, program: Program) -> None:
@@ -88,8 +88,8 @@ def mutate(rng: random.Random, program: Program) -> None:
 def add_noise(rng: random.Random, program: Program) -> None:
     """Operations beside the protocol: fences, accesses of a lane's own bytes."""
     own = "scratch[][tid : 1]"
-    noise = ["fence.acq_rel.cta", f"st.shared {own}, 1.0", f"ld.shared own, {own}", "fence.proxy.async.global",
-             f"atom.shared.add {own}, 1.0", "fence.acq_rel.gpu"]  # fmt: skip
+    noise = ["fence.acq_rel.cta", "fence.acq_rel.gpu", "fence.proxy.async.global"]
+    noise += [f"st.shared {own}, 1.0", f"ld.shared own, {own}", f"atom.shared.add {own}, 1.0"]
     if rng.random() < 0.15:
         noise += ["fence.proxy.async.shared_cta", "fence.proxy.async"]
     spots = list(places(program.body))
@@ -104,14 +104,12 @@ def _delete(rng: random.Random, where: list[Item], i: int, line: str) -> str:
 
 
 def _duplicate(rng: random.Random, where: list[Item], i: int, line: str) -> str:
-    if line.startswith(("ld.", "compute", "frag.read")) or " = " in line:
-        return ""
     where.insert(i, line)
     return f"duplicate {line}"
 
 
 def _swap(rng: random.Random, where: list[Item], i: int, line: str) -> str:
-    if i + 1 >= len(where) or line.startswith(("ld.", "frag.read")) or " = " in line:
+    if i + 1 >= len(where):
         return ""
     other = where[i + 1]
     where[i], where[i + 1] = other, line
@@ -158,8 +156,6 @@ def _weaken(rng: random.Random, where: list[Item], i: int, line: str) -> str:
 
 
 def _guard(rng: random.Random, where: list[Item], i: int, line: str) -> str:
-    if line.startswith(("ld.", "frag.read", "compute")) or " = " in line:
-        return ""
     where[i] = Block("if lane != 0", [line])
     return f"guard {line}"
 
