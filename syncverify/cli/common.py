@@ -72,6 +72,16 @@ def emit(text: str, output: str | None) -> None:
     write(Path(output), text.encode())
 
 
+def write_bytes(data: bytes, output: str | None) -> None:
+    """Writes binary data to a file, or to stdout if that is no terminal."""
+    if output is not None:
+        write(Path(output), data)
+        return
+    if sys.stdout.isatty():
+        raise InputError("binary output: name a file with -o")
+    sys.stdout.buffer.write(data)
+
+
 def write(path: Path, data: bytes) -> None:
     """Writes a file, making its directory; InputError with the system's reason when it cannot."""
     try:

@@ -1,0 +1,156 @@
+"""``syncverify compile`` and ``syncverify run``: fusions through the gate."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from syncverify.cli.common import Exit, emit, write_bytes
+from syncverify.diagnostics import KernelReport, Policy, Verdict
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.schedule import Schedule
+from syncverify.gate import CompiledKernel, VerificationError
+from syncverify.gate import compile as compile_fusion
+from syncverify.gate import run as run_fusion
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.printer import print_kernel
+from syncverify.report.base import Report, values_text
+from syncverify.report.text import render
+from syncverify.source import InputError
+
+#: Sizes that ``run`` uses for dimensions without one: no multiple of any tile, small enough to simulate.
+DEFAULT_OUTER, DEFAULT_INNER = 13, 1000
+
+_fusion = click.argument("name", metavar="MODULE:FUSION")
+_set = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A field of the schedule (run: or a size)."
+)
+_policy = click.option(
+    "--policy",
+    type=click.Choice([str(p) for p in Policy]),
+    default=str(Policy.PRACTICAL),
+    show_default=True,
+    help="The policy of the proof.",
+)
+
+
+@click.command("compile", epilog="Exit status: 0 compiled; 1 refuted; 2 bad usage or input; 3 unknown.")
+@_fusion
+@click.option(
+    "--emit", "what", type=click.Choice(["cuda", "ptx", "cubin", "ir"]), default="cuda", show_default=True
+)
+@_set
+@_policy
+@click.option("--print-after", "passes", multiple=True, metavar="PASS", help="Print the IR after a pass.")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout.")
+def compile_command(
+    name: str, what: str, settings: tuple[str, ...], policy: str, passes: tuple[str, ...], output: str | None
+) -> int:
+    """Compile a fusion; nothing comes out unless the kernel is proved."""
+    fusion = load_fusion(name)
+    try:
+        kernel = _compile(fusion, settings, Policy(policy), passes)
+    except VerificationError as e:
+        return _refuse(e.report)
+    if what == "cubin":
+        write_bytes(kernel.cubin, output)
+    else:
+        emit(_text(kernel, what), output)
+    click.echo(_proof(kernel.report), err=True)
+    return Exit.OK
+
+
+@click.command("run", epilog="Exit status: 0 equal; 1 refuted or not equal; 2 bad input; 3 unknown.")
+@_fusion
+@_set
+@_policy
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+def run_command(name: str, settings: tuple[str, ...], policy: str, seed: int) -> int:
+    """Compile, verify and execute a fusion (GPU, else simulator); compare with its reference."""
+    fusion = load_fusion(name)
+    sizes, rest = _split_sizes(fusion, settings)
+    try:
+        kernel = _compile(fusion, rest, Policy(policy), ())
+        result = run_fusion(kernel, sizes, seed)
+    except VerificationError as e:
+        return _refuse(e.report)
+    click.echo(_proof(kernel.report))
+    said = "equals the reference" if result.equal else "DIFFERS from the reference"
+    click.echo(
+        f"{fusion.name}: {values_text(sizes)} on the {result.backend}: {said} "
+        f"(largest relative error {result.largest_error:.2g})"
+    )
+    return Exit.OK if result.equal else Exit.REFUTED
+
+
+def load_fusion(name: str) -> Fusion:
+    """The fusion ``MODULE:FUSION``; the working directory is searched first."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon or not module_name or not attribute:
+        raise InputError(f"{name!r}: write MODULE:FUSION, syncverify.examples.fusions:mul for example")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = import_module(module_name)
+    except InputError:
+        raise
+    except Exception as e:  # whatever the user's module does while it is imported
+        raise InputError(f"cannot import {module_name}: {type(e).__name__}: {e}") from e
+    found = getattr(module, attribute, None)
+    if isinstance(found, Fusion):
+        return found
+    names = [n for n, v in vars(module).items() if isinstance(v, Fusion)]
+    raise InputError(f"{module_name} has no fusion {attribute!r} (it has: {', '.join(names) or 'none'})")
+
+
+def _compile(
+    fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...]
+) -> CompiledKernel:
+    schedule = Schedule().with_settings(settings)
+    seen: list[str] = []
+
+    def observe(name: str, kernel: Kernel) -> None:
+        seen.append(name)
+        if name in passes:
+            click.echo(f"// after {name}\n{print_kernel(kernel)}", err=True)
+
+    kernel = compile_fusion(fusion, schedule, policy, observe=observe)
+    for name in passes:
+        if name not in seen:
+            raise InputError(f"--print-after {name}: no such pass (ran: {', '.join(dict.fromkeys(seen))})")
+    return kernel
+
+
+def _split_sizes(fusion: Fusion, settings: tuple[str, ...]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """``--set`` items that name a dimension of the fusion, over the default sizes, and the other items."""
+    sizes = dict.fromkeys(fusion.dims, DEFAULT_OUTER)
+    if fusion.dims:
+        sizes[fusion.dims[-1]] = DEFAULT_INNER
+    rest = []
+    for item in settings:
+        name, _, value = item.partition("=")
+        if name not in sizes:
+            rest.append(item)
+            continue
+        if not value.isdigit() or int(value) < 1:
+            raise InputError(f"--set {item}: a size is a positive integer")
+        sizes[name] = int(value)
+    return sizes, tuple(rest)
+
+
+def _refuse(report: KernelReport) -> int:
+    click.echo(render(Report(report.policy, (report,))), nl=False, err=True)
+    click.echo("error: not proved, so nothing was compiled or run", err=True)
+    return Exit.REFUTED if report.verdict is Verdict.REFUTED else Exit.UNKNOWN
+
+
+def _proof(report: KernelReport) -> str:
+    return f"{report.name}: {report.verdict} for {values_text(report.scope.values)} ({report.seconds:.2f} s)"
+
+
+def _text(kernel: CompiledKernel, what: str) -> str:
+    if what == "ir":
+        return print_kernel(kernel.ir)
+    return kernel.ptx if what == "ptx" else kernel.source
