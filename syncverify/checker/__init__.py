@@ -1,0 +1,171 @@
+"""The checker: events to verdict. It knows agents and their events, no IR.
+
+``check`` runs the canonical execution, tests the obligations, and where one fails looks for a schedule that
+does harm. See ``docs/theory.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from random import Random
+
+from syncverify.checker import barriers
+from syncverify.checker.clocks import Columns, ColumnsExhausted
+from syncverify.checker.diagnose import Group, diagnostic, group
+from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
+from syncverify.checker.events import HANDLERS
+from syncverify.checker.failure import HARM, Failure, Obligation
+from syncverify.checker.final import finish
+from syncverify.checker.hang import force, hang_failure
+from syncverify.checker.outcome import Budget, Outcome
+from syncverify.checker.schedule import explore, provoke, truncate
+from syncverify.checker.witness import build
+from syncverify.diagnostics import Claim, Diagnostic, Policy, Severity, Verdict, Witness
+from syncverify.model.events import LaneSplit, System
+
+__all__ = ["Budget", "Outcome", "check"]
+
+FORCED_RELEASES = 100_000
+
+
+def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Budget()) -> Outcome:  # noqa: B008
+    """The verdict on one system for its launch values."""
+    start = time.perf_counter()
+    run: Run | None = None
+    try:
+        run, system = _canonical(system, budget)
+        events = len(run.trace)
+        lanes = sum(run.threads[w].n if w >= 0 else 1 for w, _ in run.trace)
+        hang = hang_failure(run) if run.hung else None
+        finish(run)
+        outcome = _judge(run, hang, policy, budget)
+    except (Unmodelled, TooManyEvents) as e:
+        return _undecided(system, e, budget, time.perf_counter() - start)
+    stats = {**outcome.stats, "events": events, "thread_events": lanes, "seconds": time.perf_counter() - start}
+    return Outcome(outcome.verdict, outcome.diagnostics, outcome.witness, outcome.reason, stats)
+
+
+def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> Outcome:
+    if isinstance(e, Unmodelled):
+        span = system.info.sites[e.site].span
+        d = Diagnostic("SV901", Severity.WARNING, e.reason, span)
+        return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e.reason}", {"seconds": seconds})
+    reason = f"the run exceeds {budget.max_events} events"
+    d = Diagnostic("SV902", Severity.WARNING, reason)
+    return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
+
+
+def _canonical(system: System, budget: Budget) -> tuple[Run, System]:
+    """The canonical run, restarted whenever a class must split or the clocks must grow."""
+    capacity = len(system.info.classes) + len(system.info.barriers) + 32
+    while True:
+        columns = Columns(len(system.info.classes), capacity)
+        run = Run(system, HANDLERS, barriers.land, columns, budget.max_events)
+        try:
+            run.run()
+            return run, system
+        except LaneSplit as split:
+            system = system.refined(split)
+            capacity = max(capacity, len(system.info.classes) + len(system.info.barriers) + 32)
+        except ColumnsExhausted:
+            capacity *= 2
+
+
+def _fresh(model: Run, budget: Budget) -> Run:
+    """A new run of the same system whose clocks number the same entities alike."""
+    return Run(model.system, HANDLERS, barriers.land, model.columns, budget.max_events, eager=False)
+
+
+def _judge(run: Run, hang: Failure | None, policy: Policy, budget: Budget) -> Outcome:
+    failures = list(run.failures.values())
+    trace = len(run.trace)
+    model = run
+    if hang is not None:
+        model = _canonical(run.system, budget)[0]
+        force(run, FORCED_RELEASES)
+        finish(run)
+        failures = list(run.failures.values())
+        run.trace = run.trace[:trace]
+    if policy == Policy.STRICT:
+        for f in failures:
+            if f.strict_only:
+                f.severity = Severity.ERROR
+    groups = group(failures, hang)
+    found: list[Diagnostic] = []
+    witness: Witness | None = None
+    undecided: list[Group] = []
+    for g in groups:
+        shown = _witness(model, g, hang, policy, budget)
+        if shown is None and policy == Policy.PRACTICAL:
+            undecided.append(g)
+            continue
+        found.append(diagnostic(run, g.root, policy))
+        found += [diagnostic(run, f, policy, Severity.NOTE) for f in g.consequences[:8]]
+        witness = witness or shown
+    for g in undecided:
+        found.append(diagnostic(run, g.root, policy, Severity.WARNING))
+    found += [diagnostic(run, f, policy) for f in failures if f.severity == Severity.WARNING]
+    if any(d.severity == Severity.ERROR for d in found):
+        return Outcome(Verdict.REFUTED, tuple(found), witness)
+    if undecided:
+        f = undecided[0].root
+        return Outcome(Verdict.UNKNOWN, tuple(found), None, f"{run.info.sites[f.site].span}: {f.message}; "
+                       "no schedule that was tried does harm")  # fmt: skip
+    return Outcome(Verdict.PROVED, tuple(found))
+
+
+def _claim(f: Failure) -> Claim:
+    if f.obligation == Obligation.O6 or f.rule == "SV302":
+        return Claim.HANG
+    return Claim.STALE_VALUE if f.obligation == Obligation.RACE else Claim.UB
+
+
+def _witness(model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget) -> Witness | None:
+    """A schedule that shows the group's harm; None if none was found."""
+    f = g.root
+    if hang is not None and (hang is f or hang in g.consequences):
+        return build(model, Claim.HANG, f.rule, f.message, policy)
+    if f.obligation in HARM or f.obligation == Obligation.O8:
+        return _collision(model, f, policy, budget)
+    return _search(model, g, policy, budget)
+
+
+def _collision(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witness:
+    """The canonical order up to the two events, the first one's completion held back if it is not needed."""
+    claim = _claim(f)
+    late = f.first.issue if f.first is not None else -1
+    for held in [late, -1] if late >= 0 else [-1]:
+        run = _fresh(model, budget)
+        if truncate(run, model, f.position, held):
+            return build(run, claim, f.rule, f.message, policy)
+    return build(model, claim, f.rule, f.message, policy)
+
+
+def _search(model: Run, g: Group, policy: Policy, budget: Budget) -> Witness | None:
+    """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
+    f = g.root
+    for i in range(budget.schedules):
+        rng = Random(budget.seed * 1000 + i)
+        run = _fresh(model, budget)
+        aim = [f, *[c for c in g.consequences if c.past is not None]][i % (1 + len(g.consequences))] if i else f
+        if aim.past is None or not provoke(run, model, aim):
+            run = _fresh(model, budget)
+        explore(run, rng, aim.cls if aim.withheld else -1, lambda r: bool(r.harms()), budget.steps)
+        finish_if_over(run)
+        harms = run.harms()
+        if harms:
+            return build(run, _claim(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
+        if run.hung and not run.pending and not run.enabled():
+            return build(run, Claim.HANG, f.rule, f.message, policy)
+    if policy == Policy.STRICT:
+        run = _fresh(model, budget)
+        if f.past is not None:
+            provoke(run, model, f)
+        return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
+    return None
+
+
+def finish_if_over(run: Run) -> None:
+    """What only the end of a run shows, if it has ended."""
+    if not run.hung:
+        finish(run)

@@ -1,0 +1,135 @@
+"""Clocks: what a class knows of every other entity, as one small integer matrix.
+
+Columns are entities: classes (time = number of their events), mbarriers (completed phases), generations of
+named and cluster barriers, and group counters. Rows are kinds of knowledge:
+
+- ``E`` enablement: what has happened in every execution before this point;
+- ``H`` causality: accesses that the memory model makes visible here; ``SH`` the same under the strict
+  reading; ``HW`` the same if every synchronization had the scope it needs (only for explanations);
+- ``A`` generic accesses bridged to the async proxy for shared memory; ``SA`` under the strict reading;
+  ``AG`` for global memory.
+
+Every join is one element-wise maximum. A class of several lanes keeps its own progress apart (``own``): a
+lane knows its own past, but that of its sibling lanes only through a barrier that they joined too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+E, H, SH, HW, A, SA, AG = range(7)
+ROWS = 7
+#: Rows that an entity's own progress advances.
+PROGRESS = slice(E, HW + 1)
+#: Rows that a phase of an mbarrier passes on to the next one in practical mode.
+INHERITED = (H, HW, A, AG)
+
+Matrix = npt.NDArray[np.int32]
+
+
+class ColumnsExhausted(Exception):  # noqa: N818 -- control flow: run again with a larger matrix
+    """More entities than columns."""
+
+
+class Columns:
+    """Numbers the entities; classes come first."""
+
+    def __init__(self, classes: int, capacity: int) -> None:
+        self.capacity = capacity
+        self.classes = classes
+        self._index: dict[tuple[Any, ...], int] = {}
+
+    def of(self, *key: Any) -> int:
+        """The column of an entity, new if it was never asked for."""
+        found = self._index.get(key)
+        if found is None:
+            found = self.classes + len(self._index)
+            if found >= self.capacity:
+                raise ColumnsExhausted
+            self._index[key] = found
+        return found
+
+    def names(self) -> dict[int, tuple[Any, ...]]:
+        """Column to entity, for those that are not classes."""
+        return {v: k for k, v in self._index.items()}
+
+
+def matrix(columns: Columns) -> Matrix:
+    return np.zeros((ROWS, columns.capacity), dtype=np.int32)
+
+
+class Clock:
+    """The knowledge of one class.
+
+    ``m`` is the joined knowledge. ``own`` maps a column that this class itself advances to its value as a
+    lane sees its own progress. For a single lane the two coincide and ``own`` holds views into ``m``.
+    """
+
+    __slots__ = ("cls", "m", "multi", "own")
+
+    def __init__(self, columns: Columns, cls: int, lanes: int) -> None:
+        self.cls = cls
+        self.multi = lanes > 1
+        self.m = matrix(columns)
+        self.own: dict[int, Matrix] = {}
+        self.owns(cls)
+
+    def owns(self, column: int) -> Matrix:
+        """The own progress of a column, created on first use."""
+        v = self.own.get(column)
+        if v is None:
+            v = np.zeros(ROWS, dtype=np.int32) if self.multi else self.m[:, column]
+            self.own[column] = v
+        return v
+
+    def advance(self, column: int, value: int) -> None:
+        """This class's lanes have got to ``value`` on an entity of their own."""
+        v = self.owns(column)
+        if value > v[E]:
+            v[PROGRESS] = value
+
+    def hand(self, into: Matrix) -> None:
+        """Joins all of this class's knowledge, own progress included, into ``into``."""
+        np.maximum(into, self.m, out=into)
+        if self.multi:
+            for column, v in self.own.items():
+                np.maximum(into[:, column], v, out=into[:, column])
+
+    def hand_row(self, row: int, into: Matrix) -> None:
+        """Joins one row into a vector."""
+        np.maximum(into, self.m[row], out=into)
+        if self.multi:
+            for column, v in self.own.items():
+                if v[row] > into[column]:
+                    into[column] = v[row]
+
+    def past(self) -> Matrix:
+        """The E row with own progress: the events before this point in every execution."""
+        v = self.m[E].copy()
+        self.hand_row(E, v)
+        return v
+
+    def knows(self, row: int, column: int, own_lane: bool) -> int:
+        """How far the entity of ``column`` is known; ``own_lane``: as the same lane sees itself."""
+        k = self.m[row, column]
+        if own_lane and self.multi:
+            v = self.own.get(column)
+            if v is not None and v[row] > k:
+                k = v[row]
+        return int(k)
+
+    def bridge_shared(self) -> None:
+        """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2)."""
+        np.maximum(self.m[A], self.m[H], out=self.m[A])
+        for v in self.own.values():
+            v[A] = max(v[A], v[H])
+            v[SA] = max(v[SA], v[SH])
+
+    def bridge_global(self) -> None:
+        """fence.proxy.async on global memory."""
+        np.maximum(self.m[AG], self.m[H], out=self.m[AG])
+        for v in self.own.values():
+            v[AG] = max(v[AG], v[H])

@@ -1,0 +1,236 @@
+"""Asynchronous operations in a run: cp.async, bulk and TMA copies, st.async, wgmma, and their groups."""
+
+from __future__ import annotations
+
+from syncverify.checker.barriers import barrier, contribute, use
+from syncverify.checker.clocks import E
+from syncverify.checker.engine import DONE, Async, Run, Thread
+from syncverify.checker.failure import Obligation
+from syncverify.checker.memory import access, touch_barriers
+from syncverify.checker.shadow import IN_FLIGHT, Record
+from syncverify.model.automata.groups import Groups
+from syncverify.model.events import Event
+from syncverify.model.proxies import Access
+
+
+def column(run: Run, t: Thread, kind: str) -> int:
+    """The clock column of a class's group counter."""
+    c = t.columns.get(kind)
+    if c is None:
+        c = t.columns[kind] = run.columns.of(kind, t.cls)
+        t.clock.owns(c)
+    return c
+
+
+def start(run: Run, t: Thread, site: int, records: tuple[Record, ...],
+          targets: list[tuple[int, int, Record | None]]) -> Async:  # fmt: skip
+    """Puts an operation in flight."""
+    op = Async(0, t, t.asyncs, site, t.clock.past(), targets, records=records)
+    t.asyncs += 1
+    return op
+
+
+def _access(run: Run, t: Thread, r: Record) -> None:
+    access(run, t, r)
+    touch_barriers(run, t, r)
+
+
+# ------------------------------------------------------------------ bulk and TMA
+
+
+def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
+    """Global to shared: an async-proxy write that completes on a barrier beside its destination."""
+    _, site, copies, _, _ = event
+    records: list[Record] = []
+    targets: list[tuple[int, int, Record | None]] = []
+    for fp, b, nbytes in copies:
+        s = barrier(run, b)
+        use(run, t, s, site)
+        r = Record(Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=s.column, tag_value=IN_FLIGHT)
+        if fp >= 0:
+            _access(run, t, r)
+            records.append(r)
+        targets.append((b, nbytes * t.n, r))
+    run.launch(start(run, t, site, tuple(records), targets))
+    return DONE
+
+
+def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
+    """Shared to global: reads its source until a bulk group's read completion."""
+    _, site, fp, _, _, _ = event
+    number = t.bulk.issue()
+    r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
+    _access(run, t, r)
+    run.launch(start(run, t, site, (r,), []))
+    return DONE
+
+
+def on_bulk_copy(run: Run, t: Thread, event: Event) -> int:
+    """Shared to another CTA's shared memory; only the barrier there tells of its end (C4)."""
+    _, site, source, target, b, nbytes = event
+    s = barrier(run, b)
+    use(run, t, s, site)
+    read = Record(Access.ASYNC_READ, t.cls, t.time, source, site, tag=s.column, tag_value=IN_FLIGHT)
+    _access(run, t, read)
+    write = Record(Access.ASYNC_WRITE, t.cls, t.time, target, site, tag=s.column, tag_value=IN_FLIGHT)
+    _access(run, t, write)
+    run.launch(start(run, t, site, (read, write), [(b, nbytes * t.n, write), (-1, 0, read)]))
+    return DONE
+
+
+def on_bulk_commit(run: Run, t: Thread, event: Event) -> int:
+    t.bulk.commit()
+    return DONE
+
+
+def on_bulk_wait(run: Run, t: Thread, event: Event) -> int:
+    """Source reads of the covered groups are done; without .read their writes too (PTX ISA: wait_group)."""
+    _, site, pending, read = event
+    _idle(t, t.bulk, "bulk", site)
+    covered = t.bulk.covered(pending)
+    t.clock.advance(column(run, t, "bulk.read"), covered)
+    if not read:
+        t.clock.advance(column(run, t, "bulk.full"), covered)
+    t.syncs.append(t.time)
+    return DONE
+
+
+def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
+    if groups.issued == 0:
+        t.idle_waits.setdefault(kind, site)
+
+
+# ------------------------------------------------------------------ cp.async, st.async
+
+
+def on_cp_async(run: Run, t: Thread, event: Event) -> int:
+    _, site, fp, _ = event
+    r = Record(Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue())
+    _access(run, t, r)
+    run.launch(start(run, t, site, (r,), []))
+    return DONE
+
+
+def on_cp_commit(run: Run, t: Thread, event: Event) -> int:
+    t.cp.commit()
+    return DONE
+
+
+def on_cp_wait(run: Run, t: Thread, event: Event) -> int:
+    _idle(t, t.cp, "cp", event[1])
+    t.clock.advance(column(run, t, "cp"), t.cp.covered(event[2]))
+    t.syncs.append(t.time)
+    return DONE
+
+
+def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
+    """An arrival once this thread's cp.asyncs are done; the default form first adds to the pending count."""
+    _, site, b, noinc = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    if not noinc:
+        p = contribute(run, t, s, site, "cp")
+        t.clock.hand_row(E, p.tx)
+        s.auto.pending += t.n
+        s.net_zero += t.n
+    op = Async(0, t, -1, site, t.clock.past(), [], arrivals=b << 32 | t.n,
+               covers=(column(run, t, "cp"), t.cp.issued))  # fmt: skip
+    run.launch(op)
+    return DONE
+
+
+def on_st_async(run: Run, t: Thread, event: Event) -> int:
+    """A store into another CTA that completes on a barrier there; generic proxy (B52)."""
+    _, site, fp, b, nbytes, _ = event
+    s = barrier(run, b)
+    use(run, t, s, site)
+    r = Record(Access.STASYNC_WRITE, t.cls, t.time, fp, site, tag=s.column, tag_value=IN_FLIGHT)
+    _access(run, t, r)
+    run.launch(start(run, t, site, (r,), [(b, nbytes * t.n, r)]))
+    return DONE
+
+
+# ------------------------------------------------------------------ wgmma
+
+
+def _collective(t: Thread, site: int, code: int) -> None:
+    t.collectives.append((site, code))
+
+
+def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
+    """Orders the registers touched so far before the next wgmma; nothing in shared memory (K7)."""
+    _collective(t, event[1], event[0])
+    t.fenced = True
+    for state in t.fragments.values():
+        state[1] = 0
+    return DONE
+
+
+def on_wgmma(run: Run, t: Thread, event: Event) -> int:
+    """An asynchronous matrix product: reads operands through the async proxy, owns its registers till a wait."""
+    _, site, acc, fp_a, frag_a, fp_b, _ = event
+    _collective(t, site, event[0])
+    number = t.mma.issue()
+    tag = column(run, t, "mma")
+    records = tuple(
+        Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
+        for fp in (fp_a, fp_b)
+        if fp >= 0
+    )
+    for r in records:
+        _access(run, t, r)
+    for frag in (acc, frag_a):
+        if frag < 0:
+            continue
+        state = t.fragments.setdefault(frag, [0, 0])
+        if state[1] or not t.fenced:
+            fragment = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
+            run.report(Obligation.UB, "SV402",
+                       f"registers of {fragment} were touched since the last wgmma.fence" if t.fenced else
+                       "the first wgmma needs a wgmma.fence before it",
+                       t, site, fix="wgmma.fence before it")  # fmt: skip
+            state[1] = 0
+        state[0] = number
+    run.launch(start(run, t, site, records, []))
+    return DONE
+
+
+def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
+    _collective(t, event[1], event[0])
+    t.mma.commit()
+    return DONE
+
+
+def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
+    """The covered groups are complete for every thread of the warpgroup that waits (PTX ISA: wgmma.wait_group)."""
+    _, site, pending = event
+    _collective(t, site, event[0])
+    _idle(t, t.mma, "mma", site)
+    c = column(run, t, "mma")
+    covered = t.mma.covered(pending)
+    t.clock.advance(c, covered)
+    m = t.clock.m
+    m[0:4, c] = covered  # a warp-wide wait: every lane's knowledge
+    t.syncs.append(t.time)
+    return DONE
+
+
+def _touch_fragment(run: Run, t: Thread, site: int, frag: int, verb: str) -> int:
+    state = t.fragments.setdefault(frag, [0, 0])
+    waited = t.clock.knows(E, column(run, t, "mma"), True)
+    if state[0] > waited:
+        label = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
+        run.report(Obligation.UB, "SV401", f"{label} is {verb} while a wgmma that owns its registers is in flight",
+                   t, site, fix="wgmma.wait before it")  # fmt: skip
+    state[1] = 1
+    return DONE
+
+
+def on_frag_read(run: Run, t: Thread, event: Event) -> int:
+    return _touch_fragment(run, t, event[1], event[2], "read")
+
+
+def on_frag_write(run: Run, t: Thread, event: Event) -> int:
+    return _touch_fragment(run, t, event[1], event[2], "written")
+

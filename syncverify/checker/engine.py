@@ -1,0 +1,246 @@
+"""One run of a system: agents step under a scheduler while clocks, shadow memory and obligations are kept.
+
+The canonical run is fair and completes asynchronous operations at once; by the theorem of the checker its
+verdict is that of all runs if the obligations hold. Directed and random runs use the same machine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.checker.clocks import Clock, Columns, Matrix
+from syncverify.checker.failure import HARM, Failure, Obligation
+from syncverify.checker.shadow import IN_FLIGHT, Record, Shadow
+from syncverify.diagnostics import Severity
+from syncverify.model.automata.cluster_barrier import ClusterBarrier
+from syncverify.model.automata.groups import Groups
+from syncverify.model.automata.register_pool import RegisterPool, most_registers
+from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
+
+#: What a handler says of its event: done; not yet, try again when woken; arrived and parked until released
+#: (the releaser finishes it); done, but let others run first.
+DONE, RETRY, PARKED, YIELD = range(4)
+
+
+class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the caller
+    """The event budget is spent."""
+
+
+class Unmodelled(Exception):  # noqa: N818 -- ends a run, caught by the caller
+    """An event this checker cannot decide about."""
+
+    def __init__(self, reason: str, site: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.site = site
+
+
+@dataclass(slots=True, eq=False)
+class Thread:
+    """A class of lanes under execution."""
+
+    cls: int
+    info: ThreadClass
+    agent: Agent
+    clock: Clock
+    n: int
+    time: int = 0
+    answer: int = 0
+    event: Event | None = None  # fetched and not finished
+    parked: bool = False
+    blocked: bool = False
+    done: bool = False
+    waits_on: tuple[Any, ...] = ()
+    asyncs: int = 0  # copies and wgmmas issued, as witnesses number them
+    launched: int = 0  # the same, cp.async arrivals included
+    bulk: Groups = field(default_factory=Groups)
+    cp: Groups = field(default_factory=Groups)
+    mma: Groups = field(default_factory=Groups)
+    columns: dict[str, int] = field(default_factory=dict)
+    registers: dict[int, list[Record]] = field(default_factory=dict)  # reads whose value is unused yet
+    fences: list[int] = field(default_factory=list)  # times of acq_rel fences
+    proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
+    syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals
+    idle_waits: dict[str, int] = field(default_factory=dict)  # group waits with nothing issued: kind -> site
+    collectives: list[tuple[int, int]] = field(default_factory=list)  # (site, code) of whole-warp operations
+    fragments: dict[int, list[int]] = field(default_factory=dict)  # frag -> [last mma on it, touched since fence]
+    fenced: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Async:
+    """An asynchronous operation in flight: what its completion contributes where."""
+
+    index: int
+    thread: Thread
+    number: int  # among the class's asynchronous operations
+    site: int
+    past: Matrix  # E at its issue, the issue included
+    targets: list[tuple[int, int, Record | None]]  # barrier, bytes, its write
+    arrivals: int = 0  # of a cp.async.mbarrier.arrive
+    covers: tuple[int, int] = (-1, 0)  # column and value that its completion makes known
+    records: tuple[Record, ...] = ()
+    key: tuple[int, int] = (-1, -1)  # the same operation in another run
+    landed: list[tuple[int, int]] = field(default_factory=list)  # column and value that show its completion
+    done: bool = False
+
+
+class Run:
+    """The state of one run. Handlers of the events live in the modules beside this one."""
+
+    def __init__(self, system: System, handlers: Handlers, land: Callable[[Run, Async], None], columns: Columns,
+                 max_events: int, eager: bool = True) -> None:  # fmt: skip
+        self.system = system
+        self.info = system.info
+        self.handlers = handlers
+        self.land = land
+        self.eager = eager
+        self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
+        self.max_events = max_events
+        self.columns = columns
+        self.threads = [
+            Thread(i, c, a, Clock(self.columns, i, c.count), c.count)
+            for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
+        ]
+        self.memory: dict[int, Shadow] = {}
+        self.barriers: dict[int, Any] = {}
+        self.named: dict[tuple[int, int], Any] = {}
+        self.cluster = ClusterBarrier({t.cls for t in self.threads})
+        self.cluster_state: Any = None  # the open generation
+        self.cluster_last: Any = None  # the one before it
+        self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
+        self.pools: dict[int, RegisterPool] = {}
+        self.requests: list[Any] = []
+        self.asyncs: list[Async] = []
+        self.pending: dict[int, Async] = {}
+        self.failures: dict[tuple[object, ...], Failure] = {}
+        self.trace: list[tuple[int, Event]] = []
+        self.ready: deque[Thread] = deque(self.threads)
+        self.live: dict[tuple[int, int], int] = {}
+        self.exits: dict[int, Matrix] = {}
+        self.remote_uses: dict[tuple[int, int], tuple[int, int]] = {}
+        for t in self.threads:
+            key = (t.info.cta, t.info.warp)
+            self.live[key] = self.live.get(key, 0) | t.info.lanes
+        self.lanes = dict(self.live)
+
+    # -------------------------------------------------------------- stepping
+
+    def step(self, t: Thread) -> int:
+        """Runs one event of a class, or tries its blocked one again."""
+        event = t.event
+        if event is None:
+            event = t.agent.step(t.answer)
+            t.event, t.answer = event, 0
+            t.time += 1
+            t.clock.advance(t.cls, t.time)
+            if len(self.trace) >= self.max_events:
+                raise TooManyEvents
+        handler = self.handlers.get(event[0])
+        if handler is None:
+            raise Unmodelled(f"the checker does not analyse {Ev(event[0]).name.lower()}", event[1])
+        result = handler(self, t, event)
+        if result == DONE or result == YIELD:
+            t.event = None
+            t.blocked = False
+            self.trace.append((t.cls, event))
+            if self.eager and self.pending:
+                for op in list(self.pending.values()):
+                    self.complete(op)
+        elif result == PARKED:
+            self.trace.append((t.cls, event))
+            t.blocked = t.parked = True
+        else:
+            t.blocked = True
+        return result
+
+    def wake(self, t: Thread) -> None:
+        """Lets a blocked class try again, or goes on after a barrier that has released it."""
+        if t.parked:
+            t.parked = False
+            t.event = None
+        t.blocked = False
+        t.waits_on = ()
+        self.ready.append(t)
+
+    def run(self) -> None:
+        """Runs every class until it blocks, in turn, until nobody can go on."""
+        ready = self.ready
+        while ready:
+            t = ready.popleft()
+            while not t.done and not t.blocked:
+                if self.step(t) == YIELD:
+                    ready.append(t)
+                    break
+
+    def enabled(self) -> list[Thread]:
+        """Classes that can take a step."""
+        return [t for t in self.threads if not t.done and not t.blocked]
+
+    @property
+    def hung(self) -> bool:
+        return any(not t.done for t in self.threads)
+
+    def blocked(self) -> list[Thread]:
+        return [t for t in self.threads if not t.done]
+
+    # -------------------------------------------------------------- asynchronous operations
+
+    def launch(self, op: Async) -> None:
+        """An operation is in flight; an eager run completes it right after this event."""
+        op.index = len(self.asyncs)
+        op.key = (op.thread.cls, op.thread.launched)
+        op.thread.launched += 1
+        for r in op.records:
+            r.issue = op.index
+        self.asyncs.append(op)
+        self.pending[op.index] = op
+
+    def complete(self, op: Async) -> None:
+        """The operation's data and its completion land."""
+        op.done = True
+        self.pending.pop(op.index, None)
+        self.trace.append((-1 - op.index, ()))
+        self.land(self, op)
+
+    # -------------------------------------------------------------- findings
+
+    def fail(self, failure: Failure) -> None:
+        """Keeps the first failure of each kind."""
+        if self.forced and failure.obligation not in (Obligation.O5, Obligation.O8):
+            return
+        self.failures.setdefault(failure.key, failure)
+
+    def report(self, obligation: Obligation, rule: str, message: str, t: Thread, site: int, **more: Any) -> Failure:
+        """Builds and keeps a failure of the event that ``t`` executes now."""
+        f = Failure(obligation, rule, message, site, t.cls, t.time, len(self.trace), **more)
+        self.fail(f)
+        return f
+
+    def errors(self) -> list[Failure]:
+        return [f for f in self.failures.values() if f.severity == Severity.ERROR]
+
+    def harms(self) -> list[Failure]:
+        return [f for f in self.errors() if f.obligation in HARM]
+
+    def pool(self, cta: int) -> RegisterPool:
+        """The register pool of a CTA, full at entry (PTX ISA: setmaxnreg)."""
+        p = self.pools.get(cta)
+        if p is None:
+            held = self.info.registers or most_registers(self.info.threads)
+            p = self.pools[cta] = RegisterPool(0, {w: held for w in range(self.info.warps)})
+        return p
+
+    def shadow(self, memory: int) -> Shadow:
+        s = self.memory.get(memory)
+        if s is None:
+            s = self.memory[memory] = Shadow()
+        return s
+
+
+Handler = Callable[[Run, Thread, Event], int]
+Handlers = dict[Any, Handler]
+__all__ = ["DONE", "IN_FLIGHT", "PARKED", "RETRY", "YIELD", "Async", "Handler", "Handlers", "Run", "Thread"]

@@ -1,0 +1,60 @@
+"""Which handler runs which event."""
+
+from __future__ import annotations
+
+from syncverify.checker import barriers, copies, memory, sync
+from syncverify.checker.engine import DONE, Handlers, Run, Thread
+from syncverify.model.events import Ev, Event
+
+
+def _nothing(run: Run, t: Thread, event: Event) -> int:
+    """Untracked global accesses and launch hints: nothing in shared memory depends on them."""
+    return DONE
+
+
+HANDLERS: Handlers = {
+    Ev.EXIT: sync.on_exit,
+    Ev.FAULT: sync.on_fault,
+    Ev.UNKNOWN: sync.on_unknown,
+    Ev.READ: memory.on_read,
+    Ev.WRITE: memory.on_write,
+    Ev.ATOMIC: memory.on_atomic,
+    Ev.USE: memory.on_use,
+    Ev.INIT: barriers.on_init,
+    Ev.INVAL: barriers.on_inval,
+    Ev.ARRIVE: barriers.on_arrive,
+    Ev.EXPECT_TX: barriers.on_expect_tx,
+    Ev.COMPLETE_TX: barriers.on_complete_tx,
+    Ev.WAIT: barriers.on_wait,
+    Ev.WAIT_TOKEN: barriers.on_wait_token,
+    Ev.POLL: sync.on_poll,
+    Ev.POLL_TOKEN: sync.on_poll,
+    Ev.INIT_FENCE: barriers.on_init_fence,
+    Ev.BARRIER_SYNC: sync.on_barrier_sync,
+    Ev.BARRIER_ARRIVE: sync.on_barrier_arrive,
+    Ev.WARP_SYNC: sync.on_warp_sync,
+    Ev.CLUSTER_ARRIVE: sync.on_cluster_arrive,
+    Ev.CLUSTER_WAIT: sync.on_cluster_wait,
+    Ev.ELECT: sync.on_elect,
+    Ev.SETMAXNREG: sync.on_setmaxnreg,
+    Ev.FENCE: sync.on_fence,
+    Ev.PROXY_FENCE: sync.on_proxy_fence,
+    Ev.CP_ASYNC: copies.on_cp_async,
+    Ev.CP_COMMIT: copies.on_cp_commit,
+    Ev.CP_WAIT: copies.on_cp_wait,
+    Ev.CP_ARRIVE: copies.on_cp_arrive,
+    Ev.BULK_LOAD: copies.on_bulk_load,
+    Ev.BULK_STORE: copies.on_bulk_store,
+    Ev.BULK_COPY: copies.on_bulk_copy,
+    Ev.BULK_COMMIT: copies.on_bulk_commit,
+    Ev.BULK_WAIT: copies.on_bulk_wait,
+    Ev.ST_ASYNC: copies.on_st_async,
+    Ev.WGMMA_FENCE: copies.on_wgmma_fence,
+    Ev.WGMMA: copies.on_wgmma,
+    Ev.WGMMA_COMMIT: copies.on_wgmma_commit,
+    Ev.WGMMA_WAIT: copies.on_wgmma_wait,
+    Ev.FRAG_READ: copies.on_frag_read,
+    Ev.FRAG_WRITE: copies.on_frag_write,
+    Ev.GLOBAL_READ: _nothing,
+    Ev.GLOBAL_WRITE: _nothing,
+}

@@ -1,0 +1,217 @@
+"""What can only be judged once a run has ended: open phases, things in flight, registers, warp-wide operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations, product
+
+from syncverify.checker.barriers import Barrier, before, check_accounting, knows_phase, name
+from syncverify.checker.clocks import E
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.sync import Request
+from syncverify.model.events import Ev
+
+#: Sets of unordered setmaxnreg requests looked at before giving up.
+MOST_SETS = 20_000
+
+
+def finish(run: Run) -> None:
+    """Adds the failures that only the end of the run shows."""
+    for s in run.barriers.values():
+        _open_phase(run, s)
+    _aliased_waits(run)
+    if not run.hung:
+        _unseen_copies(run)
+        _late_remote(run)
+    registers(run)
+    collectives(run)
+
+
+def _open_phase(run: Run, s: Barrier) -> None:
+    """O4 for the last open phase if its arrivals are all in."""
+    p = s.phases[0]
+    if not s.auto.live or s.auto.pending or not p.con:
+        return
+    check_accounting(run, s, p, s.auto.phase)
+    if s.auto.tx == 0 and not p.asynchronous and not p.completions and not p.expects:
+        return
+    t = run.threads[next(iter(p.con))]
+    site = max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
+    sign = "more" if s.auto.tx < 0 else "fewer"
+    f = Failure(Obligation.O4, "SV203",
+                f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
+                f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})",
+                site, t.cls, t.time, len(run.trace), barrier=s.index, phase=s.auto.phase)  # fmt: skip
+    run.fail(f)
+
+
+def _aliased_waits(run: Run) -> None:
+    """O7: a wait that blocks for ever must know which phase it looks at."""
+    for t in run.blocked():
+        if t.waits_on[:1] != ("wait",):
+            continue
+        s: Barrier = run.barriers[t.waits_on[1]]
+        c = s.auto.phase
+        if c >= 1 and not knows_phase(t, s, c - 1):
+            assert t.event is not None
+            run.report(Obligation.O7, "SV201",
+                       f"this wait sleeps because phase {c - 1} of {name(run, s.index)} completed before it looked; "
+                       "looking earlier it would have passed", t, t.event[1], barrier=s.index, phase=c - 1,
+                       past=before(t))  # fmt: skip
+
+
+def _unseen_copies(run: Run) -> None:
+    """A copy into a CTA must be over before that CTA's last thread leaves (PTX ISA: cp.async.bulk; K21)."""
+    for op in run.asyncs:
+        for b, _, record in op.targets:
+            if record is None or b < 0:
+                continue
+            cta = run.info.barriers[b].cta
+            known = run.exits.get(cta)
+            if known is not None and known[record.tag] < record.tag_value:
+                run.report(Obligation.UB, "SV211",
+                           f"the copy on {name(run, b)} may still be in flight when its CTA leaves: nobody waits for it",
+                           op.thread, op.site, barrier=b, fix="wait for its barrier before the end")  # fmt: skip
+
+
+def _late_remote(run: Run) -> None:
+    """A CTA must not leave while others may still reach into it (PTX ISA: Cluster of CTAs; B25)."""
+    for (cls, cta), (time, site) in run.remote_uses.items():
+        known = run.exits.get(cta)
+        if known is not None and known[cls] < time:
+            run.report(Obligation.UB, "SV211", f"cta{cta} may have left when this operation reaches it",
+                       run.threads[cls], site, fix="a cluster barrier before the end")  # fmt: skip
+
+
+# ------------------------------------------------------------------ registers
+
+
+def registers(run: Run) -> None:
+    """setmaxnreg: the same instruction in all four warps, and a pool that serves every order (O8)."""
+    groups: dict[tuple[int, int], list[Request]] = {}
+    for r in run.requests:
+        groups.setdefault((r.cta, r.group), []).append(r)
+    for (cta, group), requests in groups.items():
+        _whole_group(run, cta, group, requests)
+    if not any(f.rule == "SV304" for f in run.failures.values()):
+        for cta in {c for c, _ in groups}:
+            _pool(run, cta, {g: rs for (c, g), rs in groups.items() if c == cta})
+
+
+def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> None:
+    warps = {w for w in range(group * 4, group * 4 + 4) if (cta, w) in run.lanes}
+    for i, r in enumerate(requests):
+        present = {run.threads[c].info.warp for c in r.pasts}
+        t = run.threads[next(iter(r.pasts))]
+        others = [(o.site, "another setmaxnreg of the same warpgroup") for o in requests if o.site != r.site]
+        if present != warps or len(warps) < 4:
+            missing = ", ".join(str(w) for w in sorted(warps - present)) or "none: the warpgroup is not full"
+            _register_failure(run, t, r, f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
+                              f"(missing: {missing}); all four must execute the same one", others)  # fmt: skip
+            return
+        if i and not _group_synced(requests[i - 1], r):
+            _register_failure(run, t, r, f"two setmaxnreg of warpgroup {group} without a barrier of its warps between",
+                              [(requests[i - 1].site, "the one before")])  # fmt: skip
+            return
+
+
+def _register_failure(run: Run, t: Thread, r: Request, message: str, labels: list[tuple[int, str]]) -> None:
+    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], len(run.trace),
+                labels=list(dict.fromkeys(labels)))  # fmt: skip
+    run.fail(f)
+
+
+def _group_synced(first: Request, second: Request) -> bool:
+    return all(past[c] >= time for past in second.pasts.values() for c, time in first.times.items())
+
+
+def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
+    """O8: every set of unordered requests, one per warpgroup, has one that can be served whatever else ran."""
+    if not groups:
+        return
+    every = [r for rs in groups.values() for r in rs]
+    takes = {g: [r for r in rs if r.need > 0] for g, rs in groups.items()}
+    pool = 0  # the launch gives every thread its registers; nothing is left over
+    looked = 0
+    chosen = [g for g in takes if takes[g]]
+    for size in range(1, len(chosen) + 1):
+        for some in combinations(chosen, size):
+            for x in product(*(takes[g] for g in some)):
+                looked += 1
+                if looked > MOST_SETS:
+                    return
+                if any(_before(a, b) or _before(b, a) for a, b in combinations(x, 2)):
+                    continue
+                free = pool
+                for r in every:
+                    if r in x or any(_follows(q, r) for q in x):
+                        continue
+                    free -= r.need
+                if all(r.need > free for r in x):
+                    r = x[0]
+                    t = run.threads[next(iter(r.pasts))]
+                    _register_failure(run, t, r, f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
+                                      f"every order: {r.need} registers are needed, {free} may be free",
+                                      [(o.site, "takes or returns registers") for o in every if o is not r])  # fmt: skip
+                    return
+
+
+def _before(a: Request, b: Request) -> bool:
+    """Every warp of ``b`` asks after ``a`` was granted to some warp, in every execution."""
+    return any(past[c] >= time for past in b.pasts.values() for c, time in a.times.items())
+
+
+def _follows(x: Request, r: Request) -> bool:
+    """``r`` comes after ``x`` in every execution."""
+    return r is not x and (_before(x, r) or (r.cta, r.group) == (x.cta, x.group) and _later(x, r))
+
+
+def _later(x: Request, r: Request) -> bool:
+    c = next(iter(x.times))
+    return c in r.times and r.times[c] > x.times[c]
+
+
+# ------------------------------------------------------------------ collectives
+
+
+def collectives(run: Run) -> None:
+    """Aligned operations: every lane of the warp, for wgmma every warp of the warpgroup, in the same order."""
+    warps: dict[tuple[int, int], list[Thread]] = {}
+    for t in run.threads:
+        warps.setdefault((t.info.cta, t.info.warp), []).append(t)
+    for threads in warps.values():
+        _agree(run, threads, "warp", lambda t: t.collectives)
+    groups: dict[tuple[int, int], list[Thread]] = {}
+    for (cta, warp), threads in warps.items():
+        groups.setdefault((cta, warp // 4), []).append(threads[0])
+    for threads in groups.values():
+        if any(c >= Ev.WGMMA_FENCE for t in threads for _, c in t.collectives):
+            _agree(run, threads, "warpgroup", _mma_only)
+
+
+def _mma_only(t: Thread) -> list[tuple[int, int]]:
+    return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
+
+
+def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int]]]) -> None:
+    lists = [of(t) for t in threads]
+    for i in range(max(len(x) for x in lists)):
+        seen: dict[tuple[int, int], Thread] = {}
+        missing = False
+        for t, x in zip(threads, lists, strict=True):
+            if i < len(x):
+                seen.setdefault(x[i], t)
+            elif t.done:
+                missing = True
+        if len(seen) > 1 or (seen and missing):
+            (site, _), t = next(iter(seen.items()))
+            absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"
+            f = Failure(Obligation.UB, "SV303", f"this instruction needs the whole {unit}, but {absent} do not "
+                        f"execute it with {t.info.name}", site, t.cls, t.time, len(run.trace),
+                        fix=f"execute it under a condition that is uniform in the {unit}")  # fmt: skip
+            run.fail(f)
+            return
+
+
+__all__ = ["finish"]

@@ -1,0 +1,278 @@
+"""Accesses to shared memory: what each must know of the ones before it, as the ordering table says."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from syncverify.checker.clocks import AG, A, H, HW, SA, SH
+from syncverify.checker.engine import DONE, Run, Thread
+from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
+from syncverify.diagnostics import Severity
+from syncverify.model.events import GLOBAL_MEMORY, Event
+from syncverify.model.ordering import Need, Ordering, ordering
+from syncverify.model.proxies import Access, Space
+
+GR, GW = Access.GENERIC_READ, Access.GENERIC_WRITE
+
+
+def access(run: Run, t: Thread, record: Record) -> None:
+    """Judges an access against the shadow, then enters it."""
+    fp = run.info.footprints[record.fp]
+    shadow = run.shadow(fp.memory)
+    record.position = len(run.trace)
+    for lo, hi in fp.intervals:
+        for s in shadow.overlapping(lo, hi):
+            a, b = max(lo, s.lo), min(hi, s.hi)
+            if s.write is not None:
+                judge(run, t, s.write, record, a, b)
+            if record.kind.writes:
+                for r in s.reads.values():
+                    judge(run, t, r, record, a, b)
+        if record.kind.writes:
+            shadow.write(lo, hi, record)
+        else:
+            shadow.read(lo, hi, record)
+    if fp.overlap and record.kind.writes and not record.atomic:
+        run.report(Obligation.RACE, "SV112", "lanes of one instruction write different values to the same bytes",
+                   t, record.site, second=record)  # fmt: skip
+
+
+def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> None:
+    """One pair of accesses to ``lo..hi``."""
+    row = ordering(first.kind, second.kind)
+    if row.need == Need.NOTHING or (first.atomic and second.atomic):
+        return
+    own = first.cls == t.cls
+    if own and t.clock.multi and not second.lane_free and not first.lane_free:
+        fps = run.info.footprints
+        own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
+    ordered, bridged = known(run, t, first, row.need, own, strict=False)
+    if ordered and bridged:
+        _judge_strict(run, t, first, second, row, own, lo)
+        return
+    _fail(run, t, first, second, row, ordered, lo)
+
+
+def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
+    """Whether the first access is ordered before this point, and whether it is bridged to the async proxy."""
+    clock = t.clock
+    h, a = (SH, SA) if strict else (H, A)
+    if first.kind.asynchronous:
+        ordered = completion_known(run, t, first, h, own, strict)
+        if need != Need.COMPLETION_BRIDGE or not ordered:
+            return ordered, True
+        return True, first.tag_value <= clock.knows(a, first.tag, own)
+    ordered = own or clock.knows(h, first.cls, False) >= first.time
+    if need != Need.BRIDGE or not ordered:
+        return ordered, True
+    if clock.knows(a, first.cls, own) >= first.time:
+        return True, True
+    return True, not strict and first.kind == GR and _used_before(run, t, first, own)
+
+
+def completion_known(run: Run, t: Thread, first: Record, row: int, own: bool, strict: bool) -> bool:
+    """Whether the completion of an asynchronous access is known (its barrier's phase, or its group)."""
+    if first.tag < 0 or first.tag_value >= IN_FLIGHT:
+        return False
+    if t.clock.knows(row, first.tag, own) >= first.tag_value:
+        return True
+    if first.kind != Access.MMA_READ or strict:
+        return False
+    # wgmma groups complete for the warpgroup as a whole (K8): any of its warps may hand the completion on.
+    column = t.clock.m[row]
+    return any(column[c] >= first.tag_value for c in mma_siblings(run, first.cls))
+
+
+def mma_siblings(run: Run, cls: int) -> list[int]:
+    """The wgmma group columns of the warpgroup's classes."""
+    me = run.threads[cls].info
+    return [
+        o.columns["mma"]
+        for o in run.threads
+        if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
+    ]
+
+
+def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
+    """K1, practical: the value read was used, or an acq_rel fence passed, before the hand-over."""
+    seen = t.clock.knows(H, first.cls, own)
+    if first.used and seen >= first.used:
+        return True
+    fences = run.threads[first.cls].fences
+    i = bisect_right(fences, first.time)
+    return i < len(fences) and seen >= fences[i]
+
+
+def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int) -> None:
+    ordered, bridged = known(run, t, first, row.need, own, strict=True)
+    if ordered and bridged:
+        return
+    rule = row.unbridged if ordered else row.unordered
+    if ordered:
+        across = run.threads[first.cls].info.cta != t.info.cta
+        contested = "K1" if first.kind == GR else "K3" if across else "K2"
+        text = "no proxy fence by the thread that made the first access"
+    elif first.kind == Access.MMA_READ:
+        contested, text = "K8", "only some warps of the warpgroup hand the completed reads on"
+    else:
+        contested, text = row.contested or "K14", "the order rests on arrivals of an earlier phase"
+    message = f"{_what(run, first)} and {_what(run, second)}: {text}"
+    run.report(Obligation.RACE, rule, message, t, second.site, severity=Severity.WARNING, contested=contested,
+               strict_only=True, first=first, second=second)  # fmt: skip
+
+
+def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
+    rule = row.unbridged if ordered else row.unordered
+    severity, contested = Severity.ERROR, None
+    strict_only = False
+    if not ordered and narrow_scope(t, first):
+        rule = "SV115"
+    if ordered:
+        rule = fence_rule(run, t, first, second, rule)
+        contested = row.contested
+        if row.contested == "K6":
+            # Practical mode on sm_90: what ships and never failed on hardware.
+            severity, strict_only = Severity.WARNING, True
+    elif first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ:
+        rule = _group_rule(run, first, rule)
+    message = f"{_what(run, second)} {_relation(row, ordered)} {_what(run, first)}"
+    f = Failure(Obligation.RACE, rule, message, second.site, t.cls, t.time, len(run.trace), severity=severity,
+                contested=contested, strict_only=strict_only, first=first, second=second)  # fmt: skip
+    run.fail(f)
+
+
+def narrow_scope(t: Thread, first: Record) -> bool:
+    """Whether the accesses would be ordered if every synchronization had the scope it needs."""
+    column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
+    return column >= 0 and value < IN_FLIGHT and int(t.clock.m[HW, column]) >= value
+
+
+def fence_rule(run: Run, t: Thread, first: Record, second: Record, missing: str) -> str:
+    """Which fence mistake it is: none (SV101), at the wrong place (SV102), for the wrong space (SV103)."""
+    if missing != "SV101":
+        return missing
+    author = run.threads[first.cls]
+    shared = Space.SHARED_CTA | Space.SHARED_CLUSTER
+    since = last_before(author.syncs, first.time)
+    until = first_after(author.syncs, first.time)
+    near = [f for f in author.proxy_fences if since < f[0] <= max(until, first.time)]
+    late = [f for f in author.proxy_fences if f[0] > first.time]
+    mine = [f for f in t.proxy_fences if f[0] > last_before(t.syncs, t.time)] if t is not author else []
+    if any(not f[1] & shared for f in [*near, *mine]):
+        return "SV103"
+    if any(f[1] & shared for f in [*near, *late]):
+        return "SV102"
+    return missing
+
+
+def last_before(times: list[int], at: int) -> int:
+    i = bisect_right(times, at - 1)
+    return times[i - 1] if i else 0
+
+
+def first_after(times: list[int], at: int) -> int:
+    i = bisect_right(times, at)
+    return times[i] if i < len(times) else 1 << 30
+
+
+def _group_rule(run: Run, first: Record, rule: str) -> str:
+    """A wait by a thread that issued nothing is the mistake, if there is one (E41, E65)."""
+    kind = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}.get(first.kind, "mma")
+    if any(kind in o.idle_waits and o.cls != first.cls for o in run.threads):
+        return "SV403"
+    return rule
+
+
+_NOUN = {
+    Access.GENERIC_READ: "read", Access.GENERIC_WRITE: "write", Access.ASYNC_READ: "bulk copy's read",
+    Access.ASYNC_WRITE: "bulk copy's write", Access.MMA_READ: "wgmma operand read",
+    Access.CPASYNC_WRITE: "cp.async write", Access.STASYNC_WRITE: "st.async write",
+}  # fmt: skip
+
+
+def _what(run: Run, r: Record) -> str:
+    fp = run.info.footprints[r.fp]
+    where = place(run, fp.memory, fp.intervals[0][0]) if fp.intervals else "nothing"
+    who = run.threads[r.cls].info.name
+    return f"the {_NOUN[r.kind]} of {where} by {who} (line {run.info.sites[r.site].span.line})"
+
+
+def place(run: Run, memory: int, byte: int) -> str:
+    """The buffer a shared byte lies in, for reports."""
+    if memory == GLOBAL_MEMORY:
+        return "global memory"
+    for lo, hi, name in run.info.smem_names:
+        if lo <= byte < hi:
+            return name if run.info.ctas == 1 else f"{name} of cta{memory}"
+    return f"shared byte {byte}"
+
+
+def _relation(row: Ordering, ordered: bool) -> str:
+    if ordered:
+        return "is ordered after, but crosses proxies without a fence after,"
+    return "is not ordered after"
+
+
+# ------------------------------------------------------------------ handlers
+
+
+def on_read(run: Run, t: Thread, event: Event) -> int:
+    _, site, fp, reg = event
+    r = Record(GR, t.cls, t.time, fp, site)
+    if reg < 0:
+        r.used = t.time
+    else:
+        t.registers.setdefault(reg, []).append(r)
+    access(run, t, r)
+    touch_barriers(run, t, r)
+    return DONE
+
+
+def on_write(run: Run, t: Thread, event: Event) -> int:
+    r = Record(GW, t.cls, t.time, event[2], event[1])
+    access(run, t, r)
+    touch_barriers(run, t, r)
+    return DONE
+
+
+def on_atomic(run: Run, t: Thread, event: Event) -> int:
+    r = Record(GW, t.cls, t.time, event[2], event[1], atomic=True)
+    access(run, t, r)
+    touch_barriers(run, t, r)
+    return DONE
+
+
+def on_use(run: Run, t: Thread, event: Event) -> int:
+    for r in t.registers.pop(event[2], ()):
+        r.used = t.time
+    return DONE
+
+
+def touch_barriers(run: Run, t: Thread, record: Record) -> None:
+    """Data accesses to the bytes of a live mbarrier are undefined (PTX ISA: mbarrier; B10)."""
+    fp = run.info.footprints[record.fp]
+    index = run.info.barriers
+    if not index or fp.memory == GLOBAL_MEMORY:
+        return
+    for b in barrier_bytes(run, record.fp):
+        state = run.barriers.get(b)
+        if state is not None and state.auto.live:
+            state.touched.append((record.cls, record.time, record.site, record.kind))
+
+
+def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:
+    """Barriers whose object a footprint overlaps (remembered per footprint)."""
+    found = run.barrier_bytes.get(fp)
+    if found is None:
+        f = run.info.footprints[fp]
+        found = tuple(
+            i
+            for i, b in enumerate(run.info.barriers)
+            if b.cta == f.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in f.intervals)
+        )
+        run.barrier_bytes[fp] = found
+    return found
+
+
+__all__ = ["AG", "SH", "access", "judge", "on_atomic", "on_read", "on_use", "on_write", "place"]

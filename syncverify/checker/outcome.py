@@ -1,0 +1,30 @@
+"""What a check returns, and what it may spend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.diagnostics import Diagnostic, Verdict, Witness
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of one check; all are counts, so that two runs agree."""
+
+    max_events: int = 4_000_000
+    schedules: int = 12  # random continuations per broken obligation
+    steps: int = 200_000  # of one such continuation
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The verdict on one system, its findings (root cause first) and the schedule that shows the harm."""
+
+    verdict: Verdict
+    diagnostics: tuple[Diagnostic, ...] = ()
+    witness: Witness | None = None
+    reason: str | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,405 @@
+"""Execution barriers, fences, polls, registers and exit in a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from syncverify.checker.barriers import barrier, before, use
+from syncverify.checker.clocks import E, H, HW, SH, Matrix, matrix
+from syncverify.checker.engine import DONE, PARKED, RETRY, YIELD, Run, Thread, Unmodelled
+from syncverify.checker.failure import Obligation
+from syncverify.diagnostics import Severity
+from syncverify.model.automata.named_barrier import NamedBarrier
+from syncverify.model.automata.register_pool import legal
+from syncverify.model.events import Ev, Event, Flag
+from syncverify.model.proxies import Space
+
+
+@dataclass(slots=True, eq=False)
+class Generation:
+    """What the arrivals of one generation of an execution barrier hand on."""
+
+    m: Matrix
+    con: dict[int, int] = field(default_factory=dict)
+    previous: dict[int, int] = field(default_factory=dict)
+    waiting: list[Thread] = field(default_factory=list)
+    sites: dict[int, int] = field(default_factory=dict)  # class -> site
+    pasts: dict[int, Matrix] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    auto: NamedBarrier
+    column: int
+    gen: Generation
+    last: Matrix
+
+
+def named(run: Run, cta: int, number: int) -> Named:
+    n = run.named.get((cta, number))
+    if n is None:
+        m = matrix(run.columns)
+        n = Named(NamedBarrier(), run.columns.of("named", cta, number), Generation(m), m)
+        run.named[cta, number] = n
+    assert isinstance(n, Named)
+    return n
+
+
+def knows_generation(t: Thread, gen: Generation, column: int, number: int) -> bool:
+    """O1 for generations: the previous one is complete in every past of this arrival."""
+    row = t.clock.m[E]
+    return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
+
+
+def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
+    _, site, number, threads, _ = event
+    cta, warp = t.info.cta, t.info.warp
+    total = -(-run.info.threads // 32) * 32
+    want = threads or total
+    t.syncs.append(t.time)
+    if not 0 <= number <= 15:
+        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+        return DONE
+    if want % 32 or want > total:
+        why = "is no multiple of 32" if want % 32 else f"exceeds the block's {run.info.threads}"
+        run.report(Obligation.UB, "SV301", f"the thread count {want} of barrier {number} {why}", t, site)
+        if want % 32:
+            return DONE
+    n = named(run, cta, number)
+    if n.auto.mismatch(want):
+        other = next(iter(n.gen.sites.values()))
+        run.report(Obligation.UB, "SV301", f"barrier {number} is active with {n.auto.threads} threads, here {want}",
+                   t, site, labels=[(other, f"{n.auto.threads} threads here")])  # fmt: skip
+    if n.auto.twice(warp, t.info.lanes):
+        run.report(Obligation.UB, "SV301", f"warp {warp} arrives twice on barrier {number} before it completes", t, site)
+    elif not knows_generation(t, n.gen, n.column, n.auto.generation):
+        run.report(Obligation.O1, "SV301",
+                   f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing makes sure "
+                   "that the one before it is complete", t, site, past=before(t))  # fmt: skip
+    t.clock.hand(n.gen.m)
+    n.gen.con[t.cls] = t.time
+    n.gen.sites[t.cls] = site
+    if n.auto.arrive(warp, t.info.lanes, run.live[cta, warp], want):
+        end_generation(run, n)
+        if waits:
+            np.maximum(t.clock.m, n.last, out=t.clock.m)
+        return DONE
+    if waits:
+        n.gen.waiting.append(t)
+        t.waits_on = ("named", number, want)
+        return PARKED
+    return DONE
+
+
+def end_generation(run: Run, n: Named) -> None:
+    """All arrivals are in: those that wait leave, knowing them all."""
+    gen = n.gen
+    n.auto.reset()
+    gen.m[E : HW + 1, n.column] = n.auto.generation
+    n.last = gen.m
+    for t in gen.waiting:
+        np.maximum(t.clock.m, gen.m, out=t.clock.m)
+        run.wake(t)
+    n.gen = Generation(matrix(run.columns), previous=gen.con)
+
+
+def on_barrier_sync(run: Run, t: Thread, event: Event) -> int:
+    """Arrives and waits (PTX ISA: bar.sync); covers every lane's past when it leaves."""
+    return _arrive(run, t, event, True)
+
+
+def on_barrier_arrive(run: Run, t: Thread, event: Event) -> int:
+    return _arrive(run, t, event, False)
+
+
+def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
+    """All lanes of the mask meet; their memory is ordered (PTX ISA: bar.warp.sync)."""
+    _, site, mask = event
+    cta, warp = t.info.cta, t.info.warp
+    lanes = run.lanes[cta, warp]
+    mask &= lanes
+    if t.info.lanes & ~mask:
+        run.report(Obligation.UB, "SV303", "a lane outside the mask executes bar.warp.sync", t, site)
+        return DONE
+    if mask & ~run.live[cta, warp]:
+        run.report(Obligation.SYNC, "SV302", "bar.warp.sync names lanes that have left the kernel", t, site)
+    if t.info.lanes == mask:
+        for c, v in t.clock.own.items():
+            np.maximum(t.clock.m[:, c], v, out=t.clock.m[:, c])
+        return DONE
+    key = (cta, -1 - warp * (1 << 33) - mask)
+    n = named(run, *key)
+    n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+    t.clock.hand(n.gen.m)
+    n.gen.con[t.cls] = t.time
+    n.gen.sites[t.cls] = site
+    if n.auto.arrived[warp] & mask == mask:
+        end_generation(run, n)
+        np.maximum(t.clock.m, n.last, out=t.clock.m)
+        return DONE
+    n.gen.waiting.append(t)
+    t.waits_on = ("warp", mask)
+    return PARKED
+
+
+# ------------------------------------------------------------------ cluster
+
+
+def cluster_generation(run: Run) -> Generation:
+    if run.cluster_state is None:
+        run.cluster_state = Generation(matrix(run.columns))
+    g = run.cluster_state
+    assert isinstance(g, Generation)
+    return g
+
+
+def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
+    """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits only (B4, B24)."""
+    _, site, flags = event
+    g = cluster_generation(run)
+    column = run.columns.of("cluster")
+    t.syncs.append(t.time)
+    if t.cls in run.cluster.arrived:
+        run.report(Obligation.UB, "SV302", "the same threads arrive twice on the cluster barrier without a wait", t, site)
+    elif not knows_generation(t, g, column, run.cluster.generation):
+        run.report(Obligation.O1, "SV301", "this cluster arrival may come before the previous generation is complete",
+                   t, site, past=before(t))  # fmt: skip
+    if flags & Flag.RELAXED:
+        t.clock.hand_row(E, g.m[E])
+        c = run.columns.of("init", t.cls)
+        for row in (H, SH, HW):
+            g.m[row, c] = max(int(g.m[row, c]), t.clock.knows(row, c, True))
+    else:
+        t.clock.hand(g.m)
+    g.con[t.cls] = t.time
+    g.sites[t.cls] = site
+    if run.cluster.arrive(t.cls):
+        end_cluster_generation(run)
+    return DONE
+
+
+def end_cluster_generation(run: Run) -> None:
+    g = cluster_generation(run)
+    column = run.columns.of("cluster")
+    run.cluster.reset()
+    last = g
+    last.m[E : HW + 1, column] = run.cluster.generation
+    run.cluster_state = Generation(matrix(run.columns), previous=last.con)
+    run.cluster_last = last
+    for t in last.waiting:
+        run.wake(t)
+
+
+def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
+    """Waits for the generation this thread arrived in (PTX ISA: barrier.cluster.wait)."""
+    g = cluster_generation(run)
+    if t.cls in run.cluster.arrived:
+        if not run.forced or t.waits_on != ("forced",):
+            t.waits_on = ("cluster",)
+            if t not in g.waiting:
+                g.waiting.append(t)
+            return RETRY
+        t.waits_on = ()
+        return DONE
+    last = run.cluster_last
+    t.syncs.append(t.time)
+    t.waits_on = ()
+    if last is None or t.cls not in last.con:
+        run.report(Obligation.UB, "SV302", "barrier.cluster.wait without an arrive of these threads before it",
+                   t, event[1])  # fmt: skip
+        return DONE
+    np.maximum(t.clock.m, last.m, out=t.clock.m)
+    return DONE
+
+
+# ------------------------------------------------------------------ fences
+
+
+def on_fence(run: Run, t: Thread, event: Event) -> int:
+    """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
+    _, _, flags, _ = event
+    if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
+        t.fences.append(t.time)
+    return DONE
+
+
+def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
+    """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
+    _, site, spaces, _ = event
+    t.proxy_fences.append((t.time, spaces, site))
+    if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
+        t.clock.bridge_shared()
+    if spaces & Space.GLOBAL:
+        t.clock.bridge_global()
+    return DONE
+
+
+# ------------------------------------------------------------------ warp-wide operations
+
+
+def on_elect(run: Run, t: Thread, event: Event) -> int:
+    """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
+    t.collectives.append((event[1], event[0]))
+    return DONE
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One warpgroup's setmaxnreg: what it takes (or gives back, if negative) from the pool."""
+
+    cta: int
+    group: int
+    site: int
+    registers: int
+    need: int
+    inc: bool
+    pasts: dict[int, Matrix]
+    times: dict[int, int]
+
+
+def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
+    """Gives registers back at once, or blocks until the pool can serve (PTX ISA: setmaxnreg)."""
+    _, site, inc, registers = event
+    cta, warp = t.info.cta, t.info.warp
+    pool = run.pool(cta)
+    if t.waits_on != ("forced",) and t.waits_on[:1] != ("registers",):
+        t.collectives.append((site, event[0]))
+        if not legal(registers):
+            run.report(Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site)
+        held = pool.held[warp]
+        if (inc and registers < held) or (not inc and registers > held):
+            verb = "inc" if inc else "dec"
+            run.report(Obligation.O8, "SV304", f"setmaxnreg.{verb} {registers} by warp {warp}, which holds {held}", t, site)
+        note_request(run, t, site, inc, registers, held)
+    if run.forced and t.waits_on == ("forced",):
+        pool.held[warp] = registers
+        t.waits_on = ()
+        return DONE
+    if not (t.info.lanes & 1 or t.info.lanes == run.lanes[cta, warp]):
+        return DONE  # a further class of a warp: its first class counts
+    if pool.grant(warp, registers):
+        for o in run.threads:
+            if o.blocked and o.waits_on[:1] == ("registers",):
+                run.wake(o)
+        t.waits_on = ()
+        return DONE
+    t.waits_on = ("registers", registers)
+    return RETRY
+
+
+def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, held: int) -> None:
+    """Groups the warps of one warpgroup that execute one setmaxnreg together."""
+    group = t.info.warp // 4
+    for r in reversed(run.requests):
+        if r.cta == t.info.cta and r.group == group and r.site == site and t.cls not in r.pasts:
+            r.pasts[t.cls], r.times[t.cls] = before(t), t.time
+            return
+        if r.cta == t.info.cta and r.group == group:
+            break
+    need = (registers - held) * 128
+    run.requests.append(
+        Request(t.info.cta, group, site, registers, need, bool(inc), {t.cls: before(t)}, {t.cls: t.time})
+    )
+
+
+# ------------------------------------------------------------------ polls
+
+
+def on_poll(run: Run, t: Thread, event: Event) -> int:
+    """One test_wait or try_wait. A poll that only guards a wait is one wait with it; see ``classify``."""
+    code, site, b, phase, flags = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    use_of = classify(t, event)
+    if use_of == "loop":
+        blocking = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
+        result = run.handlers[blocking](run, t, (blocking, site, b, phase, flags))
+        t.answer = 1 if result == DONE else 0
+        return result
+    if use_of == "guard":
+        t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
+        return DONE
+    if use_of == "ignored":
+        run.report(Obligation.O2, "SV209", "the result of this poll is never looked at: what follows does not wait",
+                   t, site, barrier=b, severity=Severity.WARNING, fix="loop until it is true")  # fmt: skip
+        t.answer = 0
+        return YIELD
+    raise Unmodelled("control depends on the result of a single poll", site)
+
+
+LOOKAHEAD = 64
+
+
+def classify(t: Thread, event: Event) -> str:
+    """What the result of a poll is for, by running both answers side by side for a while."""
+    code, _, b, phase, _ = event
+    if t.agent.fork().snapshot() is None:
+        return "other"
+    no, yes = t.agent.fork(), t.agent.fork()
+    e_no, e_yes = no.step(0), yes.step(1)
+    wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
+    if e_no == event and e_yes != event:
+        return "loop"
+    for _ in range(LOOKAHEAD):
+        if e_no == e_yes and no.snapshot() == yes.snapshot():
+            return "ignored"
+        if e_no[0] == wait and e_no[2:4] == (b, phase) and e_no != e_yes:
+            return "guard" if _rejoins(no, yes, e_yes) else "other"
+        if e_no != e_yes or e_no[0] in (Ev.EXIT, Ev.POLL, Ev.POLL_TOKEN, Ev.UNKNOWN):
+            return "other"
+        e_no, e_yes = no.step(0), yes.step(0)
+    return "other"
+
+
+def _rejoins(no: object, yes: object, e_yes: Event) -> bool:
+    """After its wait, the path that waited must do what the other one does."""
+    for _ in range(LOOKAHEAD):
+        e_no = no.step(0)  # type: ignore[attr-defined]
+        if e_no != e_yes:
+            return False
+        if no.snapshot() == yes.snapshot() or e_no[0] == Ev.EXIT:  # type: ignore[attr-defined]
+            return True
+        e_yes = yes.step(0)  # type: ignore[attr-defined]
+    return True
+
+
+# ------------------------------------------------------------------ the end
+
+
+def on_exit(run: Run, t: Thread, event: Event) -> int:
+    """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
+    t.done = True
+    site = event[1]
+    if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
+        run.report(Obligation.UB, "SV211", "the threads leave while bulk stores still read shared memory", t, site,
+                   fix="bulk.commit and bulk.wait.read 0 before the end")  # fmt: skip
+    if t.mma.issued and t.clock.knows(E, run.columns.of("mma", t.cls), True) < t.mma.issued:
+        run.report(Obligation.UB, "SV211", "the threads leave while a wgmma is in flight", t, site,
+                   fix="wgmma.commit and wgmma.wait 0 before the end")  # fmt: skip
+    past = t.clock.past()
+    cta = t.info.cta
+    known = run.exits.get(cta)
+    run.exits[cta] = past if known is None else np.maximum(known, past)
+    run.live[cta, t.info.warp] &= ~t.info.lanes
+    for (where, _), n in run.named.items():
+        # A warp counts once all its lanes that still run have arrived.
+        if where == cta and n.auto.leave(t.info.warp, run.live[cta, t.info.warp]):
+            end_generation(run, n)
+    if run.cluster.leave(t.cls):
+        end_cluster_generation(run)
+    return DONE
+
+
+def on_fault(run: Run, t: Thread, event: Event) -> int:
+    _, site, rule, message = event
+    run.report(Obligation.UB, rule, message, t, site)
+    return DONE
+
+
+def on_unknown(run: Run, t: Thread, event: Event) -> int:
+    raise Unmodelled(event[2], event[1])
+
+

@@ -1,0 +1,85 @@
+"""Witnesses: the steps of a run that shows the harm, in the words of the report."""
+
+from __future__ import annotations
+
+from syncverify.checker.barriers import Barrier, name
+from syncverify.checker.engine import Run, Thread
+from syncverify.diagnostics import Blocked, Claim, Policy, Step, Witness
+from syncverify.model.events import Ev, Event
+from syncverify.source import UNKNOWN_SPAN
+
+_ON_BARRIER = frozenset(
+    {Ev.INIT, Ev.INVAL, Ev.ARRIVE, Ev.EXPECT_TX, Ev.COMPLETE_TX, Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN,
+     Ev.CP_ARRIVE}
+)  # fmt: skip
+#: Events that are no operation of the source.
+_SILENT = frozenset({Ev.USE, Ev.EXIT, Ev.FAULT, Ev.UNKNOWN})
+
+
+def steps_of(run: Run) -> tuple[Step, ...]:
+    """The run's trace as steps."""
+    steps: list[Step] = []
+    for who, event in run.trace:
+        if who < 0:
+            op = run.asyncs[-1 - who]
+            if op.number < 0:
+                continue  # a cp.async arrival follows from the copies it waits for
+            site = run.info.sites[op.site]
+            target = next((b for b, _, _ in op.targets if b >= 0), None)
+            steps.append(Step(f"{op.thread.info.name}.async{op.number}", site.span, f"completion of {site.text}",
+                              None if target is None else name(run, target)))  # fmt: skip
+            continue
+        if event[0] in _SILENT:
+            continue
+        site = run.info.sites[event[1]]
+        steps.append(Step(run.threads[who].info.name, site.span, site.text, _barrier(run, event)))
+    return tuple(steps)
+
+
+def _barrier(run: Run, event: Event) -> str | None:
+    return name(run, event[2]) if event[0] in _ON_BARRIER else None
+
+
+def blocked_of(run: Run) -> tuple[Blocked, ...]:
+    """Who waits at the end of a hang, on what, and what is missing there."""
+    out: list[Blocked] = []
+    for t in run.blocked():
+        assert t.event is not None
+        span = run.info.sites[t.event[1]].span if t.event[1] >= 0 else UNKNOWN_SPAN
+        what, phase, why = describe_wait(run, t)
+        out.append(Blocked(t.info.name, span, what, phase, why))
+    return tuple(out)
+
+
+def describe_wait(run: Run, t: Thread) -> tuple[str, int | None, str]:
+    """What a blocked class waits on, which phase, and what that lacks."""
+    kind = t.waits_on[0] if t.waits_on else ""
+    if kind in ("wait", "token"):
+        s: Barrier = run.barriers[t.waits_on[1]]
+        p = s.phases[0]
+        arrived = s.auto.count - s.auto.pending
+        why = f"{arrived} of {s.auto.count} arrivals"
+        if p.sum_expect or p.sum_complete:
+            why += f", {p.sum_complete} of {p.sum_expect} bytes"
+        return name(run, s.index), s.auto.phase, why
+    if kind == "named":
+        n = run.named[t.info.cta, t.waits_on[1]]
+        return f"barrier {t.waits_on[1]}", n.auto.generation, f"{len(n.auto.marked) * 32} of {t.waits_on[2]} threads"
+    if kind == "cluster":
+        return "cluster barrier", run.cluster.generation, f"{len(run.cluster.expected - run.cluster.arrived)} classes missing"
+    if kind == "warp":
+        return "bar.warp.sync", None, "lanes of its mask are missing"
+    if kind == "registers":
+        return "register pool", None, f"{run.pool(t.info.cta).free} registers are free"
+    return kind or "nothing", None, ""
+
+
+def build(run: Run, claim: Claim, rule: str, message: str, policy: Policy) -> Witness:
+    """The witness of a run."""
+    info = run.info
+    return Witness(
+        claim=claim, rule=rule, message=message, steps=steps_of(run),
+        blocked=blocked_of(run) if claim == Claim.HANG else (), kernel=info.name, file=info.file,
+        source_hash=info.source_hash, policy=policy, values=dict(info.values), block=info.block,
+        elected_lane=info.elected_lane,
+    )  # fmt: skip

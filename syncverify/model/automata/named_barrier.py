@@ -1,0 +1,48 @@
+"""CTA barriers 0..15 (PTX ISA: bar, barrier): warps arrive, the generation ends when the count is full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class NamedBarrier:
+    """``arrived``: lanes that have arrived, by warp; a warp counts as 32 threads once all its live lanes have."""
+
+    threads: int = 0
+    generation: int = 0
+    arrived: dict[int, int] = field(default_factory=dict)
+    marked: set[int] = field(default_factory=set)
+
+    def mismatch(self, threads: int) -> bool:
+        """Whether a participant names another count than those already there."""
+        return bool(self.arrived) and self.threads != threads
+
+    def arrive(self, warp: int, lanes: int, live: int, threads: int) -> bool:
+        """Lanes of one warp arrive; true if the generation is complete now."""
+        self.threads = threads
+        self.arrived[warp] = self.arrived.get(warp, 0) | lanes
+        if self.arrived[warp] & live == live:
+            self.marked.add(warp)
+        return self.full
+
+    def twice(self, warp: int, lanes: int) -> bool:
+        """Whether these lanes arrived in this generation already."""
+        return bool(self.arrived.get(warp, 0) & lanes)
+
+    def leave(self, warp: int, live: int) -> bool:
+        """Lanes of a warp exit; true if those that arrived before now complete the generation."""
+        if live and warp in self.arrived and warp not in self.marked and self.arrived[warp] & live == live:
+            self.marked.add(warp)
+            return self.full
+        return False
+
+    @property
+    def full(self) -> bool:
+        return bool(self.marked) and len(self.marked) * 32 >= self.threads
+
+    def reset(self) -> None:
+        """The next generation begins empty."""
+        self.generation += 1
+        self.arrived = {}
+        self.marked = set()
