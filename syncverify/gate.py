@@ -269,21 +269,15 @@ def _compared(
 
 
 def run_unsafe(
-    fusion: Fusion,
-    sizes: Mapping[str, int],
-    schedule: Schedule | None = None,
-    *,
-    without: frozenset[str] = frozenset(),
-    timeout: float = 20.0,
-    launches: int = 1,
+    fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], *, timeout: float = 20.0, launches: int = 1
 ) -> UnsafeResult:
-    """Runs a kernel WITHOUT asking for its proof, in a child process that is killed after ``timeout`` seconds.
+    """Runs a kernel of ``fusion`` WITHOUT asking for its proof, in a child that is killed after ``timeout``.
 
-    Only for experiments that show what a refuted kernel does: ``without`` leaves passes out.
+    Only for experiments that show what a refuted kernel does, such as one built without some pass.
     """
     from syncverify.unsafe import run_in_child
 
-    return run_in_child(fusion, sizes, schedule or Schedule(), without, timeout, launches)
+    return run_in_child(fusion, kernel, sizes, timeout, launches)
 
 
 # ---------------------------------------------------------------- arrays and launches

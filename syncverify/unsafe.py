@@ -17,8 +17,7 @@ import numpy as np
 
 from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.pipeline import build
-from syncverify.fusion.schedule import Schedule
+from syncverify.ir.nodes import Kernel
 
 Ending = Literal["finished", "timeout", "failed"]
 
@@ -34,15 +33,10 @@ class UnsafeResult:
 
 
 def run_in_child(
-    fusion: Fusion,
-    sizes: Mapping[str, int],
-    schedule: Schedule,
-    without: frozenset[str],
-    timeout: float,
-    launches: int,
+    fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], timeout: float, launches: int
 ) -> UnsafeResult:
     """Starts ``python -m syncverify.unsafe`` with this work and kills it at the deadline."""
-    work = pickle.dumps((fusion, dict(sizes), schedule, without, launches))
+    work = pickle.dumps((fusion, kernel, dict(sizes), launches))
     child = subprocess.Popen(
         [sys.executable, "-m", "syncverify.unsafe"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -64,10 +58,9 @@ def _main() -> None:
     from syncverify.codegen import driver
     from syncverify.codegen.arrays import describe
 
-    fusion, sizes, schedule, without, launches = pickle.load(sys.stdin.buffer)
-    kernel = build(fusion, schedule, Policy.PRACTICAL, without=without)
-    program = gate.Program(kernel, Policy.PRACTICAL, schedule.blocks_per_sm)
-    values = {**sizes, "blocks": driver.multiprocessors(0) * schedule.blocks_per_sm}
+    fusion, kernel, sizes, launches = pickle.load(sys.stdin.buffer)
+    program = gate.Program(kernel, Policy.PRACTICAL)
+    values = {**sizes, "blocks": driver.multiprocessors(0)}
     inputs = fusion.random_inputs(sizes)
     reference = fusion.reference(inputs)
     wrong = elements = 0

@@ -60,9 +60,7 @@ def describe(array: Any) -> DeviceArray:
         shape = tuple(int(s) for s in facts["shape"])
         owner = int(getattr(getattr(array, "device", None), "id", 0))
         dense = facts.get("strides") is None
-        return DeviceArray(
-            array, int(facts["data"][0]), shape, _dtype(facts["typestr"]), owner, dense, kind
-        )
+        return DeviceArray(array, int(facts["data"][0]), shape, _dtype(facts["typestr"]), owner, dense, kind)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, kind)
     raise InputError(f"cannot use an object of type {type(array).__name__} as an array")

@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_dir
-
 
 @dataclass(frozen=True, slots=True)
 class Cache:
@@ -24,7 +22,12 @@ class Cache:
     @staticmethod
     def default() -> Cache:
         """The user's cache directory, or ``$SYNCVERIFY_CACHE``."""
-        return Cache(Path(os.environ.get("SYNCVERIFY_CACHE") or user_cache_dir("syncverify")))
+        given = os.environ.get("SYNCVERIFY_CACHE")
+        if given:
+            return Cache(Path(given))
+        from platformdirs import user_cache_dir
+
+        return Cache(Path(user_cache_dir("syncverify")))
 
     def cubin(self, key: str) -> bytes | None:
         return self._read(f"{key}.cubin")

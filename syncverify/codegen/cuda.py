@@ -268,7 +268,8 @@ class _Emitter:
                 return "fence_acq_rel_cta();"
             case n.BulkLoad(dst, src, bar, None):
                 total = self._bytes(self.tensors[src.tensor], src.count)
-                return f"bulk_load({self._shared_at(dst)}, {self._global_at(src)}, {total}, {self._bar(bar)});"
+                operands = (self._shared_at(dst), self._global_at(src), total, self._bar(bar))
+                return f"bulk_load({', '.join(operands)});"
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
                 return f"bulk_store({self._global_at(dst)}, {self._shared_at(src)}, {total});"

@@ -23,7 +23,7 @@ _BUILTINS = {
 }  # fmt: skip
 
 _FUNCTIONS = {
-    "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf", 
+    "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf",
     "tanh": "tanhf",
     "sqrt": "sqrtf", "rsqrt": "rsqrtf", "abs": "fabsf", "erf": "erff", "pow": "powf", "floor": "floorf",
     "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan",

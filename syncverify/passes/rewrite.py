@@ -74,7 +74,7 @@ def _substituted(x: Any, values: Mapping[str, Expr]) -> Any:
     if isinstance(x, Expr):
         return substitute(x, values)
     if isinstance(x, (Stmt, Region, BarrierRef, GlobalRegion)):
-        return replace(x, **{f.name: _substituted(getattr(x, f.name), values) for f in fields(x)})  # type: ignore[arg-type]
+        return replace(x, **{f.name: _substituted(getattr(x, f.name), values) for f in fields(x)})
     if isinstance(x, tuple):
         return tuple(_substituted(y, values) for y in x)
     return x
