@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from syncverify.checker import Outcome, check
 from syncverify.diagnostics import (
@@ -196,13 +197,16 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
     )
 
 
-def _summed(outcomes: Iterable[Outcome]) -> dict[str, float | int]:
-    total: dict[str, float | int] = {"systems": 0}
+def _summed(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """Numbers added up; anything else as the first system that has it says."""
+    total: dict[str, Any] = {"systems": 0}
     for o in outcomes:
         total["systems"] += 1
         for key, value in o.stats.items():
             if isinstance(value, int | float):
                 total[key] = total.get(key, 0) + value
+            else:
+                total.setdefault(key, value)
     return total
 
 

@@ -29,7 +29,7 @@ def demo(directory: Path) -> bool:
         ("its hang, replayed by the simulator", 0, ["replay", "--quiet", witness]),
         ("the ring mended", 0, ["check", good]),
     ]
-    return all([_step(*step) for step in steps])
+    return all(_step(*step) for step in steps)
 
 
 def _step(title: str, expected: int, args: list[str]) -> bool:
