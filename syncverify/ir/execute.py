@@ -61,7 +61,9 @@ def systems(
             kernel.span,
         )
         return
-    program = Program(kernel, known | grid.sizes(), tables(kernel, known, grid.clusters if together else 1, tracks))
+    program = Program(
+        kernel, known | grid.sizes(), tables(kernel, known, grid.clusters if together else 1, tracks)
+    )
     firsts = [0] if together else representatives(program.code(several_lanes=True).control, grid)
     if firsts is None:
         text = f"the control of the grid's blocks differs in more than {MAX_REPRESENTATIVES} ways"
@@ -88,7 +90,7 @@ class IrAgent:
         r = self.r
         blocks = self.blocks
         try:
-            event = blocks[r[0]](r, answer)
+            event: Event | None = blocks[r[0]](r, answer)
             if event is not None:
                 return event
             for _ in range(_MAX_JUMPS):
@@ -177,7 +179,9 @@ class IrSystem:
             source_hash=source_hash,
             smem_names=t.smem_names,
             tracks_global=t.tracks_global,
-            dependent_launch=any(isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)),
+            dependent_launch=any(
+                isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
+            ),
         )
         system = cls(info, program, grid, cluster)
         info.classes = system._settled(list(whole))

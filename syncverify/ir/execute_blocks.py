@@ -76,7 +76,9 @@ class Grid:
         x, y, z = (b * c + i for b, c, i in zip(base, self.cluster, inner, strict=True))
         return x + self.grid[0] * (y + self.grid[1] * z)
 
-    def builtins(self, cluster: int, cta: int, warp: int, lanes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    def builtins(
+        self, cluster: int, cta: int, warp: int, lanes: tuple[int, ...]
+    ) -> dict[str, tuple[int, ...]]:
         """Every builtin of some lanes. ``cta`` is numbered from the system's first cluster on."""
         rank = cta % self.ctas
         block = self.block_of(cluster + cta // self.ctas, rank)

@@ -14,6 +14,7 @@ from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_data import DataOps
+from syncverify.ir.execute_dispatch import operation
 from syncverify.ir.execute_expr import (
     Reader,
     closure,
@@ -29,6 +30,7 @@ from syncverify.ir.execute_expr import (
 )  # fmt: skip
 from syncverify.ir.execute_ops import Op, Where
 from syncverify.ir.execute_tables import Tables
+from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
 from syncverify.ir.expr import BUILTINS, LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.footprints import Value
 from syncverify.ir.printer import print_stmt
@@ -36,6 +38,7 @@ from syncverify.model.events import Ev, Event, Site
 from syncverify.source import InputError
 
 Registers = list[Any]
+Slow = Callable[[Registers, Any], Event | None]
 Block = Callable[[Registers, int], Event | None]
 
 PC, QUEUE, CLASS, CTA, ELECTED = range(5)
@@ -103,70 +106,15 @@ class Program:
         return self._vecs[key]
 
 
-def used_registers(body: tuple[n.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """All value registers, and those whose value feeds a non-move somewhere, directly or through moves."""
-    registers: set[str] = set()
-    moves: list[tuple[str, str]] = []
-    used: set[str] = set()
-    for s in statements(body):
-        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute):
-            registers.add(s.name)
-        elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
-            registers.add(s.name)
-        if isinstance(s, n.Compute) and isinstance(s.value, Var):
-            moves.append((s.value.name, s.name))
-        else:
-            value = stored_value(s)
-            if value is not None:
-                used |= names(value)
-    for _ in range(len(moves)):
-        used |= {a for a, b in moves if b in used}
-    return frozenset(registers), frozenset(used & registers)
-
-
-def stored_value(s: n.Stmt) -> Expr | None:
-    """The value expression that a statement consumes, moves excluded."""
-    if isinstance(s, n.StShared | n.StMatrix | n.StGlobal | n.FragWrite | n.StAsync | n.AtomShared | n.AtomGlobal):
-        return s.value
-    if isinstance(s, n.Multimem | n.Compute):
-        return s.value
-    return None
-
-
-def varying_values(body: tuple[n.Stmt, ...], varying: frozenset[str], registers: frozenset[str]) -> frozenset[str]:
-    """Value registers that may hold different values in different lanes."""
-    found: set[str] = set()
-    changed = True
-    while changed:
-        changed = False
-        both = varying | found
-        for s in statements(body):
-            name: str | None = None
-            if isinstance(s, n.FragRead | n.LdMatrix):
-                name = s.name  # each lane gets its own share
-            elif isinstance(s, n.LdShared):
-                r = s.src
-                parts = [*r.index, r.start, r.count, r.rows, r.pitch]
-                name = s.name if any(p is not None and mentions(p, both) for p in parts) else None
-            elif isinstance(s, n.LdGlobal):
-                name = s.name if mentions(s.src.start, both) else None
-            elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem):
-                name = s.name  # atomics answer each lane differently
-            elif isinstance(s, n.Compute):
-                name = s.name if mentions(s.value, both) else None
-            if name in registers and name not in found:
-                found.add(name)
-                changed = True
-    return frozenset(found)
-
-
 @dataclass(slots=True)
 class Control:
     """Everything that control, shared addresses, counts and parities depend on, names made unique."""
 
     sinks: list[Expr] = field(default_factory=list)
     loops: dict[str, tuple[Expr, Expr, Expr]] = field(default_factory=dict)  # variable: lo, hi, step
-    assigned: dict[str, list[tuple[Expr, tuple[str, ...]]]] = field(default_factory=dict)  # inside which loops
+    assigned: dict[str, list[tuple[Expr, tuple[str, ...]]]] = field(
+        default_factory=dict
+    )  # inside which loops
 
 
 class Code:
@@ -472,7 +420,8 @@ class Code:
             self._text(f"r[{self.pending[name]}] = {text}")
 
     def _compute(self, s: n.Compute) -> None:
-        if isinstance(s.value, Var) and s.value.name in self.registers:
+        if is_move(s, self.registers):
+            assert isinstance(s.value, Var)
             source_slot = self.pending.get(s.value.name)
             self._set_pending(s.name, "0" if source_slot is None else f"r[{source_slot}]")
             return
@@ -501,22 +450,28 @@ class Code:
         value = stored_value(s)
         if value is not None:
             self._use(value)
-        op, answer = self._op(s, self.site, value)
         match s:
             case n.LdShared(name, src):
                 self._read(name, src)
                 return
             case n.LdMatrix(name, src):
                 self._read(name, src)
-                if name in self.program.tables.fragments:
-                    self._emit(self.program.ops.constant(Ev.FRAG_WRITE, self.site, self.program.tables.fragments[name]))
+                fragment = self.program.tables.fragments.get(name)
+                if fragment is not None:
+                    self._emit(self.program.ops.constant(Ev.FRAG_WRITE, self.site, fragment))
                 return
             case n.LdGlobal(name) | n.FragRead(name):
                 self._set_pending(name)
             case n.AtomShared() | n.AtomGlobal() | n.Multimem():
                 self._set_pending(s.name)
+        differs = value is not None and mentions(value, self.program.varying | self.differing)
+        op = operation(self.program.ops, s, self.site, self._index_value(value), differs)
         if op is not None:
-            self._emit(op, answer)
+            self._emit(op)
+        if isinstance(s, n.MbarrierArrive) and s.token is not None:
+            self._text(f"r[{self._name(s.token)}] = a")
+        elif isinstance(s, n.MbarrierTest):
+            self._text(f"r[{self._name(s.name)}] = a")
 
     def _index_value(self, value: Expr | None) -> Expr | None:
         """A stored value that is an integer known to the agent, else None."""
@@ -529,52 +484,7 @@ class Code:
             return None
         return e
 
-    def _differs(self, value: Expr) -> bool:
-        return mentions(value, self.program.varying | self.differing)
-
-    def _op(self, s: n.Stmt, site: int, value: Expr | None) -> tuple[Op | None, str | None]:
-        """The operation's events, and the integer register that takes their answer."""
-        ops = self.program.ops
-        fragments = self.program.tables.fragments
-        simple = _SIMPLE.get(type(s))
-        if simple is not None:
-            return simple(ops, s, site), None
-        constant = _CONSTANT.get(type(s))
-        if constant is not None:
-            return ops.constant(constant, site), None
-        match s:
-            case n.MbarrierArrive():
-                return ops.mbarrier_arrive(s, site), s.token
-            case n.MbarrierTest():
-                return ops.mbarrier_test(s, site), s.name
-            case n.ClusterArrive():
-                flags = (1 if s.sem == "relaxed" else 0) | (32 if s.aligned else 0)
-                return ops.constant(Ev.CLUSTER_ARRIVE, site, flags), None
-            case n.ClusterWait():
-                return ops.constant(Ev.CLUSTER_WAIT, site, 32 if s.aligned else 0), None
-            case n.TensormapReplace(name):
-                return ops.constant(Ev.MAP_REPLACE, site, self.program.tables.maps[name].number), None
-            case n.TensormapCpFence(name, scope):
-                return ops.map_cp_fence(name, scope, site), None
-            case n.FragRead(_, frag):
-                return ops.constant(Ev.FRAG_READ, site, fragments[frag]), None
-            case n.FragWrite(frag):
-                return ops.constant(Ev.FRAG_WRITE, site, fragments[frag]), None
-            case n.StShared(dst, v):
-                return ops.write(dst, site, self._differs(v)), None
-            case n.StMatrix(dst):
-                return ops.write(dst, site, False), None  # collective: lanes write disjoint shares
-            case n.StGlobal():
-                return ops.st_global(s, site, self._index_value(value)), None
-            case n.AtomGlobal():
-                return ops.atom_global(s, site, self._index_value(value)), None
-            case n.Multimem():
-                return ops.multimem(s, site, self._index_value(value)), None
-            case n.LdShared() | n.LdMatrix() | n.BulkPrefetch() | n.TmaPrefetch():
-                return None, None
-        raise InputError(f"{type(s).__name__} cannot be executed", s.span)
-
-    def _emit(self, op: Op, answer: str | None = None) -> None:
+    def _emit(self, op: Op) -> None:
         """Code that returns the op's events, one after the other, and then goes on in a new block."""
         operands = [self._ready(e) for e in op.operands]
         self.control.sinks += [e for i, e in enumerate(operands) if i not in op.addresses]
@@ -593,10 +503,8 @@ class Code:
         else:
             self._text(f"return {m}[0] if {m} else {f}(r, 0)")
         self._open(after)
-        if answer is not None:
-            self._text(f"r[{self._name(answer)}] = a")
 
-    def _slow(self, op: Op, operands: list[Expr]) -> tuple[Callable[[Registers, Any], Event | None], dict[Any, Event]]:
+    def _slow(self, op: Op, operands: list[Expr]) -> tuple[Slow, dict[Any, Event]]:
         """The path of a first execution: evaluate, agree on decisions, build, remember."""
         readers = [self._reader(e) for e in operands]
         fixed = [i for i in range(len(operands)) if i not in op.varying]
@@ -620,44 +528,3 @@ class Code:
             return None
 
         return slow, memo
-
-
-_SIMPLE: dict[type[n.Stmt], Callable[[DataOps, Any, int], Op]] = {
-    n.MbarrierInit: DataOps.mbarrier_init,
-    n.MbarrierInval: DataOps.mbarrier_inval,
-    n.MbarrierExpectTx: DataOps.mbarrier_expect_tx,
-    n.MbarrierCompleteTx: DataOps.mbarrier_complete_tx,
-    n.MbarrierWait: DataOps.mbarrier_wait,
-    n.BarrierSync: DataOps.barrier_sync,
-    n.BarrierArrive: DataOps.barrier_arrive,
-    n.WarpSync: DataOps.warp_sync,
-    n.SetMaxNReg: DataOps.setmaxnreg,
-    n.CpAsync: DataOps.cp_async,
-    n.CpAsyncWait: DataOps.cp_wait,
-    n.CpAsyncMbarrierArrive: DataOps.cp_arrive,
-    n.BulkLoad: DataOps.bulk_load,
-    n.BulkStore: DataOps.bulk_store,
-    n.BulkCopy: DataOps.bulk_copy,
-    n.TmaLoad: DataOps.tma_load,
-    n.TmaStore: DataOps.tma_store,
-    n.BulkWait: DataOps.bulk_wait,
-    n.StAsync: DataOps.st_async,
-    n.Fence: DataOps.fence,
-    n.FenceProxyAsync: DataOps.proxy_fence,
-    n.FenceProxyTensormap: DataOps.map_fence,
-    n.Wgmma: DataOps.wgmma,
-    n.WgmmaWait: DataOps.wgmma_wait,
-    n.AtomShared: DataOps.atomic,
-    n.LdGlobal: DataOps.ld_global,
-    n.SpinGlobal: DataOps.spin,
-}
-
-_CONSTANT: dict[type[n.Stmt], Ev] = {
-    n.FenceMbarrierInit: Ev.INIT_FENCE,
-    n.CpAsyncCommit: Ev.CP_COMMIT,
-    n.BulkCommit: Ev.BULK_COMMIT,
-    n.WgmmaFence: Ev.WGMMA_FENCE,
-    n.WgmmaCommit: Ev.WGMMA_COMMIT,
-    n.GridDepWait: Ev.GRID_WAIT,
-    n.GridDepLaunch: Ev.GRID_LAUNCH,
-}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_ops import SCOPES, Op, Ops, Where, _int, _Region, _RegionAt
+from syncverify.ir.execute_ops import SCOPES, Op, Ops, Where, _BarAt, _int, _Region, _RegionAt
 from syncverify.ir.expr import Expr, Int
 from syncverify.ir.footprints import TENSOR_SHIFT, Range, Value, box_ranges, footprint
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint
@@ -45,8 +45,9 @@ class DataOps(Ops):
             faults.append(self.fault(site, "SV701", f"{size} bytes are no positive multiple of 16"))
         return max(size, 0)
 
-    def _targets(self, site: int, where: Where, v: Sequence[Value], dst: _RegionAt, bar: object,
-                 multicast: int, unit: int, size: int | None) -> tuple[list[Event], tuple[Event, ...]]:  # fmt: skip
+    def _targets(self, site: int, where: Where, v: Sequence[Value], dst: _RegionAt, bar: _BarAt,
+                 multicast: int, unit: int,
+                 size: int | None) -> tuple[list[Event], tuple[Event, ...]]:  # fmt: skip
         """Where a load lands: (footprint, barrier, bytes) for its CTA, or for each CTA of the mask."""
         region = self._resolve(site, dst, where, v)
         self._aligned(site, region, unit, "the destination")
@@ -54,8 +55,10 @@ class DataOps(Ops):
         if size is None:
             size = self._sized(site, region, faults)
         elif region.bytes != size:
-            faults.append(self.fault(site, "SV701", f"the box has {size} bytes, the destination {region.bytes}"))
-        number, problems = self._barrier(site, bar, where, v)  # type: ignore[arg-type]
+            faults.append(
+                self.fault(site, "SV701", f"the box has {size} bytes, the destination {region.bytes}")
+            )
+        number, problems = self._barrier(site, bar, where, v)
         faults += problems
         if number < 0:
             return faults, ()
@@ -81,7 +84,7 @@ class DataOps(Ops):
 
     def bulk_load(self, s: n.BulkLoad, site: int) -> Op:
         op = Op()
-        dst, bar, multicast = self._region(op, s.dst), self._bar(op, s.bar), op.maybe(s.multicast)
+        dst, bar, multicast = self._region(op, s.dst, sized=True), self._bar(op, s.bar), op.maybe(s.multicast)
         aligned, src = self._global_aligned(op, s.src, 16), self._global(op, s.src)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
@@ -95,7 +98,7 @@ class DataOps(Ops):
     def tma_load(self, s: n.TmaLoad, site: int) -> Op:
         op = Op()
         m = self.t.maps[s.map]
-        dst, bar, multicast = self._region(op, s.dst), self._bar(op, s.bar), op.maybe(s.multicast)
+        dst, bar, multicast = self._region(op, s.dst, sized=True), self._bar(op, s.bar), op.maybe(s.multicast)
         src = self._box(op, s.map, s.coords)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
@@ -139,7 +142,9 @@ class DataOps(Ops):
             if size is None:
                 self._sized(site, region, faults)
             elif region.bytes != size:
-                faults.append(self.fault(site, "SV701", f"the box has {size} bytes, the source {region.bytes}"))
+                faults.append(
+                    self.fault(site, "SV701", f"the box has {size} bytes, the source {region.bytes}")
+                )
             faults += aligned(site, v)
             event = (Ev.BULK_STORE, site, self._fp(region, where), dst(where, v), number, int(reduce))
             return [*faults, event]
@@ -149,19 +154,27 @@ class DataOps(Ops):
 
     def bulk_store(self, s: n.BulkStore, site: int) -> Op:
         op = Op()
-        src, aligned = self._region(op, s.src), self._global_aligned(op, s.dst, 16)
-        return self._store(op, site, src, self._global(op, s.dst), -1, 16, None, s.reduce is not None, aligned)
+        src, aligned = self._region(op, s.src, sized=True), self._global_aligned(op, s.dst, 16)
+        return self._store(
+            op, site, src, self._global(op, s.dst), -1, 16, None, s.reduce is not None, aligned
+        )
 
     def tma_store(self, s: n.TmaStore, site: int) -> Op:
         op = Op()
         m = self.t.maps[s.map]
-        src, dst = self._region(op, s.src), self._box(op, s.map, s.coords)
+        src, dst = self._region(op, s.src, sized=True), self._box(op, s.map, s.coords)
         unit = _SWIZZLE_ALIGN[m.swizzle]
-        return self._store(op, site, src, dst, m.number, unit, m.box_bytes, s.reduce is not None, lambda site, v: [])
+        return self._store(
+            op, site, src, dst, m.number, unit, m.box_bytes, s.reduce is not None, lambda site, v: []
+        )
 
     def bulk_copy(self, s: n.BulkCopy, site: int) -> Op:
         op = Op()
-        src, dst, bar = self._region(op, s.src), self._region(op, s.dst), self._bar(op, s.bar)
+        src, dst, bar = (
+            self._region(op, s.src, sized=True),
+            self._region(op, s.dst, sized=True),
+            self._bar(op, s.bar),
+        )
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             a, b = self._resolve(site, src, where, v), self._resolve(site, dst, where, v)
@@ -191,7 +204,7 @@ class DataOps(Ops):
 
     def st_async(self, s: n.StAsync, site: int) -> Op:
         op = Op()
-        dst, bar = self._region(op, s.dst), self._bar(op, s.bar)
+        dst, bar = self._region(op, s.dst, sized=True), self._bar(op, s.bar)
         what = "red.async" if s.reduce else "st.async"
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
@@ -199,7 +212,9 @@ class DataOps(Ops):
             faults = region.faults
             size = region.bytes or 0
             if size not in (4, 8, 16):  # PTX ISA, st.async: one, two or four b32/b64 elements
-                faults.append(self.fault(site, "SV701", f"{what} of {region.bytes} bytes; 4, 8 or 16 are possible"))
+                faults.append(
+                    self.fault(site, "SV701", f"{what} of {region.bytes} bytes; 4, 8 or 16 are possible")
+                )
             else:
                 self._aligned(site, region, size, "the destination")
             number, problems = self._barrier(site, bar, where, v)
@@ -233,7 +248,7 @@ class DataOps(Ops):
 
     def cp_async(self, s: n.CpAsync, site: int) -> Op:
         op = Op()
-        dst = self._region(op, s.dst)
+        dst = self._region(op, s.dst, sized=True)
         src = self._global(op, s.src)
         el = self.t.tensors[s.src.tensor][1]
         count = op.add(s.src.count, True)
@@ -244,7 +259,9 @@ class DataOps(Ops):
             faults = region.faults
             size = region.bytes or 0
             if size not in (4, 8, 16):  # PTX ISA, cp.async: cp-size
-                faults.append(self.fault(site, "SV701", f"cp.async of {region.bytes} bytes; 4, 8 or 16 are possible"))
+                faults.append(
+                    self.fault(site, "SV701", f"cp.async of {region.bytes} bytes; 4, 8 or 16 are possible")
+                )
             else:
                 self._aligned(site, region, size, "the destination")
                 source = v[start]
@@ -254,7 +271,9 @@ class DataOps(Ops):
             copied = v[count]
             if (copied if isinstance(copied, int) else max(copied)) * el > size:
                 # PTX ISA, cp.async: src-size greater than cp-size is undefined.
-                faults.append(self.fault(site, "SV701", f"{copied} source elements are more than {size} bytes"))
+                faults.append(
+                    self.fault(site, "SV701", f"{copied} source elements are more than {size} bytes")
+                )
             return [*faults, (Ev.CP_ASYNC, site, self._fp(region, where), src(where, v))]
 
         op.build = build
@@ -286,7 +305,9 @@ class DataOps(Ops):
         if s.half is None:
             return self.constant(Ev.PROXY_FENCE, site, int(_SPACES[s.space]), 0)
         # PTX ISA, fence.proxy.async sync_restrict: release for shared::cta, acquire for shared::cluster.
-        space, flag = ("shared_cta", Flag.RELEASE) if s.half == "release" else ("shared_cluster", Flag.ACQUIRE)
+        space, flag = (
+            ("shared_cta", Flag.RELEASE) if s.half == "release" else ("shared_cluster", Flag.ACQUIRE)
+        )
         return self.constant(Ev.PROXY_FENCE, site, int(_SPACES[space]), int(flag))
 
     def map_fence(self, s: n.FenceProxyTensormap, site: int) -> Op:
@@ -295,8 +316,8 @@ class DataOps(Ops):
             return self.constant(Ev.MAP_RELEASE, site, scope)
         return self.constant(Ev.MAP_ACQUIRE, site, -1 if s.map is None else self.t.maps[s.map].number, scope)
 
-    def map_cp_fence(self, name: str, scope: str, site: int) -> Op:
-        return self.constant(Ev.MAP_CP_FENCE, site, self.t.maps[name].number, int(SCOPES[scope]))
+    def map_cp_fence(self, s: n.TensormapCpFence, site: int) -> Op:
+        return self.constant(Ev.MAP_CP_FENCE, site, self.t.maps[s.map].number, int(SCOPES[s.scope]))
 
     # ------------------------------------------------------------ tensor core
 

@@ -50,7 +50,9 @@ def _constant(e: Expr) -> Expr:
     match e:
         case Unary(_, Int()) | Binary(_, Int(), Int()):
             pass
-        case Binary("*", Int(1), x) | Binary("*", x, Int(1)) | Binary("+", Int(0), x) | Binary("+", x, Int(0)):
+        case (
+            Binary("*", Int(1), x) | Binary("*", x, Int(1)) | Binary("+", Int(0), x) | Binary("+", x, Int(0))
+        ):
             return x
         case Call(_, args) if all(isinstance(a, Int) for a in args):
             pass

@@ -127,7 +127,7 @@ class _Features:
         return ranges
 
     def _drift(self, name: str, ranges: Mapping[str, Interval]) -> Interval | None:
-        """How far a counting register gets from its start, in its unit: each step as often as its loops turn."""
+        """How far a counting register gets from its start, in its unit: each step once per turn."""
         low = high = 0
         steps = [(_step(e, name) or 0, loops) for e, loops in self.control.assigned[name] if name in names(e)]
         for step, loops in steps:
@@ -156,7 +156,9 @@ class _Features:
             yield from self._of(c, ranges)
 
 
-def _thresholds(here: Expr, rest: Iterable[tuple[int, Expr]], ranges: Mapping[str, Interval]) -> Iterator[Expr]:
+def _thresholds(
+    here: Expr, rest: Iterable[tuple[int, Expr]], ranges: Mapping[str, Interval]
+) -> Iterator[Expr]:
     """What decides ``here + rest`` compared with 0: where the rest has to be for either outcome."""
     terms = sorted(rest, key=lambda t: -abs(t[0]))
     big, *small = terms
@@ -256,7 +258,7 @@ def _terms(e: Expr, factor: int) -> Iterator[tuple[int, Expr]]:
 
 
 def _split(e: Expr) -> tuple[Expr, Terms] | None:
-    """The expression as (part of the block and constants) + (terms without the block), if it is such a sum."""
+    """The expression as (part of the block alone) + (terms without the block), if it is such a sum."""
     here: list[tuple[int, Expr]] = []
     rest: list[tuple[int, Expr]] = []
     for factor, term in _terms(e, 1):
@@ -340,7 +342,7 @@ def _numbers(e: Expr, env: Mapping[str, Numbers | int]) -> Any:
             return env[name]
         case Unary(op, a):
             x = np.asarray(_numbers(a, env))
-            return {"-": lambda: -x, "~": lambda: ~x, "not": lambda: (x == 0).astype(np.int64)}[op]()
+            return -x if op == "-" else ~x if op == "~" else (x == 0) * 1
         case Binary(op, a, b):
             return _BINARY[op](np.asarray(_numbers(a, env)), np.asarray(_numbers(b, env)))
         case Call("select", (c, a, b)):

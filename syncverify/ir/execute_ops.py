@@ -107,13 +107,14 @@ class Ops:
 
     # ------------------------------------------------------------ operands
 
-    def _region(self, op: Op, r: n.Region, varying: bool = True) -> _RegionAt:
+    def _region(self, op: Op, r: n.Region, varying: bool = True, sized: bool = False) -> _RegionAt:
+        """``varying``: lanes may name different places; ``sized``: but only of the same size."""
         return _RegionAt(
             r.buffer,
             tuple(op.add(e, varying) for e in r.index),
             op.maybe(r.start, varying),
-            op.maybe(r.count, varying),
-            op.maybe(r.rows, varying),
+            op.maybe(r.count, varying and not sized),
+            op.maybe(r.rows, varying and not sized),
             op.maybe(r.pitch, varying),
             op.maybe(r.rank),
         )
@@ -131,7 +132,11 @@ class Ops:
         if at.rank >= 0:
             rank = _int(v[at.rank])
             if not 0 <= rank < self.t.ctas:
-                faults.append(self.fault(site, "SV114", f"rank {rank} is no CTA of the cluster, which has {self.t.ctas}"))
+                faults.append(
+                    self.fault(
+                        site, "SV114", f"rank {rank} is no CTA of the cluster, which has {self.t.ctas}"
+                    )
+                )
             else:
                 cta = self.t.cta_of(where.cta, rank)
 
@@ -147,7 +152,9 @@ class Ops:
                 faults.append(self.fault(site, "SV114", one.problem))
             return _Region(cta, one.range, one.bytes, faults)
         places = [place(j) for j in range(len(where.lanes))]
-        bad = next(((lane, p.problem) for lane, p in zip(where.lanes, places, strict=True) if p.problem), None)
+        bad = next(
+            ((lane, p.problem) for lane, p in zip(where.lanes, places, strict=True) if p.problem), None
+        )
         if bad is not None:
             faults.append(self.fault(site, "SV114", f"lane {bad[0]}: {bad[1]}"))
         sizes = {p.bytes for p in places}
@@ -173,7 +180,9 @@ class Ops:
         index = 0 if at.index < 0 else _int(v[at.index])
         count = self.t.barrier_counts[at.name]
         if not 0 <= index < count:
-            return -1, [self.fault(site, "SV208", f"{at.name}[{index}] does not exist; {at.name} has {count}")]
+            return -1, [
+                self.fault(site, "SV208", f"{at.name}[{index}] does not exist; {at.name} has {count}")
+            ]
         cta = where.cta
         if at.rank >= 0:
             rank = _int(v[at.rank])
@@ -212,7 +221,9 @@ class Ops:
 
         return build
 
-    def _global_aligned(self, op: Op, g: n.GlobalRegion, unit: int) -> Callable[[int, Sequence[Value]], list[Event]]:
+    def _global_aligned(
+        self, op: Op, g: n.GlobalRegion, unit: int
+    ) -> Callable[[int, Sequence[Value]], list[Event]]:
         """Checks the global address of a copy; tensors themselves start aligned."""
         el = self.t.tensors[g.tensor][1]
         if el % unit == 0:
@@ -276,7 +287,9 @@ class Ops:
                 return faults
             if s.token and self.t.barriers[b].cta != where.cta:
                 # PTX ISA, mbarrier.arrive: the shared::cluster form returns no state.
-                faults.append(self.fault(site, "SV208", "an arrival on another CTA's barrier returns no token"))
+                faults.append(
+                    self.fault(site, "SV208", "an arrival on another CTA's barrier returns no token")
+                )
             return [*faults, (Ev.ARRIVE, site, b, c, x, int(flags))]
 
         op.build = build
@@ -377,7 +390,9 @@ class Ops:
             c = _int(v[at])
             faults = []
             if not 24 <= c <= 256 or c % 8:  # PTX ISA, setmaxnreg
-                faults.append(self.fault(site, "SV304", f"{c} registers: a multiple of 8 in 24..256 is needed"))
+                faults.append(
+                    self.fault(site, "SV304", f"{c} registers: a multiple of 8 in 24..256 is needed")
+                )
             return [*faults, (Ev.SETMAXNREG, site, int(s.direction == "inc"), c)]
 
         op.build = build

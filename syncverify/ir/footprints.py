@@ -100,7 +100,9 @@ def footprint(memory: int, ranges: Range | Sequence[Range], lanes: Sequence[int]
     return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces), overlap)
 
 
-def _neighbours(pieces: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+def _neighbours(
+    pieces: list[tuple[int, int, int]],
+) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
     """Each piece with the one before it that reaches farthest."""
     out = []
     reach = pieces[0] if pieces else (0, 0, 0)
@@ -154,7 +156,7 @@ class Footprints:
 
 
 def box_ranges(shape: Sequence[int], box: Sequence[int], coords: Sequence[int], element: int) -> list[Range]:
-    """The bytes of a TMA box in its tensor; what lies outside takes no part (PTX ISA, out-of-bound access)."""
+    """The bytes of a TMA box in its tensor; what lies outside takes no part."""
     los = [max(c, 0) for c in coords]
     his = [min(c + b, s) for c, b, s in zip(coords, box, shape, strict=True)]
     if any(lo >= hi for lo, hi in zip(los, his, strict=True)):
