@@ -1,0 +1,5 @@
+"""The simulator: an oracle that shares nothing with the checker but the syntax of the IR."""
+
+from syncverify.simulate.explore import Exploration, Harm, explore, sample
+
+__all__ = ["Exploration", "Harm", "explore", "sample"]

@@ -1,0 +1,391 @@
+"""Every schedule of a small kernel, or many random ones of a large kernel, with the harms they show."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.diagnostics import Blocked, Policy, Step
+from syncverify.ir import nodes as n
+from syncverify.simulate.build import Launch, build, cluster_blocks, elected_lanes, followed, grid_of, launch_values, mentions
+from syncverify.simulate.machine import END, Found, Machine, State
+from syncverify.simulate.program import Event, Op, Program
+from syncverify.simulate.trace import Unsupported
+from syncverify.source import Span
+
+#: Clusters whose blocks are simulated; a larger grid is covered at both ends.
+MAX_CLUSTERS = 16
+
+#: ``(group entity or async op, what)``: "step", "true" (a poll), "land", "part".
+Action = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """What can go wrong: ``kind`` is the claim of ``diagnostics.Claim``, ``rule`` its likely rule id."""
+
+    kind: str
+    rule: str
+    message: str
+    span: Span
+    other: Span | None = None
+    agent: str = ""
+    block: int = 0
+    elected_lane: int = 0
+    schedule: tuple[Step, ...] = ()
+    blocked: tuple[Blocked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """The harms of a launch. ``complete``: no schedule was left out; ``unsupported``: why nothing was tried."""
+
+    harms: tuple[Harm, ...]
+    complete: bool
+    states: int
+    unsupported: str | None = None
+    #: Operations that land in different phases in different executions (a harm in strict mode).
+    differences: tuple[Harm, ...] = ()
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        return frozenset(h.kind for h in self.harms)
+
+    @property
+    def rules(self) -> frozenset[str]:
+        return frozenset(h.rule for h in self.harms)
+
+
+@dataclass
+class _Result:
+    harms: dict[tuple[object, ...], Harm] = field(default_factory=dict)
+    differences: dict[tuple[object, ...], Harm] = field(default_factory=dict)
+    states: int = 0
+    complete: bool = True
+
+
+def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tuple[list[Launch], bool]:
+    """What has to be simulated: blocks that may differ, and every choice of elected lane that can matter."""
+    vals = launch_values(kernel, values)
+    grid = grid_of(kernel, vals)
+    count = max(1, grid[0] * grid[1] * grid[2] // kernel.launch.ctas)
+    strict = policy is Policy.STRICT
+    _, flags = followed(kernel)
+    whole = True
+    picks: list[tuple[int, ...]]
+    if flags:
+        whole = count <= MAX_CLUSTERS
+        picks = [tuple(range(min(count, MAX_CLUSTERS)))]
+    elif mentions(kernel, ("block", "block.x", "block.y", "block.z")):
+        ends = list(range(count)) if count <= MAX_CLUSTERS else [*range(8), *range(count - 8, count)]
+        whole = count <= MAX_CLUSTERS
+        picks = [(c,) for c in ends]
+    else:
+        picks = [(0,)]
+    return [Launch(kernel, vals, grid, p, lane, strict) for p in picks for lane in elected_lanes(kernel)], whole
+
+
+def signature(p: Program) -> object:
+    """Equal for launches that behave the same."""
+    return (
+        tuple((g.cta, g.warp, g.lanes) for g in p.groups), tuple(p.after), tuple(p.start),
+        tuple((e.op, e.bar, e.n, e.count, e.bytes, e.mask, e.key, e.token, e.cells, e.asyncs) for e in p.events),
+        tuple((a.bar, a.bytes, a.mask, a.memory) for a in p.asyncs), tuple(p.static_harms),
+    )  # fmt: skip
+
+
+def programs(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tuple[list[tuple[Launch, Program]], bool]:
+    todo, whole = launches(kernel, values, policy)
+    seen: set[object] = set()
+    out: list[tuple[Launch, Program]] = []
+    for launch in todo:
+        p = build(launch)
+        if len(todo) > 1:
+            key = signature(p)
+            if key in seen:
+                continue
+            seen.add(key)
+        out.append((launch, p))
+    return out, whole
+
+
+def explore(kernel: n.Kernel, values: Mapping[str, int] | None = None, *, policy: Policy = Policy.PRACTICAL,
+            limit_states: int = 200_000, first_only: bool = False) -> Exploration:  # fmt: skip
+    """Tries every schedule. ``first_only`` ends at the first harm. Raises InputError for bad launch values."""
+    result = _Result()
+    try:
+        todo, result.complete = programs(kernel, values or {}, policy)
+    except Unsupported as u:
+        return Exploration((), False, 0, f"{u.span}: {u.message}")
+    for launch, p in todo:
+        _Search(launch, p, result, limit_states, first_only).run()
+        if first_only and (result.harms or (launch.strict and result.differences)):
+            result.complete = False
+            break
+    return _done(result, policy)
+
+
+def sample(kernel: n.Kernel, values: Mapping[str, int] | None = None, seed: int = 0, runs: int = 100, *,
+           policy: Policy = Policy.PRACTICAL) -> Exploration:  # fmt: skip
+    """Seeded random schedules of kernels too large for ``explore``; never complete."""
+    result = _Result(complete=False)
+    try:
+        todo, _ = programs(kernel, values or {}, policy)
+    except Unsupported as u:
+        return Exploration((), False, 0, f"{u.span}: {u.message}")
+    rng = random.Random(seed)
+    for launch, p in todo:
+        search = _Search(launch, p, result, 0, False)
+        search.statics()
+        for _ in range(max(1, runs // len(todo))):
+            search.walk(rng)
+    return _done(result, policy)
+
+
+def _done(r: _Result, policy: Policy) -> Exploration:
+    strict = policy is Policy.STRICT
+    harms = [*r.harms.values(), *(r.differences.values() if strict else ())]
+    return Exploration(tuple(harms), r.complete, r.states, None, tuple(r.differences.values()))
+
+
+class _Search:
+    """Depth-first search over the states of one launch."""
+
+    def __init__(self, launch: Launch, p: Program, result: _Result, limit: int, first_only: bool) -> None:
+        self.launch, self.p, self.result = launch, p, result
+        self.limit, self.first_only = limit, first_only
+        self.m = Machine(p)
+        self.parent: list[int] = [-1]
+        self.action: list[Action] = [("", 0)]
+
+    # -- actions ------------------------------------------------------------------
+
+    def actions(self, s: State) -> list[Action]:
+        p, m = self.p, self.m
+        out: list[Action] = []
+        for i, entity in enumerate(p.entities):
+            for g in entity:
+                if s.node[g] != END and m.can(s, g):
+                    out.append(("step", i))
+                    if p.events[s.node[g]].op in (Op.POLL, Op.POLL_TOKEN) and m.polled_true(s, g):
+                        out.append(("true", i))
+                    break
+        fly = s.fly
+        while fly:
+            low = fly & -fly
+            op = low.bit_length() - 1
+            out.append(("land", op))
+            a = p.asyncs[op]
+            b = s.bars[a.bar]
+            # A piece matters only where it brings the count to zero (PTX ISA, Phase completion).
+            if not a.arrive and b.pending == 0 and 0 < b.tx < dict(s.partial).get(op, a.bytes):
+                out.append(("part", op))
+            fly ^= low
+        return out
+
+    def perform(self, s: State, action: Action) -> None:
+        """Changes ``s`` by one action and everything private after it."""
+        m, (kind, i) = self.m, action
+        if kind == "land":
+            m.complete(s, i)
+            return
+        if kind == "part":
+            m.complete(s, i, s.bars[self.p.asyncs[i].bar].tx)
+            return
+        members = self.p.entities[i]
+        if len(members) > 1:
+            least = min((s.node[g] - self.p.start[g] for g in members if s.node[g] != END and m.can(s, g)), default=0)
+            members = tuple(g for g in members if s.node[g] != END and s.node[g] - self.p.start[g] == least)
+        for g in members:
+            if s.node[g] == END or not m.can(s, g) or m.stopped:
+                continue
+            work = [g]
+            m.visible(s, g, int(kind == "true"), work)
+            if not m.stopped:
+                m.settle(s, work)
+
+    # -- search -------------------------------------------------------------------
+
+    def statics(self) -> None:
+        for claim, rule, message, span in self.p.static_harms:
+            harm = Harm(claim, rule, message, span, None, "", self.launch.clusters[0], self.launch.elected)
+            self.result.harms.setdefault((claim, rule, span.line, 0), harm)
+
+    def run(self) -> None:
+        self.statics()
+        start = self.m.initial()
+        self.report(0, None)
+        if self.m.stopped:
+            return
+        seen = {self.m.key(start)}
+        stack = [(start, 0)]
+        while stack:
+            s, index = stack.pop()
+            self.result.states += 1
+            actions = self.actions(s)
+            if not actions:
+                self.stuck(s, index)
+            for i, a in enumerate(actions):
+                t = s.copy() if i < len(actions) - 1 else s
+                self.m.stopped = False
+                self.perform(t, a)
+                if self.m.found or self.m.differs:
+                    self.report(index, a)
+                    if self.first_only and self.result.harms:
+                        return
+                if self.m.stopped:
+                    continue
+                k = self.m.key(t)
+                if k in seen:
+                    continue
+                seen.add(k)
+                if len(seen) > self.limit:
+                    self.result.complete = False
+                    return
+                self.parent.append(index)
+                self.action.append(a)
+                stack.append((t, len(self.parent) - 1))
+
+    def walk(self, rng: random.Random) -> None:
+        """One random schedule: some actors are slow for a while, so that others can lap them."""
+        s = self.m.initial()
+        path: list[Action] = []
+        slow: set[Action] = set()
+        while True:
+            self.result.states += 1
+            if self.m.found or self.m.differs:
+                self.report(-1, None, path)
+            if self.m.stopped:
+                self.m.stopped = False
+                return
+            actions = self.actions(s)
+            if not actions:
+                self.stuck(s, -1, path)
+                return
+            if rng.random() < 0.05:
+                slow = {a for a in actions if rng.random() < 0.5}
+            quick = [a for a in actions if a not in slow] or actions
+            a = rng.choice(quick)
+            path.append(a)
+            self.perform(s, a)
+
+    # -- reports ------------------------------------------------------------------
+
+    def path(self, index: int, last: Action | None) -> list[Action]:
+        out = [last] if last is not None else []
+        while index > 0:
+            out.append(self.action[index])
+            index = self.parent[index]
+        return out[::-1]
+
+    def schedule(self, path: Sequence[Action]) -> tuple[Step, ...]:
+        """The steps of a path, by running it again with a log."""
+        m = Machine(self.p)
+        m.log = []
+        old, self.m = self.m, m
+        try:
+            s = m.initial()
+            for a in path:
+                if m.stopped:
+                    break
+                self.perform(s, a)
+        finally:
+            self.m = old
+        return steps(self.p, m)
+
+    def report(self, index: int, last: Action | None, path: Sequence[Action] | None = None) -> None:
+        harms, m = self.result.harms, self.m
+        made: tuple[Step, ...] | None = None
+        for f in m.found:
+            if f.key in harms:
+                continue
+            if made is None:
+                made = self.schedule(path if path is not None else self.path(index, last))
+            harms[f.key] = self.harm(f, made)
+        for instance in m.differs:
+            e = self.p.events[instance[0]] if instance[0] >= 0 else None
+            a = self.p.asyncs[instance[1]] if e is None else None
+            span = e.span if e is not None else a.span if a is not None else Span()
+            text = e.text if e is not None else a.text if a is not None else ""
+            waits = e is not None and e.op in (Op.WAIT, Op.WAIT_TOKEN, Op.POLL, Op.POLL_TOKEN)
+            rule = "SV201" if waits else "SV206"
+            key = ("order-violation", rule, span.line, 0)
+            if key not in self.result.differences:
+                made = self.schedule(path if path is not None else self.path(index, last)) if made is None else made
+                self.result.differences[key] = Harm(
+                    "order-violation", rule, f"{text} can land in different phases", span,
+                    None, "", self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
+        m.found.clear()
+        m.differs.clear()
+
+    def harm(self, f: Found, made: tuple[Step, ...]) -> Harm:
+        return Harm(f.claim, f.rule, f.message, f.span, f.other, self.p.groups[f.group].name,
+                    self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
+
+    def stuck(self, s: State, index: int, path: Sequence[Action] | None = None) -> None:
+        """No step is possible: fine if all have left, else a hang."""
+        waiting = [g for g in range(len(s.node)) if s.node[g] != END]
+        if not waiting:
+            return
+        e = self.p.events[s.node[waiting[0]]]
+        rule = hang_rule([self.p.events[s.node[g]] for g in waiting])
+        key = ("hang", rule, e.line, 0)
+        if key in self.result.harms:
+            return
+        made = self.schedule(path if path is not None else self.path(index, None))
+        self.result.harms[key] = Harm(
+            "hang", rule, f"{self.p.groups[waiting[0]].name} waits for ever: {e.text}", e.span, None,
+            self.p.groups[waiting[0]].name, self.launch.clusters[0], self.launch.elected, made, blocked(self.p, s))  # fmt: skip
+
+
+def hang_rule(events: Iterable[Event]) -> str:
+    """The family of a hang, by what the blocked ones wait for; a missed mbarrier explains the rest."""
+    ops = {e.op for e in events}
+    if ops & {Op.WAIT, Op.WAIT_TOKEN}:
+        return "SV210"
+    if Op.REGISTERS in ops:
+        return "SV304"
+    if Op.BAR_SYNC in ops:
+        return "SV301"
+    if Op.CLUSTER_WAIT in ops:
+        return "SV302"
+    return "SV303" if ops & {Op.WARP_SYNC, Op.WGMMA_WAIT} else "SV210"
+
+
+def blocked(p: Program, s: State) -> tuple[Blocked, ...]:
+    """Who can never go on, and what is missing."""
+    out: list[Blocked] = []
+    for g, node in enumerate(s.node):
+        if node == END:
+            continue
+        e = p.events[node]
+        phase: int | None = None
+        why = "nobody else arrives"
+        on = e.text
+        if e.bar >= 0:
+            b = s.bars[e.bar]
+            phase = b.phase
+            on = p.bars[e.bar].name
+            why = f"phase {b.phase} misses {b.pending} of {b.expected} arrivals and {b.tx} bytes"
+        out.append(Blocked(p.groups[g].name, e.span, on, phase, why))
+    return tuple(out)
+
+
+def steps(p: Program, m: Machine) -> tuple[Step, ...]:
+    """A log as witness steps; events that only the group itself notices are left out."""
+    out: list[Step] = []
+    for g, node, op, phase in m.log or ():
+        if op >= 0:
+            a = p.asyncs[op]
+            out.append(Step(f"{p.groups[g].name}.async{a.seq}", a.span, a.text, p.bars[a.bar].name, phase))
+            continue
+        e = p.events[node]
+        if e.op is Op.SETTLE:
+            continue
+        bar = p.bars[e.bar].name if e.bar >= 0 else None
+        out.append(Step(p.groups[g].name, e.span, e.text, bar, phase if phase >= -1 and bar else None))
+    return tuple(out)
+
+
+__all__ = ["Exploration", "Harm", "cluster_blocks", "explore", "sample"]
