@@ -8,7 +8,7 @@ from typing import Any
 
 from syncverify.ir import forms, nodes
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var
-from syncverify.ir.parser import COMPARISON, NOT_PRECEDENCE, PRECEDENCE, UNARY_PRECEDENCE
+from syncverify.ir.text_statements import COMPARISON, NOT_PRECEDENCE, PRECEDENCE, UNARY_PRECEDENCE
 from syncverify.source import InputError
 
 _ATOM = 100

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from syncverify.ir import nodes
-from syncverify.ir.expr import BUILTINS, Expr, names
-from syncverify.ir.verify import (
+from syncverify.ir.checks import (
     CLUSTER_LIMIT,
     REGISTER_FILE,
     THREAD_LIMIT,
@@ -13,6 +12,7 @@ from syncverify.ir.verify import (
     Checks,
     constant,
 )
+from syncverify.ir.expr import BUILTINS, Expr, names
 from syncverify.source import Span
 
 ARCHS = ("sm_90", "sm_90a")

@@ -6,9 +6,9 @@ from math import prod
 from typing import Any
 
 from syncverify.ir import nodes
+from syncverify.ir.checks import Checks, Rule, constant
 from syncverify.ir.expr import Expr, Var
 from syncverify.ir.forms import did_you_mean
-from syncverify.ir.verify import Checks, Rule, constant
 from syncverify.source import Span
 
 MBARRIER_COUNT = 2**20 - 1
