@@ -34,7 +34,7 @@ CASES = [
     ("st pf s(x) sc st sw.read(0)", {"race"}, False),
     ("st pf s(x) sc", {"ub"}, False),
     ("g(x) gc gw(0) a(b) | w(b,0) ld", set(), False),
-    ("g(x) gc a(b) | w(b,0) ld", {"race", "ub"}, False),
+    ("g(x) gc a(b) | w(b,0) ld", {"race"}, False),
     ("g(x) ga.noinc(b) | w(b,0) ld", set(), False),
     ("g(x) ga(b) | w(b,0) ld", {"hang"}, False),
     ("g(x) ga(b) a(b) | w(b,0) ld", set(), False),

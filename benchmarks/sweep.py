@@ -1,0 +1,146 @@
+"""Compare the checker with exhaustive simulation on many random small kernels, and record the result.
+
+    python benchmarks/sweep.py --count 20000 --jobs 2 --out sweep.json
+
+Program k of a sweep is the program of seed ``--first`` + k, so that any row can be made again alone.
+Programs on which the two disagree are written to ``--save`` as ``.syncir``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from syncverify.diagnostics import Policy, Verdict
+from tests.random.compare import judge
+from tests.random.generate import program
+
+CHUNK = 50
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of one seed."""
+
+    seed: int
+    family: str
+    bug: str
+    edits: tuple[str, ...]
+    verdict: str
+    rules: tuple[str, ...]
+    obligation: str
+    harms: tuple[str, ...]
+    strict: bool
+    problem: str
+    check_seconds: float
+    explore_seconds: float
+    reason: str
+
+
+def run(seed: int) -> Row:
+    """Judges one program; one that only mixes phases is judged again in strict mode."""
+    made = program(seed)
+    text = made.text()
+    strict = False
+    try:
+        j = judge(text)
+        if not j.problem and j.verdict is Verdict.UNKNOWN:
+            strict = True
+            j = judge(text, Policy.STRICT)
+    except Exception as e:  # a crash of either side is a finding, with its place
+        where = traceback.extract_tb(e.__traceback__)[-1]
+        crash = f"crash: {type(e).__name__}: {e} ({Path(where.filename).name}:{where.lineno})"
+        edits = tuple(made.edits)
+        return Row(seed, made.family, made.bug, edits, "crash", (), "", (), strict, crash, 0.0, 0.0, "")
+    edits = tuple(made.edits)
+    return Row(
+        seed, made.family, made.bug, edits, str(j.verdict), j.rules, j.obligation, j.harms, strict, j.problem,
+        j.check_seconds, j.explore_seconds, j.reason or "",
+    )  # fmt: skip
+
+
+def run_many(seeds: range) -> list[Row]:
+    return [run(s) for s in seeds]
+
+
+def rows(first: int, count: int, jobs: int) -> Iterator[Row]:
+    """Every row, in the order of the seeds."""
+    chunks = [range(s, min(s + CHUNK, first + count)) for s in range(first, first + count, CHUNK)]
+    if jobs == 1:
+        for c in chunks:
+            yield from run_many(c)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        for part in pool.map(run_many, chunks):
+            yield from part
+
+
+def summary(found: list[Row], first: int, seconds: float) -> dict[str, Any]:
+    """The counts that docs/testing.md quotes."""
+    refuted = [r for r in found if r.verdict == Verdict.REFUTED and not r.problem]
+    proved = [r for r in found if r.verdict == Verdict.PROVED and not r.problem]
+    n = max(1, len(found))
+    return {
+        "count": len(found),
+        "first_seed": first,
+        "seconds": round(seconds, 1),
+        "proved": len(proved),
+        "refuted": len(refuted),
+        "refuted_in_strict_only": sum(r.strict for r in refuted),
+        "unknown": sum(r.verdict == Verdict.UNKNOWN for r in found),
+        "disagreements": sum(bool(r.problem) for r in found),
+        "proved_share": round(len(proved) / n, 3),
+        "refuted_share": round(len(refuted) / n, 3),
+        "check_ms": round(1e3 * sum(r.check_seconds for r in found) / n, 2),
+        "explore_ms": round(1e3 * sum(r.explore_seconds for r in found) / n, 2),
+        "families": dict(sorted(Counter(r.family for r in found).items())),
+        "first_rule": dict(sorted(Counter(r.rules[0] for r in refuted if r.rules).items())),
+        "obligation": dict(sorted(Counter(r.obligation for r in refuted).items())),
+        "harms": dict(sorted(Counter(h for r in refuted for h in r.harms).items())),
+        "problems": dict(Counter(r.problem[:120] for r in found if r.problem).most_common(40)),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="write the summary and the rows that disagree as JSON")
+    parser.add_argument("--save", type=Path, default=Path("sweep-disagreements"))
+    options = parser.parse_args()
+    start = time.perf_counter()
+    found: list[Row] = []
+    for row in rows(options.first, options.count, options.jobs):
+        found.append(row)
+        if row.problem:
+            options.save.mkdir(parents=True, exist_ok=True)
+            head = f"// seed {row.seed}, {row.family}, {row.bug} {list(row.edits)}\n// {row.problem}\n"
+            more = f"// checker: {row.verdict} {' '.join(row.rules)} {row.reason}\n"
+            (options.save / f"{row.seed}.syncir").write_text(head + more + program(row.seed).text())
+        if len(found) % 1000 == 0:
+            print(
+                f"{len(found)} programs, {sum(bool(r.problem) for r in found)} disagreements", file=sys.stderr
+            )
+    result = summary(found, options.first, time.perf_counter() - start)
+    print(json.dumps(result, indent=2))
+    if options.out:
+        result["disagreeing"] = [vars(r) for r in found if r.problem]
+        result["command"] = f"python benchmarks/sweep.py --count {options.count} --first {options.first}"
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
+    return 1 if any(r.problem for r in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
