@@ -10,8 +10,8 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[gpu]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --group dev --editable '.[gpu]'
 	touch $(STAMP)
 
 test: lint types floors unit
