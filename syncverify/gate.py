@@ -84,9 +84,12 @@ class Program:
 
     def check(self, values: Mapping[str, int] | None = None) -> KernelReport:
         """The checker's report for exact launch values (defaults for those not given)."""
+        from syncverify.ir.parser import parse
         from syncverify.verify import check_kernel
 
-        return check_kernel(self.kernel, dict(values or {}), self.policy)
+        # from its text, so that findings name lines that the user can print
+        (kernel,) = parse(self.text, f"{self.kernel.name}.syncir")
+        return check_kernel(kernel, dict(values or {}), self.policy)
 
     def require_proof(self, values: Mapping[str, int]) -> None:
         """Returns if the kernel is proved for these values; raises VerificationError otherwise."""

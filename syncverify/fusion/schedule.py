@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from syncverify.passes.registers import registers_at_entry
 from syncverify.source import InputError
 
 #: Shared memory a block may use on sm_90, less what barriers and alignment need.
@@ -64,6 +65,8 @@ class Schedule:
                 self.compute_warps % 4 == 0, "registers: compute_warps must fill warpgroups (a multiple of 4)"
             )
             _require(self.async_warps <= 4, "registers: async_warps must fit one warpgroup (at most 4)")
+            entry = registers_at_entry((self.compute_warps + 4) * 32)
+            _require(low <= entry <= high, f"registers: {entry} at entry must lie between {low} and {high}")
             _require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
 
     @property

@@ -203,7 +203,11 @@ def _insert(body: Body, at: int, *stmts: Stmt) -> Body:
 
 @dataclass(frozen=True)
 class InitBarriers:
-    """Initializes every mbarrier with the number of arrivals that one phase really gets, before any use."""
+    """Initializes every mbarrier with the number of arrivals that one phase really gets, before any use.
+
+    A block barrier makes the objects visible to the block; remote users would need the init fence too (B24).
+    Where the loop itself starts with a block barrier this one changes nothing; it stays, for it runs once.
+    """
 
     name: str = "mbarrier-init"
 
@@ -216,8 +220,9 @@ class InitBarriers:
             names = [b.name for b in kernel.barriers if _slots(b) == stages and b.name in counts]
             each = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
             inits.append(For("s", Int(0), Int(stages), Int(1), each))
+        fence = (FenceMbarrierInit(),) if kernel.launch.ctas > 1 else ()
         prologue: list[Stmt] = [
-            Role("init", "warps", Int(0), Int(1), (If(Var("elected"), (*inits, FenceMbarrierInit())),)),
+            Role("init", "warps", Int(0), Int(1), (If(Var("elected"), (*inits, *fence)),)),
             BarrierSync(Int(0)),
         ]
         body = kernel.body
