@@ -69,8 +69,9 @@ def systems(
         text = f"the control of the grid's blocks differs in more than {MAX_REPRESENTATIVES} ways"
         yield Unanalysable(text, kernel.launch.span)
         return
+    lanes = elected_lanes(kernel, known, grid)
     for cluster in firsts:
-        for lane in elected_lanes(kernel, known):
+        for lane in lanes:
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
 
 
@@ -220,7 +221,7 @@ class IrSystem:
             c = work.pop()
             parts = self._discover(c) if decides and c.count > 1 else None
             if parts is None:
-                done.append(replace(c, role=role_of(self.program, self.grid, c)))
+                done.append(replace(c, role=role_of(self.program, c)))
             else:
                 work += [replace(c, lanes=p) for p in parts]
         return _ordered(done)
