@@ -31,14 +31,17 @@ FORCED_RELEASES = 100_000
 def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Budget()) -> Outcome:  # noqa: B008
     """The verdict on one system for its launch values."""
     start = time.perf_counter()
-    run: Run | None = None
+    slack = 32
     try:
-        run, system = _canonical(system, budget)
-        events = len(run.trace)
-        lanes = sum(run.threads[w].n if w >= 0 else 1 for w, _ in run.trace)
-        hang = hang_failure(run) if run.hung else None
-        finish(run)
-        outcome = _judge(run, hang, policy, budget)
+        while True:
+            try:
+                run, system = _canonical(system, budget, slack)
+                events = len(run.trace)
+                lanes = sum(run.threads[w].n if w >= 0 else 1 for w, _ in run.trace)
+                outcome = _judge(run, policy, budget, slack)
+                break
+            except ColumnsExhausted:
+                slack *= 2
     except (Unmodelled, TooManyEvents) as e:
         return _undecided(system, e, budget, time.perf_counter() - start)
     stats = {**outcome.stats, "events": events, "thread_events": lanes, "seconds": time.perf_counter() - start}
@@ -55,20 +58,17 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 
 
-def _canonical(system: System, budget: Budget) -> tuple[Run, System]:
-    """The canonical run, restarted whenever a class must split or the clocks must grow."""
-    capacity = len(system.info.classes) + len(system.info.barriers) + 32
+def _canonical(system: System, budget: Budget, slack: int) -> tuple[Run, System]:
+    """The canonical run, restarted whenever a class must split."""
     while True:
-        columns = Columns(len(system.info.classes), capacity)
+        classes = len(system.info.classes)
+        columns = Columns(classes, classes + len(system.info.barriers) + slack)
         run = Run(system, HANDLERS, barriers.land, columns, budget.max_events)
         try:
             run.run()
             return run, system
         except LaneSplit as split:
             system = system.refined(split)
-            capacity = max(capacity, len(system.info.classes) + len(system.info.barriers) + 32)
-        except ColumnsExhausted:
-            capacity *= 2
 
 
 def _fresh(model: Run, budget: Budget) -> Run:
@@ -76,12 +76,14 @@ def _fresh(model: Run, budget: Budget) -> Run:
     return Run(model.system, HANDLERS, barriers.land, model.columns, budget.max_events, eager=False)
 
 
-def _judge(run: Run, hang: Failure | None, policy: Policy, budget: Budget) -> Outcome:
+def _judge(run: Run, policy: Policy, budget: Budget, slack: int) -> Outcome:
+    hang = hang_failure(run) if run.hung else None
+    finish(run)
     failures = list(run.failures.values())
     trace = len(run.trace)
     model = run
     if hang is not None:
-        model = _canonical(run.system, budget)[0]
+        model = _canonical(run.system, budget, slack)[0]
         force(run, FORCED_RELEASES)
         finish(run)
         failures = list(run.failures.values())
@@ -144,10 +146,11 @@ def _collision(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witnes
 def _search(model: Run, g: Group, policy: Policy, budget: Budget) -> Witness | None:
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
+    aims = [f, *[c for c in g.consequences if c.past is not None]]
     for i in range(budget.schedules):
         rng = Random(budget.seed * 1000 + i)
         run = _fresh(model, budget)
-        aim = [f, *[c for c in g.consequences if c.past is not None]][i % (1 + len(g.consequences))] if i else f
+        aim = aims[i % len(aims)]
         if aim.past is None or not provoke(run, model, aim):
             run = _fresh(model, budget)
         explore(run, rng, aim.cls if aim.withheld else -1, lambda r: bool(r.harms()), budget.steps)

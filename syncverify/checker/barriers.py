@@ -205,7 +205,7 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
     k = s.auto.phase
     if k >= 1 and not knows_phase(t, s, k - 1):
         previous = s.phases[1].con if len(s.phases) > 1 else {}
-        again = t.n == 1 and t.cls in previous and what != "cp"
+        again = previous.get(t.cls, t.time) < t.time and what != "cp"
         run.report(Obligation.O1, "SV206" if again else "SV202",
                    f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
                    f"phase {k - 1} is complete", t, site, barrier=s.index, phase=k, past=before(t))  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from syncverify.checker.barriers import barrier, contribute, use
 from syncverify.checker.clocks import E
-from syncverify.checker.engine import DONE, Async, Run, Thread
+from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
 from syncverify.checker.memory import access, touch_barriers
 from syncverify.checker.shadow import IN_FLIGHT, Record
+from syncverify.checker.sync import meet
 from syncverify.model.automata.groups import Groups
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access
@@ -59,6 +62,7 @@ def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
     """Shared to global: reads its source until a bulk group's read completion."""
     _, site, fp, _, _, _ = event
     number = t.bulk.issue()
+    t.last_bulk = site
     r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
     _access(run, t, r)
     run.launch(start(run, t, site, (r,), []))
@@ -154,13 +158,19 @@ def on_st_async(run: Run, t: Thread, event: Event) -> int:
 # ------------------------------------------------------------------ wgmma
 
 
-def _collective(t: Thread, site: int, code: int) -> None:
-    t.collectives.append((site, code))
+def siblings(run: Run, t: Thread) -> list[Thread]:
+    """The other classes of the warpgroup that issue wgmmas."""
+    me = t.info
+    return [
+        o for o in run.threads
+        if o is not t and o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and not (o.done and not o.issues)
+    ]  # fmt: skip
 
 
 def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
     """Orders the registers touched so far before the next wgmma; nothing in shared memory (K7)."""
-    _collective(t, event[1], event[0])
+    if meet(run, t, event) == RETRY:
+        return RETRY
     t.fenced = True
     for state in t.fragments.values():
         state[1] = 0
@@ -170,8 +180,14 @@ def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
 def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     """An asynchronous matrix product: reads operands through the async proxy, owns its registers till a wait."""
     _, site, acc, fp_a, frag_a, fp_b, _ = event
-    _collective(t, site, event[0])
+    if meet(run, t, event) == RETRY:
+        return RETRY
     number = t.mma.issue()
+    t.issues.append(t.clock.past())
+    t.last_mma = site
+    for o in siblings(run, t):
+        if o.waits_on[:1] == ("mma",):
+            run.wake(o)
     tag = column(run, t, "mma")
     records = tuple(
         Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
@@ -197,18 +213,31 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
-    _collective(t, event[1], event[0])
+    if meet(run, t, event) == RETRY:
+        return RETRY
     t.mma.commit()
     return DONE
 
 
 def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
-    """The covered groups are complete for every thread of the warpgroup that waits (PTX ISA: wgmma.wait_group)."""
+    """The covered groups are complete for every thread of the warpgroup that waits (PTX ISA: wgmma.wait_group).
+
+    A wgmma is one operation of four warps: it completes only after all of them have issued it.
+    """
     _, site, pending = event
-    _collective(t, site, event[0])
+    if meet(run, t, event) == RETRY:
+        return RETRY
     _idle(t, t.mma, "mma", site)
     c = column(run, t, "mma")
     covered = t.mma.covered(pending)
+    if covered and not run.forced:
+        others = siblings(run, t)
+        if any(len(o.issues) < covered and not o.done for o in others):
+            t.waits_on = ("mma", covered)
+            return RETRY
+        for o in others:
+            if len(o.issues) >= covered:
+                np.maximum(t.clock.m[E], o.issues[covered - 1], out=t.clock.m[E])
     t.clock.advance(c, covered)
     m = t.clock.m
     m[0:4, c] = covered  # a warp-wide wait: every lane's knowledge

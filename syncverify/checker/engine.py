@@ -68,6 +68,11 @@ class Thread:
     collectives: list[tuple[int, int]] = field(default_factory=list)  # (site, code) of whole-warp operations
     fragments: dict[int, list[int]] = field(default_factory=dict)  # frag -> [last mma on it, touched since fence]
     fenced: bool = False
+    met: int = 0  # time of the event at which this class joined a warp-wide meeting
+    meeting: bool = False
+    issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
+    last_bulk: int = -1  # site of the newest bulk store
+    last_mma: int = -1
 
 
 @dataclass(slots=True, eq=False)

@@ -102,7 +102,11 @@ def registers(run: Run) -> None:
 def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> None:
     warps = {w for w in range(group * 4, group * 4 + 4) if (cta, w) in run.lanes}
     for i, r in enumerate(requests):
-        present = {run.threads[c].info.warp for c in r.pasts}
+        lanes: dict[int, int] = {}
+        for c in r.pasts:
+            info = run.threads[c].info
+            lanes[info.warp] = lanes.get(info.warp, 0) | info.lanes
+        present = {w for w, mask in lanes.items() if mask == run.lanes[cta, w]}
         t = run.threads[next(iter(r.pasts))]
         others = [(o.site, "another setmaxnreg of the same warpgroup") for o in requests if o.site != r.site]
         if present != warps or len(warps) < 4:

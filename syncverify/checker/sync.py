@@ -13,7 +13,7 @@ from syncverify.checker.failure import Obligation
 from syncverify.diagnostics import Severity
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.automata.register_pool import legal
-from syncverify.model.events import Ev, Event, Flag
+from syncverify.model.events import Agent, Ev, Event, Flag
 from syncverify.model.proxies import Space
 
 
@@ -129,7 +129,7 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
         for c, v in t.clock.own.items():
             np.maximum(t.clock.m[:, c], v, out=t.clock.m[:, c])
         return DONE
-    key = (cta, -1 - warp * (1 << 33) - mask)
+    key = (cta, -(1 << 40) - warp * (1 << 33) - mask)
     n = named(run, *key)
     n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
     t.clock.hand(n.gen.m)
@@ -241,8 +241,53 @@ def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
 
 def on_elect(run: Run, t: Thread, event: Event) -> int:
     """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
-    t.collectives.append((event[1], event[0]))
+    return meet(run, t, event)
+
+
+def meet(run: Run, t: Thread, event: Event) -> int:
+    """A warp-wide ``.sync`` operation: it starts once every lane of the warp has come to one.
+
+    Enablement only: no memory is ordered among the lanes (PTX ISA: elect.sync, wgmma: .sync).
+    """
+    if t.met != t.time:
+        t.met = t.time
+        t.collectives.append((event[1], event[0]))
+    elif not t.meeting:
+        return DONE
+    cta, warp = t.info.cta, t.info.warp
+    if t.info.lanes == run.lanes[cta, warp]:
+        v = t.clock.own[t.cls]
+        t.clock.m[E, t.cls] = v[E]
+        return DONE
+    n = named(run, cta, -1 - warp)
+    if not t.meeting:
+        t.meeting = True
+        n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+        t.clock.hand_row(E, n.gen.m[E])
+        n.gen.con[t.cls] = t.time
+        n.gen.sites[t.cls] = event[1]
+    live = run.live[cta, warp]
+    if n.auto.arrived[warp] & live != live:
+        t.waits_on = ("meet", event[1])
+        if t not in n.gen.waiting:
+            n.gen.waiting.append(t)
+        return RETRY
+    end_meeting(run, n)
+    t.meeting = False
+    np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
     return DONE
+
+
+def end_meeting(run: Run, n: Named) -> None:
+    """Everybody is there: enablement joins, each class runs its operation."""
+    gen = n.gen
+    n.auto.reset()
+    n.last = gen.m
+    n.gen = Generation(matrix(run.columns), previous=gen.con)
+    for t in gen.waiting:
+        t.meeting = False
+        np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
+        run.wake(t)
 
 
 @dataclass(slots=True, eq=False)
@@ -264,8 +309,8 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
     _, site, inc, registers = event
     cta, warp = t.info.cta, t.info.warp
     pool = run.pool(cta)
-    if t.waits_on != ("forced",) and t.waits_on[:1] != ("registers",):
-        t.collectives.append((site, event[0]))
+    if t.met != t.time:
+        t.met = t.time
         if not legal(registers):
             run.report(Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site)
         held = pool.held[warp]
@@ -277,8 +322,9 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
         pool.held[warp] = registers
         t.waits_on = ()
         return DONE
-    if not (t.info.lanes & 1 or t.info.lanes == run.lanes[cta, warp]):
-        return DONE  # a further class of a warp: its first class counts
+    lanes = run.lanes[cta, warp]
+    if not t.info.lanes & lanes & -lanes:
+        return DONE  # a further class of a warp: the one with its lowest lane counts
     if pool.grant(warp, registers):
         for o in run.threads:
             if o.blocked and o.waits_on[:1] == ("registers",):
@@ -336,15 +382,13 @@ LOOKAHEAD = 64
 def classify(t: Thread, event: Event) -> str:
     """What the result of a poll is for, by running both answers side by side for a while."""
     code, _, b, phase, _ = event
-    if t.agent.fork().snapshot() is None:
-        return "other"
     no, yes = t.agent.fork(), t.agent.fork()
     e_no, e_yes = no.step(0), yes.step(1)
     wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
     if e_no == event and e_yes != event:
         return "loop"
     for _ in range(LOOKAHEAD):
-        if e_no == e_yes and no.snapshot() == yes.snapshot():
+        if e_no == e_yes and no.normalize() == yes.normalize():
             return "ignored"
         if e_no[0] == wait and e_no[2:4] == (b, phase) and e_no != e_yes:
             return "guard" if _rejoins(no, yes, e_yes) else "other"
@@ -354,15 +398,15 @@ def classify(t: Thread, event: Event) -> str:
     return "other"
 
 
-def _rejoins(no: object, yes: object, e_yes: Event) -> bool:
+def _rejoins(no: Agent, yes: Agent, e_yes: Event) -> bool:
     """After its wait, the path that waited must do what the other one does."""
     for _ in range(LOOKAHEAD):
-        e_no = no.step(0)  # type: ignore[attr-defined]
+        e_no = no.step(0)
         if e_no != e_yes:
             return False
-        if no.snapshot() == yes.snapshot() or e_no[0] == Ev.EXIT:  # type: ignore[attr-defined]
+        if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
             return True
-        e_yes = yes.step(0)  # type: ignore[attr-defined]
+        e_yes = yes.step(0)
     return True
 
 
@@ -372,22 +416,26 @@ def _rejoins(no: object, yes: object, e_yes: Event) -> bool:
 def on_exit(run: Run, t: Thread, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
-    site = event[1]
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
-        run.report(Obligation.UB, "SV211", "the threads leave while bulk stores still read shared memory", t, site,
+        run.report(Obligation.UB, "SV211", "the threads leave while bulk stores still read shared memory", t, t.last_bulk,
                    fix="bulk.commit and bulk.wait.read 0 before the end")  # fmt: skip
     if t.mma.issued and t.clock.knows(E, run.columns.of("mma", t.cls), True) < t.mma.issued:
-        run.report(Obligation.UB, "SV211", "the threads leave while a wgmma is in flight", t, site,
+        run.report(Obligation.UB, "SV211", "the threads leave while a wgmma is in flight", t, t.last_mma,
                    fix="wgmma.commit and wgmma.wait 0 before the end")  # fmt: skip
     past = t.clock.past()
     cta = t.info.cta
     known = run.exits.get(cta)
     run.exits[cta] = past if known is None else np.maximum(known, past)
     run.live[cta, t.info.warp] &= ~t.info.lanes
-    for (where, _), n in run.named.items():
+    live = run.live[cta, t.info.warp]
+    for (where, number), n in run.named.items():
         # A warp counts once all its lanes that still run have arrived.
-        if where == cta and n.auto.leave(t.info.warp, run.live[cta, t.info.warp]):
+        if where != cta or t.info.warp not in n.auto.arrived:
+            continue
+        if number >= 0 and n.auto.leave(t.info.warp, live):
             end_generation(run, n)
+        if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
+            end_meeting(run, n)
     if run.cluster.leave(t.cls):
         end_cluster_generation(run)
     return DONE
