@@ -329,15 +329,11 @@ class DataOps(Ops):
         acc = self.t.fragments[s.acc]
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
-            right = self._resolve(site, b, where, v)
-            faults = list(right.faults)
-            left = -1
-            if a is not None:
-                region = self._resolve(site, a, where, v)
-                faults += region.faults
-                left = self._fp(region, where)
-            fp = self._fp(right, where)
-            return [*faults, (Ev.WGMMA, site, acc, left, fragment, fp, int(bool(_int(v[accumulate]))))]
+            regions = [self._resolve(site, at, where, v) for at in (a, b) if at is not None]
+            faults = [f for r in regions for f in r.faults]
+            fps = [self._fp(r, where) for r in regions]
+            left, right = fps if a is not None else (-1, fps[0])
+            return [*faults, (Ev.WGMMA, site, acc, left, fragment, right, int(bool(_int(v[accumulate]))))]
 
         op.build = build
         return op
