@@ -1,4 +1,4 @@
-"""The generated parts of the documentation: docs/rules.md and the hazard tables of docs/model.md.
+"""The generated parts of the documentation: docs/rules.md, the hazard tables, the README's worked example.
 
 ``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
+from difflib import unified_diff
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from syncverify.explanations import explanation
 from syncverify.model.ordering import ORDERINGS, Need
@@ -15,6 +18,9 @@ from syncverify.model.proxies import Access
 from syncverify.rules import RULES
 
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of generated: {} -->"
+
+#: The rule whose example the README works through.
+WORKED_EXAMPLE = "SV210"
 
 _SHORT = {
     Access.GENERIC_READ: "generic read",
@@ -36,8 +42,8 @@ def _rules() -> Iterator[str]:
     yield "# Rules"
     yield ""
     yield "Generated from `syncverify/rules.py`, `syncverify/explanations.py` and `syncverify/examples/rules`"
-    yield "by `make docs`. `syncverify explain RULE` prints the same. Every bad kernel below is refuted, and every"
-    yield "good one proved, by the tests."
+    yield "by `make docs`. `syncverify explain RULE` prints the same. The tests refute every bad kernel below and"
+    yield "prove every good one."
     yield ""
     yield "| id | name | what is wrong |"
     yield "|---|---|---|"
@@ -104,7 +110,7 @@ def replace_section(page: str, name: str, content: str) -> str:
 
 
 def pages(docs: Path) -> dict[Path, str]:
-    """Every generated page as it should be."""
+    """Every generated page as it should be, the README apart."""
     model = docs / "model.md"
     return {
         docs / "rules.md": rules_page(),
@@ -112,6 +118,31 @@ def pages(docs: Path) -> dict[Path, str]:
     }
 
 
+def readme(page: str) -> str:
+    """The README with its worked example as the tool sees it now."""
+    e = explanation(WORKED_EXAMPLE)
+    bad, good = e.bad or "", e.good or ""
+    changed = list(unified_diff(bad.splitlines(), good.splitlines(), n=0, lineterm=""))[3:]
+    for name, text in (("kernel", bad), ("report", worked_report(bad)), ("fix", "\n".join(changed))):
+        fence = "diff" if name == "fix" else ""
+        page = replace_section(page, name, f"```{fence}\n{text.rstrip()}\n```\n")
+    return page
+
+
+def worked_report(kernel: str) -> str:
+    """What ``check`` prints of a kernel in ``ring.syncir``."""
+    from syncverify.report.base import Report
+    from syncverify.report.text import render
+    from syncverify.verify import check_file
+
+    with TemporaryDirectory() as directory, chdir(directory):
+        Path("ring.syncir").write_text(kernel, "utf-8")
+        reports = check_file("ring.syncir")
+        return render(Report(reports[0].policy, tuple(reports)))
+
+
 if __name__ == "__main__":
-    for path, text in pages(Path(sys.argv[1])).items():
+    root = Path(sys.argv[1])
+    front = root.parent / "README.md"
+    for path, text in {**pages(root), front: readme(front.read_text("utf-8"))}.items():
         path.write_text(text, "utf-8")

@@ -59,7 +59,7 @@ def _kernel(k: KernelReport, witness_path: str | None, paint: Paint) -> Iterator
     for n, d in enumerate(k.diagnostics):
         yield from _diagnostic(d, paint)
         if n == 0 and k.witness is not None:
-            yield from _witness(k.witness, witness_path, paint)
+            yield from _witness(k.witness, witness_path, paint, said=d.message)
         yield ""
     if not k.diagnostics and k.witness is not None:
         yield from _witness(k.witness, witness_path, paint)
@@ -132,12 +132,11 @@ def _end_column(span: Span, source: str) -> int:
 # ---------------------------------------------------------------- the witness
 
 
-def _witness(w: Witness, path: str | None, paint: Paint) -> Iterator[str]:
-    if w.message:
-        yield ""
-        yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')} {w.message}"
-    else:
-        yield f"  {paint(_CLAIMS[w.claim], 'bold')}"
+def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iterator[str]:
+    """The schedule; its message only where it adds to what the finding ``said``."""
+    yield ""
+    news = "" if w.message in said else f" {w.message.removeprefix(said).removeprefix('; ')}"
+    yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')}{news}"
     hidden = len(w.steps) - SHOWN_STEPS
     if hidden > 0:
         yield f"    ... {counted(hidden, 'step')} before"

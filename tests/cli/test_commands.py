@@ -54,7 +54,7 @@ def test_replay_reproduces_the_claim(checked: tuple[Path, Path], capsys: pytest.
 
 
 def test_replay_denies_a_false_claim(checked: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    source, witness = checked
+    witness = checked[1]
     data = json.loads(witness.read_text("utf-8"))
     witness.write_text(json.dumps({**data, "claim": "stale-value", "blocked": []}))
     assert run(["replay", str(witness)]) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.docgen import pages, replace_section
+from syncverify.docgen import BEGIN, END, pages, readme, replace_section
 from syncverify.explanations import _TEXTS, explanation
 from syncverify.rules import RULES
 from syncverify.source import InputError
@@ -38,6 +38,17 @@ def test_explanation_accepts_names_and_suggests() -> None:
     assert explanation("Missing-Proxy-Fence") == explanation("sv101")
     with pytest.raises(InputError, match="SV210 deadlock"):
         explanation("deadlok")
+
+
+def test_readme_example_is_what_the_tool_says() -> None:
+    page = (ROOT / "README.md").read_text("utf-8")
+    fresh = readme(page)
+    for name in ("kernel", "fix"):
+        begin, end = BEGIN.format(name), END.format(name)
+        assert page.split(begin)[1].split(end)[0] == fresh.split(begin)[1].split(end)[0], "run `make docs`"
+    findings = re.findall(r"^(?:error|warning)\[.*?\]|^ring.syncir: .*?: \w+", fresh, re.M)
+    assert len(findings) >= 2
+    assert all(f in page for f in findings), "run `make docs`"
 
 
 def test_local_links_lead_somewhere() -> None:
