@@ -317,6 +317,8 @@ def _collectives(p: Program, code: list[Instr], tracers: list[Tracer]) -> None:
             group = p.groups[owner[node]]
             users.setdefault((group.cta, e.key), set()).add((e.op, e.n, e.flags))
             warps.setdefault((group.cta, e.key), set()).add(group.warp)
+            if owner[node] not in p.bar_users.setdefault((group.cta, e.key), []):
+                p.bar_users[group.cta, e.key].append(owner[node])
     p.eager_bars = frozenset(
         k for k, u in users.items()
         if len(u) == 1 and all(x[0] is Op.BAR_SYNC for x in u)

@@ -11,6 +11,7 @@ from syncverify.ir import nodes as n
 from syncverify.simulate.build import Launch, build, cluster_blocks, elected_lanes, followed, grid_of, launch_values, mentions
 from syncverify.simulate.machine import END, Found, Machine, State
 from syncverify.simulate.program import Event, Op, Program
+from syncverify.simulate.reduce import Reducer
 from syncverify.simulate.trace import Unsupported
 from syncverify.source import Span
 
@@ -156,6 +157,7 @@ class _Search:
         self.launch, self.p, self.result = launch, p, result
         self.limit, self.first_only = limit, first_only
         self.m = Machine(p)
+        self.reducer = Reducer(self.m)
         self.parent: list[int] = [-1]
         self.action: list[Action] = [("", 0)]
 
@@ -226,6 +228,10 @@ class _Search:
             actions = self.actions(s)
             if not actions:
                 self.stuck(s, index)
+            elif len(actions) > 1:
+                steps_of = [i for kind, i in actions if kind == "step"]
+                only = self.reducer.alone(s, steps_of, [i for kind, i in actions if kind == "land"])
+                actions = [only] if only is not None else actions
             for i, a in enumerate(actions):
                 t = s.copy() if i < len(actions) - 1 else s
                 self.m.stopped = False

@@ -212,6 +212,7 @@ class Program:
     entities: list[tuple[int, ...]] = field(default_factory=list)  # groups that move together
     edited_maps: frozenset[str] = frozenset()
     map_pairs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # map -> (edit, its release)
+    bar_users: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     grid_marks: int = 0
     bridged: int = 0  # accesses that an async access must know through a fence
     reductions: int = 0
