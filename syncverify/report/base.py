@@ -46,11 +46,15 @@ def place(kernel: KernelReport, d: Diagnostic) -> tuple[str, int]:
     return (d.span.file, d.span.line) if d.span.line else (kernel.file, 0)
 
 
-@cache
 def source_lines(path: str) -> tuple[str, ...]:
     """The lines of a source file; none if it cannot be read (a report never fails for that)."""
+    return _lines(Path(path).absolute())
+
+
+@cache
+def _lines(path: Path) -> tuple[str, ...]:
     try:
-        return tuple(Path(path).read_text("utf-8", "replace").splitlines())
+        return tuple(path.read_text("utf-8", "replace").splitlines())
     except OSError:
         return ()
 

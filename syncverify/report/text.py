@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from syncverify.diagnostics import (
     Blocked,
     Claim,
     Diagnostic,
     KernelReport,
-    Label,
     ScopeKind,
     Severity,
     Step,
@@ -78,9 +78,9 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     bar = " " * width + paint(" |", "blue")
     if d.span.line:
         yield " " * width + paint("--> ", "blue") + str(d.span)
-        yield from _snippet(d.span, "", "^", color, width, paint)
-    for label in d.related:
-        yield from _related(label, d.span.file, width, paint)
+        yield from _snippet(d.span, [""], "^", color, width, paint)
+    for span, group in groupby(d.related, key=lambda label: label.span):
+        yield from _related(span, [label.text for label in group], d.span.file, width, paint)
     if d.fix is not None or d.contested is not None:
         yield bar
     if d.fix is not None:
@@ -90,13 +90,14 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
         yield from _noted(width, "contested", text, paint)
 
 
-def _related(label: Label, file: str, width: int, paint: Paint) -> Iterator[str]:
-    if not label.span.line:
-        yield from _noted(width, "note", label.text, paint)
+def _related(span: Span, texts: Sequence[str], file: str, width: int, paint: Paint) -> Iterator[str]:
+    if not span.line:
+        for text in texts:
+            yield from _noted(width, "note", text, paint)
         return
-    if label.span.file != file:
-        yield " " * width + paint("::: ", "blue") + str(label.span)
-    yield from _snippet(label.span, label.text, "-", "blue", width, paint)
+    if span.file != file:
+        yield " " * width + paint("::: ", "blue") + str(span)
+    yield from _snippet(span, texts, "-", "blue", width, paint)
 
 
 def _noted(width: int, what: str, text: str, paint: Paint) -> Iterator[str]:
@@ -106,19 +107,24 @@ def _noted(width: int, what: str, text: str, paint: Paint) -> Iterator[str]:
         yield " " * (width + 3 + len(what) + 2) + line
 
 
-def _snippet(span: Span, text: str, mark: str, color: str, width: int, paint: Paint) -> Iterator[str]:
+def _snippet(
+    span: Span, texts: Sequence[str], mark: str, color: str, width: int, paint: Paint
+) -> Iterator[str]:
+    """The source line, marked, with one text or several beside and below the mark."""
     lines = source_lines(span.file)
     bar = " " * width + paint(" |", "blue")
     yield bar
     if not 0 < span.line <= len(lines):
-        yield paint(f"{span.line:>{width}} |", "blue") + (f" {text}" if text else "")
+        yield paint(f"{span.line:>{width}} |", "blue") + "".join(f" {text}" for text in texts if text)
         return
     source = lines[span.line - 1].expandtabs(1)
     start = max(span.column, 1) if span.column else len(source) - len(source.lstrip()) + 1
     end = _end_column(span, source)
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
     marks = mark * max(end - start, 1)
-    yield bar + " " * start + paint(marks + (f" {text}" if text else ""), color)
+    for i, text in enumerate(texts):
+        beside = marks if i == 0 else " " * len(marks)
+        yield bar + " " * start + paint(f"{beside} {text}" if text else marks, color)
 
 
 def _end_column(span: Span, source: str) -> int:
