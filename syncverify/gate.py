@@ -91,20 +91,24 @@ class Program:
         (kernel,) = parse(self.text, f"{self.kernel.name}.syncir")
         return check_kernel(kernel, dict(values or {}), self.policy)
 
+    def proof(self, values: Mapping[str, int] | None = None) -> KernelReport:
+        """The proof for exact launch values, stored or made now; VerificationError if there is none."""
+        defaults = {p.name: p.default for p in self.kernel.params if p.default is not None}
+        bound = {**defaults, **(values or {})}
+        report = self.cache.proof(self.key, bound)
+        if report is None:
+            report = self.check(bound)
+            if report.verdict is not Verdict.PROVED:
+                raise VerificationError(report)
+            self.cache.store_proof(self.key, bound, report)
+        return report
+
     def require_proof(self, values: Mapping[str, int]) -> None:
         """Returns if the kernel is proved for these values; raises VerificationError otherwise."""
         point = tuple(sorted(values.items()))
-        if point in self._proved:
-            return
-        known = self.cache.verdict(self.key, values)
-        if known is None or known.get("verdict") != Verdict.PROVED.value:
-            report = self.check(values)
-            if report.verdict is not Verdict.PROVED:
-                raise VerificationError(report)
-            self.cache.store_verdict(
-                self.key, values, {"verdict": report.verdict.value, "kernel": self.kernel.name}
-            )
-        self._proved.add(point)
+        if point not in self._proved:
+            self.proof(values)
+            self._proved.add(point)
 
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
@@ -212,10 +216,7 @@ def compile(
 
     vector = widest_vector(fusion, schedule)
     program = make(vector)
-    report = program.check()
-    if report.verdict is not Verdict.PROVED:
-        raise VerificationError(report)
-    return CompiledKernel(fusion, schedule, policy, report, {vector: program}, make)
+    return CompiledKernel(fusion, schedule, policy, program.proof(), {vector: program}, make)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk, each with the verdicts that allow its use."""
+"""Compiled kernels on disk, each with the proofs that allow its use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.source import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +38,21 @@ class Cache:
     def store_cubin(self, key: str, code: bytes) -> None:
         self._write(f"{key}.cubin", code)
 
-    def verdict(self, key: str, values: Mapping[str, int]) -> dict[str, Any] | None:
-        """The stored verdict for exactly these launch values."""
-        data = self._read(f"{key}.{digest(_canonical(values))[:16]}.json")
+    def proof(self, key: str, values: Mapping[str, int]) -> KernelReport | None:
+        """The stored proof for exactly these launch values, if there is one."""
+        data = self._read(_proof_name(key, values))
         if data is None:
             return None
         try:
-            found = json.loads(data)
-        except ValueError:
+            report = _restored(json.loads(data))
+        except (ValueError, KeyError, TypeError):
             return None
-        return found if isinstance(found, dict) and found.get("values") == dict(values) else None
+        return report if report.verdict is Verdict.PROVED and report.scope.values == dict(values) else None
 
-    def store_verdict(self, key: str, values: Mapping[str, int], verdict: Mapping[str, Any]) -> None:
-        content = json.dumps({**verdict, "values": dict(values)}, sort_keys=True)
-        self._write(f"{key}.{digest(_canonical(values))[:16]}.json", content.encode())
+    def store_proof(self, key: str, values: Mapping[str, int], report: KernelReport) -> None:
+        """Remembers a proof; anything but ``proved`` is not stored."""
+        if report.verdict is Verdict.PROVED:
+            self._write(_proof_name(key, values), json.dumps(asdict(report), sort_keys=True).encode())
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -83,5 +87,23 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _canonical(values: Mapping[str, int]) -> str:
-    return json.dumps(dict(values), sort_keys=True)
+def _proof_name(key: str, values: Mapping[str, int]) -> str:
+    return f"{key}.{digest(json.dumps(dict(values), sort_keys=True))[:16]}.json"
+
+
+def _restored(stored: dict[str, Any]) -> KernelReport:
+    """The report that ``asdict`` made ``stored`` of; a proof has no witness and no labels to restore."""
+    diagnostics = tuple(
+        Diagnostic(
+            d["rule"], Severity(d["severity"]), d["message"], Span(**d["span"]), d["fix"], d["contested"]
+        )
+        for d in stored["diagnostics"]
+    )
+    scope = Scope(
+        ScopeKind(stored["scope"]["kind"]), stored["scope"]["values"], tuple(stored["scope"]["assume"])
+    )
+    return KernelReport(
+        stored["name"], stored["file"], Verdict(stored["verdict"]), Policy(stored["policy"]), scope,
+        stored["arch"], stored["reason"], stored["seconds"], tuple(stored["assumptions"]), None, diagnostics,
+        stored["stats"],
+    )  # fmt: skip
