@@ -33,6 +33,7 @@ from syncverify.ir.execute_lanes import elected_lanes, role_of
 from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
+from syncverify.source import InputError
 
 #: Clusters that are run together where blocks wait for each other through global memory.
 MAX_CLUSTERS = 16
@@ -50,6 +51,15 @@ def systems(
 
     Raises InputError for launch values that the kernel cannot be launched with.
     """
+    try:
+        yield from _systems(kernel, values, source_hash)
+    except RecursionError:
+        raise InputError("an expression is nested too deeply", kernel.span) from None
+
+
+def _systems(
+    kernel: n.Kernel, values: Mapping[str, int], source_hash: str
+) -> Iterator[IrSystem | Unanalysable]:
     known = launch_values(kernel, values)
     grid = Grid.of(kernel, known)
     tracks = synchronizes_globally(kernel)

@@ -172,7 +172,7 @@ class Code:
         text = "\n".join(self.lines)
         try:
             exec(compile(text, self.filename, "exec"), self.space)
-        except (SyntaxError, RecursionError, MemoryError):
+        except (SyntaxError, MemoryError):
             raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
         return [self.space[f"b{i}"] for i in range(self.count)]
 
@@ -450,6 +450,9 @@ class Code:
         value = stored_value(s)
         if value is not None:
             self._use(value)
+        if isinstance(s, n.LdMatrix | n.StMatrix):
+            # PTX ISA, ldmatrix and stmatrix: .sync.aligned, executed by the whole warp
+            self._emit(self.program.ops.elect(self.site))
         match s:
             case n.LdShared(name, src):
                 self._read(name, src)

@@ -90,7 +90,10 @@ def source(e: Expr, slot: Mapping[str, int]) -> str:
         case Binary(op, a, b) if op in _COMPARISONS:
             return f"(+({source(a, slot)} {op} {source(b, slot)}))"
         case Binary(op, a, b):
-            return f"({source(a, slot)} {op} {source(b, slot)})"
+            left = source(a, slot)
+            if op in ("+", "-") and isinstance(a, Binary) and a.op in ("+", "-"):
+                left = left[1:-1]  # a long sum must not nest parentheses
+            return f"({left} {op} {source(b, slot)})"
         case Call("select", (c, a, b)):
             return f"({source(a, slot)} if {condition(c, slot)} else {source(b, slot)})"
         case Call("cdiv", (a, b)):

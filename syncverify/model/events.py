@@ -46,7 +46,7 @@ class Ev(IntEnum):
     WARP_SYNC = 32  # lane mask
     CLUSTER_ARRIVE = 33  # flags
     CLUSTER_WAIT = 34  # flags
-    ELECT = 35  # lane mask of the lanes that must execute it together
+    ELECT = 35  # lane mask of the lanes that must execute it together (also before ldmatrix, stmatrix)
     SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
 
     FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope

@@ -37,7 +37,8 @@ def run(agent: IrAgent, answer: int = 0) -> list[Event]:
 def streams(system: IrSystem, answer: int = 0) -> dict[str, list[tuple[Any, ...]]]:
     """Per class name: its events without sites."""
     return {
-        system.info.classes[a.cls].name: [(e[0].name, *e[2:]) for e in run(a, answer)] for a in system.agents()
+        system.info.classes[a.cls].name: [(e[0].name, *e[2:]) for e in run(a, answer)]
+        for a in system.agents()
     }
 
 
