@@ -1,0 +1,81 @@
+"""Every kernel of the corpus in both policies: the checker's verdict, rule and line, and the simulator."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from syncverify import simulate
+from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.parser import parse_file
+from syncverify.verify import check_kernel
+from tests.corpus.entries import CORPUS, Entry, entries
+
+ENTRIES = {e.name: e for e in entries()}
+CASES = [pytest.param(name, policy, id=f"{name}-{policy}") for name in ENTRIES for policy in Policy]
+
+#: Kernels whose every schedule is tried; the others get random schedules.
+EXHAUSTIVE = [name for name in ENTRIES if name.startswith("theory/")]
+RUNS = 3
+
+
+@cache
+def _kernel(name: str) -> Kernel:
+    (kernel,) = parse_file(CORPUS / name)
+    return kernel
+
+
+@cache
+def _report(name: str, policy: Policy) -> KernelReport:
+    return check_kernel(_kernel(name), policy=policy, file=name)
+
+
+def _errors(report: KernelReport) -> list[tuple[str, int]]:
+    return [(d.rule, d.span.line) for d in report.diagnostics if d.severity == Severity.ERROR]
+
+
+@pytest.mark.parametrize(("name", "policy"), CASES)
+def test_verdict_rule_and_line(name: str, policy: Policy) -> None:
+    expected = ENTRIES[name].expected[policy]
+    report = _report(name, policy)
+    errors = _errors(report)
+    assert report.verdict == expected.verdict, report.reason
+    assert errors[:1] == list(expected.errors[:1])
+    assert sorted(errors[1:]) == sorted(expected.errors[1:])
+
+
+def _with(verdict: Verdict) -> list[object]:
+    def wanted(e: Entry, policy: Policy) -> bool:
+        return e.expected[policy].verdict == verdict
+
+    return [pytest.param(n, p, id=f"{n}-{p}") for n, e in ENTRIES.items() for p in Policy if wanted(e, p)]
+
+
+@pytest.mark.parametrize(("name", "policy"), _with(Verdict.REFUTED))
+def test_witness_replays(name: str, policy: Policy) -> None:
+    witness = _report(name, policy).witness
+    assert witness is not None
+    result = simulate.replay(witness, _kernel(name))
+    assert result.reproduced, result.reason
+
+
+@pytest.mark.parametrize(("name", "policy"), _with(Verdict.PROVED))
+def test_proved_kernel_never_fails_in_the_simulator(name: str, policy: Policy) -> None:
+    kernel = _kernel(name)
+    if name in EXHAUSTIVE:
+        result = simulate.explore(kernel, policy=policy)
+        assert result.complete
+        assert not (policy == Policy.STRICT and result.differences)
+    else:
+        result = simulate.sample(kernel, seed=1, runs=RUNS, policy=policy)
+    assert result.unsupported is None
+    assert not result.harms, result.harms[0].message
+
+
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+def test_exhaustive_simulation_agrees(name: str) -> None:
+    result = simulate.explore(_kernel(name))
+    assert result.unsupported is None
+    assert bool(result.harms) == (ENTRIES[name].expected[Policy.PRACTICAL].verdict == Verdict.REFUTED)
