@@ -13,6 +13,8 @@ SCHEMA_VERSION = 1
 
 
 class Severity(StrEnum):
+    """How grave a finding is: only errors refute."""
+
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"

@@ -78,8 +78,10 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     bar = " " * width + paint(" |", "blue")
     if d.span.line:
         yield " " * width + paint("--> ", "blue") + str(d.span)
-        yield from _snippet(d.span, [""], "^", color, width, paint)
-    for span, group in groupby(d.related, key=lambda label: label.span):
+        here = [label.text for label in d.related if label.span == d.span]
+        yield from _snippet(d.span, here or [""], "^", color, width, paint)
+    elsewhere = [label for label in d.related if label.span != d.span or not d.span.line]
+    for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
     if d.fix is not None or d.contested is not None:
         yield bar
