@@ -26,6 +26,7 @@ from syncverify.ir.execute_code import (
     Code,
     Disagreement,
     Program,
+    Vec,
 )  # fmt: skip
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
@@ -146,8 +147,11 @@ class IrAgent:
         return (self.cls, r[PC], r[QUEUE], *r[FIRST_REGISTER:])
 
     def normalize(self) -> Hashable:
-        """The snapshot without what no later event depends on."""
-        return self.snapshot()
+        """The snapshot without what no later event depends on; see ``execute_normal``."""
+        r = self.r
+        pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
+        kept = self.code.kept(pc)
+        return (self.cls, r[PC], r[QUEUE], *[_reduced(r[slot], period) for slot, period in kept])
 
 
 @dataclass(slots=True)
@@ -248,6 +252,10 @@ class IrSystem:
         except LaneSplit as split:
             return split.parts
         return None
+
+
+def _reduced(value: int | Vec, period: int | None) -> int | Vec:
+    return value if period is None or isinstance(value, Vec) else value % period
 
 
 def _ordered(classes: list[ThreadClass]) -> list[ThreadClass]:

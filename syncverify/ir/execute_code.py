@@ -28,6 +28,7 @@ from syncverify.ir.execute_expr import (
     statements,
     varying_names,
 )  # fmt: skip
+from syncverify.ir.execute_normal import Period, live_slots, periods
 from syncverify.ir.execute_ops import Op, Where
 from syncverify.ir.execute_tables import Tables
 from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
@@ -112,6 +113,7 @@ class Control:
 
     sinks: list[Expr] = field(default_factory=list)
     loops: dict[str, tuple[Expr, Expr, Expr]] = field(default_factory=dict)  # variable: lo, hi, step
+    addresses: list[Expr] = field(default_factory=list)  # of global memory, where it is tracked
     assigned: dict[str, list[tuple[Expr, tuple[str, ...]]]] = field(
         default_factory=dict
     )  # inside which loops
@@ -142,6 +144,8 @@ class Code:
         self.has_decisions = False
         self.control = Control()
         self.inside: list[str] = []
+        self.answered: set[str] = set()  # registers that elections and answers set
+        self._kept: dict[int, tuple[tuple[int, Period], ...]] | None = None
         self.blocks = self._compile(program.kernel.body)
 
     def _slot(self) -> int:
@@ -152,10 +156,14 @@ class Code:
 
     def _compile(self, body: tuple[n.Stmt, ...]) -> list[Block]:
         for s in statements(body):
-            if isinstance(s, n.Let | n.Assign | n.Elect | n.MbarrierTest):
+            if isinstance(s, n.Let | n.Assign):
                 self._name(s.name)
+            elif isinstance(s, n.Elect | n.MbarrierTest):
+                self.answered.add(s.name)
             elif isinstance(s, n.MbarrierArrive) and s.token:
-                self._name(s.token)
+                self.answered.add(s.token)
+        for name in sorted(self.answered):
+            self._name(name)
         self._open(QUEUED)
         self._text("q = r[1]")
         self._text(f"if q[1][0] != {int(Ev.UNKNOWN)}:")  # nothing follows an UNKNOWN
@@ -169,12 +177,23 @@ class Code:
         self._open(ENDED)
         self._text("r[0] = 1")
         self._text(f"return {self._constant((Ev.EXIT, self.site))}")
-        text = "\n".join(self.lines)
+        self.text = "\n".join(self.lines)
         try:
-            exec(compile(text, self.filename, "exec"), self.space)
+            exec(compile(self.text, self.filename, "exec"), self.space)
         except (SyntaxError, MemoryError):
             raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
         return [self.space[f"b{i}"] for i in range(self.count)]
+
+    def kept(self, block: int) -> tuple[tuple[int, Period], ...]:
+        """The slots that matter from a block on, with their periods (None: exactly)."""
+        if self._kept is None:
+            live = live_slots(self.text, FIRST_REGISTER)
+            control = self.control
+            exact = [*control.sinks, *control.addresses, *(e for b in control.loops.values() for e in b)]
+            assigned = {name: [e for e, _ in given] for name, given in control.assigned.items()}
+            period = {self.slots[x]: p for x, p in periods(exact, assigned).items() if x not in self.answered}
+            self._kept = {b: tuple((s, period.get(s)) for s in sorted(found)) for b, found in live.items()}
+        return self._kept[block]
 
     @property
     def filename(self) -> str:
@@ -491,6 +510,7 @@ class Code:
         """Code that returns the op's events, one after the other, and then goes on in a new block."""
         operands = [self._ready(e) for e in op.operands]
         self.control.sinks += [e for i, e in enumerate(operands) if i not in op.addresses]
+        self.control.addresses += [e for i, e in enumerate(operands) if i in op.addresses]
         after = self._label()
         varies = any(self._varies(e) for e in operands)
         several_ctas = self.program.tables.ctas * self.program.tables.clusters > 1
