@@ -46,7 +46,8 @@ class Exploration:
     complete: bool
     states: int
     unsupported: str | None = None
-    #: Operations that land in different phases in different executions (a harm in strict mode).
+    #: The order violations among the harms: what lands in different phases in different executions, or
+    #: leaves a phase open. Practical mode only warns of them.
     differences: tuple[Harm, ...] = ()
 
     @property
@@ -124,7 +125,7 @@ def explore(kernel: n.Kernel, values: Mapping[str, int] | None = None, *, policy
         if first_only and (result.harms or (launch.strict and result.differences)):
             result.complete = False
             break
-    return _done(result, policy)
+    return _done(result)
 
 
 def sample(kernel: n.Kernel, values: Mapping[str, int] | None = None, seed: int = 0, runs: int = 100, *,
@@ -141,13 +142,12 @@ def sample(kernel: n.Kernel, values: Mapping[str, int] | None = None, seed: int 
         search.statics()
         for _ in range(max(1, runs // len(todo))):
             search.walk(rng)
-    return _done(result, policy)
+    return _done(result)
 
 
-def _done(r: _Result, policy: Policy) -> Exploration:
-    strict = policy is Policy.STRICT
-    harms = [*r.harms.values(), *(r.differences.values() if strict else ())]
-    return Exploration(tuple(harms), r.complete, r.states, None, tuple(r.differences.values()))
+def _done(r: _Result) -> Exploration:
+    harms = (*r.harms.values(), *r.differences.values())
+    return Exploration(harms, r.complete, r.states, None, tuple(r.differences.values()))
 
 
 class _Search:
@@ -333,6 +333,7 @@ class _Search:
         """No step is possible: fine if all have left, else a hang."""
         waiting = [g for g in range(len(s.node)) if s.node[g] != END]
         if not waiting:
+            self.left_open(s, index, path)
             return
         e = self.p.events[s.node[waiting[0]]]
         rule = hang_rule([self.p.events[s.node[g]] for g in waiting])
@@ -343,6 +344,21 @@ class _Search:
         self.result.harms[key] = Harm(
             "hang", rule, f"{self.p.groups[waiting[0]].name} waits for ever: {e.text}", e.span, None,
             self.p.groups[waiting[0]].name, self.launch.clusters[0], self.launch.elected, made, blocked(self.p, s))  # fmt: skip
+
+
+    def left_open(self, s: State, index: int, path: Sequence[Action] | None) -> None:
+        """All have left, but a phase has its arrivals and can never close."""
+        for bar, b in enumerate(s.bars):
+            if not b.alive or b.pending:
+                continue
+            name = self.p.bars[bar].name
+            key = ("order-violation", "SV203", 0, bar)
+            if key not in self.result.differences:
+                made = self.schedule(path if path is not None else self.path(index, None))
+                last = next((x for x in reversed(made) if x.barrier == name), None)
+                self.result.differences[key] = Harm(
+                    "order-violation", "SV203", f"{name} stays open with no arrival missing and {b.tx} bytes",
+                    last.span if last else Span(), None, "", self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
 
 
 def hang_rule(events: Iterable[Event]) -> str:

@@ -15,6 +15,7 @@ from syncverify.source import Span
 
 TX_LIMIT = (1 << 20) - 1  # PTX ISA, mbarrier: valid range of the tx-count
 END = -1
+NO_CLUSTER: tuple[int, int, int, int, int, int, tuple[tuple[int, int, int, int], ...]] = (0, 0, 0, 0, 0, 0, ())
 
 
 class Bar(NamedTuple):
@@ -64,6 +65,11 @@ class Found:
         return (self.claim, self.rule, self.span.line, self.other.line if self.other else 0)
 
 
+#: H and A by scope: CTA, cluster, device.
+Scoped = tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+NOTHING: Scoped = ((0, 0), (0, 0), (0, 0))
+
+
 class State:
     """Everything that decides what can happen next. Lists hold immutable values, so a copy is shallow."""
 
@@ -76,8 +82,10 @@ class State:
         self.O: list[int] = []  # noqa: E741 -- the theory's name
         self.A: list[int] = []
         self.AO: list[int] = []
-        self.released: list[tuple[int, int]] = []  # what a relaxed arrive hands on: a release fence's past
-        self.acquired: list[tuple[int, int]] = []  # what an acquire fence would add, from relaxed waits
+        # What a relaxed arrive hands on (a release fence's past), and what an acquire fence would add after
+        # relaxed waits: H and A for peers in the CTA, in the cluster, on the device.
+        self.released: list[Scoped] = []
+        self.acquired: list[Scoped] = []
         self.tokens: list[tuple[tuple[str, int], ...]] = []
         self.commits: list[int] = []
         self.rcount: list[int] = []
@@ -87,10 +95,11 @@ class State:
         self.fly = 0
         self.partial: tuple[tuple[int, int], ...] = ()
         self.named: dict[tuple[int, int, int, int], Named] = {}
-        self.cluster: dict[int, tuple[int, int, int, int, int, int]] = {}
+        # Arrived and released groups; H and A of the open round and of the last one; the same per CTA.
+        self.cluster: dict[int, tuple[int, int, int, int, int, int, tuple[tuple[int, int, int, int], ...]]] = {}
         self.wgs: dict[tuple[int, int], tuple[int, int]] = {}
         self.pool: list[int] = []
-        self.flags: list[tuple[int, tuple[tuple[str, int, int, int], ...]]] = []
+        self.flags: list[tuple[int, tuple[tuple[int, int, int, int], ...]]] = []
 
     def copy(self) -> State:
         s = State.__new__(State)
@@ -131,18 +140,20 @@ class Machine:
 
     # -- start and key ----------------------------------------------------------
 
-    def initial(self) -> State:
+    def initial(self, settled: bool = True) -> State:
+        """Everybody at the kernel's entry; ``settled``: past what comes before the first visible event."""
         p, s = self.p, State()
         count = len(p.groups)
         s.node = list(p.start)
         s.H, s.O, s.A, s.AO = [0] * count, [0] * count, [0] * count, [0] * count
-        s.released, s.acquired = [(0, 0)] * count, [(0, 0)] * count
+        s.released, s.acquired = [NOTHING] * count, [NOTHING] * count
         s.tokens, s.commits, s.rcount = [()] * count, [0] * count, [0] * count
         s.bars = [Bar()] * len(p.bars)
         s.cw, s.cr = [0] * p.cells, [0] * p.cells
         s.pool = [0] * p.ctas
         s.flags = [(0, ())] * len(p.flags)
-        self.settle(s, range(count))
+        if settled:
+            self.settle(s, range(count))
         return s
 
     def key(self, s: State) -> object:
@@ -163,7 +174,7 @@ class Machine:
             tuple(s.node), tuple(s.H), tuple(s.O), tuple(s.A), tuple(s.AO), tuple(bars), tuple(s.cw), tuple(s.cr),
             s.fly, s.partial, tuple(sorted(s.named.items(), key=lambda x: x[0])) if s.named else (),
             tuple(s.cluster.items()), tuple(sorted(s.wgs.items())), tuple(s.pool), tuple(s.flags),
-            tuple((x & live, y & live) for x, y in s.released), tuple((x & live, y & live) for x, y in s.acquired),
+            tuple(s.released), tuple(s.acquired),
             tuple(s.tokens), tuple(s.commits), tuple(s.rcount),
         )  # fmt: skip
 
@@ -276,14 +287,24 @@ class Machine:
         if e.mask:
             self.bridge(s, g, e.mask)
         if "acquire" in e.flags:
-            h, a = s.acquired[g]
-            self.join(s, g, h, a)
-            s.acquired[g] = (0, 0)
+            old = s.acquired[g]
+            for h, a in old[: e.key + 1]:
+                self.join(s, g, h, a)
+            s.acquired[g] = tuple((0, 0) if i <= e.key else x for i, x in enumerate(old))  # type: ignore[assignment]
         if "release" in e.flags:
-            s.released[g] = (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+            self.publish(s, g, e.key, s.H[g] | s.O[g], s.A[g] | s.AO[g])
         if "init" in e.flags:
-            h, a = s.released[g]
-            s.released[g] = (h | (e.own & self.p.pinned), a)
+            self.publish(s, g, e.key, e.own & self.p.pinned, 0)
+
+    def publish(self, s: State, g: int, level: int, h: int, a: int) -> None:
+        """A release fence: a later relaxed operation hands this on, within the fence's scope."""
+        s.released[g] = tuple((x | h, y | a) if i <= level else (x, y)  # type: ignore[assignment]
+                              for i, (x, y) in enumerate(s.released[g]))  # fmt: skip
+
+    def held(self, s: State, g: int, level: int, h: int, a: int) -> None:
+        """A relaxed wait: an acquire fence of this scope or wider would add these."""
+        s.acquired[g] = tuple((x | h, y | a) if i == level else (x, y)  # type: ignore[assignment]
+                              for i, (x, y) in enumerate(s.acquired[g]))  # fmt: skip
 
     def accesses(self, s: State, g: int, e: Event) -> None:
         p = self.p
@@ -365,7 +386,7 @@ class Machine:
         if remote and self.gone(s, info.cta):
             self.harm("ub", "SV211", f"{e.text}: the target CTA has left", e, g, True)
             return
-        h, a = s.released[g] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        h, a = s.released[g][int(remote)] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
         changes: dict[str, int] = {"RH": b.RH | h, "RA": b.RA | a}
         if remote and "cluster" in e.flags:
             changes = {"RX": b.RX | h, "RH": b.RH | self.scoped(h), "RA": b.RA | a}
@@ -465,16 +486,11 @@ class Machine:
     def passed(self, s: State, g: int, e: Event, phase: int) -> None:
         """A wait or poll came true: what its phase's release arrivals knew is known here."""
         b = s.bars[e.bar]
-        h, a = b.CH, b.CA
-        if "cluster" in e.flags:
-            h |= b.CX
-        elif b.CX:
-            h |= self.scoped(b.CX)
         if "relaxed" in e.flags:
-            x, y = s.acquired[g]
-            s.acquired[g] = (x | h, y | a)
+            self.held(s, g, 0, b.CH, b.CA)
+            self.held(s, g, 1, b.CX, b.CA)
         else:
-            self.join(s, g, h, a)
+            self.join(s, g, b.CH | (b.CX if "cluster" in e.flags else self.scoped(b.CX)), b.CA)
         self.landed((s.node[g], -1), phase)
         self.wrote(g, s.node[g], phase)
 
@@ -625,8 +641,9 @@ class Machine:
             return
         p = self.p
         if key[0] == 1:
+            # All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync).
             missing = [g for g in p.warp_groups[key[1], key[2]]
-                       if p.groups[g].lanes & key[3] and not n.arrived >> g & 1 and s.node[g] != END]  # fmt: skip
+                       if p.groups[g].lanes & key[3] and not n.arrived >> g & 1]  # fmt: skip
             done = not missing
         else:
             warps = {p.groups[g].warp for g in self.cta_groups[key[1]] if n.arrived >> g & 1}
@@ -644,12 +661,18 @@ class Machine:
 
     def cluster_arrive(self, s: State, g: int, e: Event, work: list[int]) -> None:
         c = self.p.groups[g].cta // self.p.cluster_size
-        arrived, free, h, a, ch, ca = s.cluster.get(c, (0, 0, 0, 0, 0, 0))
+        arrived, free, h, a, ch, ca, near = s.cluster.get(c, NO_CLUSTER)
         if (arrived | free) >> g & 1:
             self.harm("ub", "SV302", f"{e.text}: a second arrive without a wait between", e, g, True)
             return
-        rh, ra = s.released[g] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
-        s.cluster[c] = (arrived | 1 << g, free, h | rh, a | ra, ch, ca)
+        rh, ra = s.released[g][1] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        if "relaxed" in e.flags:  # what a fence of CTA scope released reaches the own CTA only
+            rank = self.p.groups[g].cta % self.p.cluster_size
+            x, y = s.released[g][0]
+            near = near or ((0, 0, 0, 0),) * self.p.cluster_size
+            i, j, k, m = near[rank]
+            near = (*near[:rank], (i | x, j | y, k, m), *near[rank + 1 :])
+        s.cluster[c] = (arrived | 1 << g, free, h | rh, a | ra, ch, ca, near)
         self.wrote(g, s.node[g])
         self.complete_cluster(s, c, work)
 
@@ -658,20 +681,23 @@ class Machine:
         state = s.cluster.get(c)
         if state is None or not state[0]:
             return
-        arrived, free, h, a, _, _ = state
+        arrived, free, h, a, _, _, near = state
         members = [g for g, x in enumerate(self.p.groups) if x.cta // self.p.cluster_size == c]
         if all(arrived >> g & 1 or s.node[g] == END for g in members):
-            s.cluster[c] = (0, free | arrived, 0, 0, h, a)
+            s.cluster[c] = (0, free | arrived, 0, 0, h, a, tuple((0, 0, x, y) for x, y, _, _ in near))
             work.extend(g for g in members if s.node[g] != END)
 
     def cluster_wait(self, s: State, g: int, e: Event) -> None:
         c = self.p.groups[g].cta // self.p.cluster_size
-        arrived, free, h, a, ch, ca = s.cluster.get(c, (0, 0, 0, 0, 0, 0))
+        arrived, free, h, a, ch, ca, near = s.cluster.get(c, NO_CLUSTER)
         if not free >> g & 1:
             self.harm("ub", "SV302", f"{e.text}: no arrive before the wait", e, g, True)
             return
-        s.cluster[c] = (arrived, free & ~(1 << g), h, a, ch, ca)
+        s.cluster[c] = (arrived, free & ~(1 << g), h, a, ch, ca, near)
         self.join(s, g, ch, ca)
+        if near:
+            _, _, x, y = near[self.p.groups[g].cta % self.p.cluster_size]
+            self.join(s, g, x, y)
         self.wrote(g, s.node[g])
 
     # -- registers and global words -------------------------------------------------
@@ -702,34 +728,33 @@ class Machine:
         cta = p.groups[g].cta
         if e.op is Op.FLAG_WRITE:
             releases = e.flags & {"release", "acq_rel", "sc"}
-            h, a = (s.H[g] | s.O[g], s.A[g] | s.AO[g]) if releases else s.released[g]
-            scope = next(iter(e.flags & SCOPES), "gpu")
-            old = dict(((k, c), (x, y)) for k, c, x, y in past)
-            x, y = old.get((scope, cta), (0, 0))
-            old[scope, cta] = (x | h, y | a)
+            level = LEVELS[next(iter(e.flags & SCOPES), "gpu")]
+            old = {(k, c): (x, y) for k, c, x, y in past}
+            full = (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+            for k in range(level + 1):
+                h, a = full if releases else s.released[g][k]
+                x, y = old.get((k, cta), (0, 0))
+                old[k, cta] = (x | h, y | a)
             for _ in range(e.n):
                 value = UPDATE[e.token](value, e.count)
             s.flags[e.key] = (value, tuple(sorted((k, c, x, y) for (k, c), (x, y) in old.items())))
-        if e.op is not Op.FLAG_WRITE or "acq_rel" in e.flags or "acquire" in e.flags:
-            mine = next(iter(e.flags & SCOPES), "gpu")
-            acquires = e.flags & {"acquire", "acq_rel", "sc"}
-            for scope, writer, h, a in past:
-                if self.included(scope, writer, cta) and self.included(mine, writer, cta):
-                    if acquires:
-                        self.join(s, g, h, a)
-                    else:
-                        x, y = s.acquired[g]
-                        s.acquired[g] = (x | h, y | a)
+        if e.op is not Op.FLAG_WRITE or e.flags & {"acq_rel", "acquire", "sc"}:
+            mine = LEVELS[next(iter(e.flags & SCOPES), "gpu")]
+            for k, writer, h, a in past:
+                if k != self.distance(writer, cta):
+                    continue
+                if mine >= k and e.flags & {"acquire", "acq_rel", "sc"}:
+                    self.join(s, g, h, a)
+                else:
+                    self.held(s, g, k, h, a)
         self.wrote(g, s.node[g])
 
-    def included(self, scope: str, a: int, b: int) -> bool:
-        if scope == "cta":
-            return a == b
-        if scope == "cluster":
-            return a // self.p.cluster_size == b // self.p.cluster_size
-        return True
+    def distance(self, a: int, b: int) -> int:
+        """The narrowest scope that includes threads of both CTAs."""
+        return 0 if a == b else 1 if a // self.p.cluster_size == b // self.p.cluster_size else 2
 
 
+LEVELS = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}
 SCOPES = frozenset({"cta", "cluster", "gpu", "sys"})
 COMPARE = {
     ">=": lambda a, b: a >= b, "==": lambda a, b: a == b, ">": lambda a, b: a > b,

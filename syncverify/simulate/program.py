@@ -121,6 +121,7 @@ class Event:
     maps: tuple[int, ...] = ()
     rule: str = ""
     message: str = ""
+    ends: bool = False  # the statement is done with it
     cells: tuple[tuple[int, int, Kind, tuple[int, ...]], ...] = ()  # (access, its bit, kind, cells)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncverify.simulate.machine import END, Machine, State
+from syncverify.simulate.machine import END, NO_CLUSTER, Machine, State
 from syncverify.simulate.program import Op, Program
 
 POLLS = (Op.POLL, Op.POLL_TOKEN)
@@ -189,7 +189,7 @@ class Reducer:
                            for x in self.p.warp_groups[group.cta, group.warp])  # fmt: skip
         if op is Op.CLUSTER_WAIT:
             c = self.p.groups[g].cta // self.p.cluster_size
-            state = s.cluster.get(c, (0, 0, 0, 0, 0, 0))
+            state = s.cluster.get(c, NO_CLUSTER)
             if state[1] >> g & 1:
                 return True
             return not any(frozen >> x & 1 and not state[0] >> x & 1

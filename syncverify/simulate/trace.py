@@ -59,7 +59,7 @@ class Thread:
 
     env: Env
     pend: dict[str, int] = field(default_factory=dict)  # value register -> reads not yet used
-    varying: frozenset[str] = frozenset()
+    source: dict[str, int] = field(default_factory=dict)  # value register -> what its value is, as a hash
     cp_open: int = 0
     cp_groups: tuple[int, ...] = ()
     bulk_open: tuple[int, int] = (0, 0)  # accesses to learn at .read, and at the full wait
@@ -77,7 +77,7 @@ class Thread:
 
     def copy(self) -> Thread:
         t = Thread(**{k: getattr(self, k) for k in Thread.__slots__})
-        t.env, t.pend, t.times = dict(self.env), dict(self.pend), dict(self.times)
+        t.env, t.pend, t.times, t.source = dict(self.env), dict(self.pend), dict(self.times), dict(self.source)
         return t
 
 
@@ -136,7 +136,9 @@ class Tracer:
                     return [(self.pc + 1, false, node, 0), (self.pc + 1, true, node, 1)]
                 else:
                     t.times[self.pc] = t.times.get(self.pc, 0) + 1
+                    before = len(self.ctx.program.events)
                     HANDLERS[type(ins.stmt)](self, ins.stmt, t)
+                    self.done(before, ins.stmt)
                     self.pc += 1
             except BadExpression as err:
                 self.harm("ub", "SV901", str(err))
@@ -151,6 +153,15 @@ class Tracer:
         self.stmt = self.ctx.kernel.body[-1] if self.ctx.kernel.body else None
         self.leave(t)
         return []
+
+    def done(self, before: int, stmt: n.Stmt) -> None:
+        """Marks the event that ends a statement: witnesses count statements, not events."""
+        events = self.ctx.program.events
+        if len(events) == before:
+            if isinstance(stmt, n.Compute):
+                return
+            self.emit(Op.LEARN, type(stmt).__name__)
+        events[-1].ends = True
 
     def agreed(self, v: Value) -> int:
         """A decision that all lanes take alike, or Split."""
@@ -195,13 +206,13 @@ class Tracer:
     def harm(self, claim: str, rule: str, message: str) -> None:
         self.emit(Op.HARM, message, flags=frozenset({claim}), rule=rule, message=message)
 
-    def access(self, kind: Kind, memory: int, foot: Foot, text: str, *, varying: bool = True) -> int:
-        """Registers an access; its bit number."""
+    def access(self, kind: Kind, memory: int, foot: Foot, text: str, *, value: int | None = None) -> int:
+        """Registers an access; its bit number. ``value``: what all lanes write, if they write the same."""
         p = self.ctx.program
         bit = len(p.accesses)
         friend: tuple[int, ...] = ()
-        if kind is Kind.GW and not varying:
-            friend = (self.group.cta, self.group.warp, self.pc, self.times_here)
+        if kind is Kind.GW and value is not None:
+            friend = (self.group.cta, self.group.warp, self.pc, self.times_here, value)
         clash = kind.writes and kind not in (Kind.AT, Kind.MW, Kind.RD) and foot.overlap and not friend
         p.accesses.append(Access(bit, self.number, kind, memory, foot.intervals, foot.lanes, self.span, text,
                                  clash, friend))  # fmt: skip
@@ -209,12 +220,12 @@ class Tracer:
 
     times_here = 0
 
-    def shared(self, kind: Kind, r: n.Region, t: Thread, text: str, *, varying: bool = True) -> tuple[int, Foot, int]:
+    def shared(self, kind: Kind, r: n.Region, t: Thread, text: str, *, value: int | None = None) -> tuple[int, Foot, int]:
         """An access to shared memory: its bit, its bytes and whose memory it is."""
         memory = self.cta_of(r.rank, t)
         foot = region_foot(r, self.ctx.layout.buffers[r.buffer], t.env, self.lanes)
         self.times_here = t.times[self.pc]
-        return self.access(kind, memory, foot, text, varying=varying), foot, memory
+        return self.access(kind, memory, foot, text, value=value), foot, memory
 
     def cta_of(self, rank: Expr | None, t: Thread) -> int:
         size = self.ctx.program.cluster_size
@@ -268,19 +279,36 @@ class Tracer:
                 t.pend[name] = pend & ~mask
             self.emit(Op.SETTLE, "use", mask=mask)
 
-    def loaded(self, name: str, bit: int, t: Thread, *, varying: bool) -> None:
+    def loaded(self, name: str, bit: int, t: Thread, value: int) -> None:
+        """A generic read into a register; ``value`` says which value it is."""
         t.own_reads |= 1 << bit
         if name in self.ctx.used:
             t.pend[name] = 1 << bit
         else:
             self.emit(Op.SETTLE, "unused", mask=1 << bit)
-        t.varying = t.varying | {name} if varying else t.varying - {name}
+        t.source[name] = value
 
-    def varies(self, e: Expr, t: Thread) -> bool:
-        for name in names(e):
-            if name in t.varying or isinstance(t.env.get(name), np.ndarray):
-                return True
-        return False
+    def unique(self, t: Thread) -> int:
+        """A value like no other's: lanes may differ in it."""
+        return hash((self.number, self.group, self.pc, t.times.get(self.pc, 0)))
+
+    def read_value(self, t: Thread, memory: int, foot: Foot) -> int:
+        """What is read from there now: lanes that read the same bytes get the same."""
+        if foot.lanes is not None:
+            return self.unique(t)
+        return hash((self.group.cta, self.group.warp, self.pc, t.times.get(self.pc, 0), memory, foot.intervals))
+
+    def value_of(self, e: Expr, t: Thread) -> int | None:
+        """A hash that is equal where the value surely is; None if lanes of this group may differ."""
+        parts: list[object] = [e]
+        for name in sorted(names(e)):
+            if name in t.source:
+                parts.append(t.source[name])
+            elif isinstance(t.env.get(name), int):
+                parts.append(t.env[name])
+            else:
+                return None
+        return hash(tuple(parts))
 
     def leave(self, t: Thread) -> None:
         """The end of the kernel for these lanes: bulk sources must have been read (PTX ISA, rulebook K21)."""

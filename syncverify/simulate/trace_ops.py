@@ -12,6 +12,7 @@ from syncverify.simulate.program import GLOBAL, Access, Kind, Op
 from syncverify.simulate.regions import Foot
 from syncverify.simulate.trace import Thread, Tracer, Unsupported, async_op, flags, handles, register
 
+LEVELS = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}
 MAX_BYTES = (1 << 20) - 1  # PTX ISA, mbarrier: tx-count and pending-count range
 
 
@@ -35,9 +36,10 @@ def ld_shared(tr: Tracer, s: n.LdShared | n.LdMatrix, t: Thread) -> None:
         text = f"ldmatrix {s.src.buffer}"
         tr.aligned.append(tr.pc)
         fragment_write(tr, t, s.name)
-    bit, foot, _ = tr.shared(Kind.GR, s.src, t, text)
+    bit, foot, memory = tr.shared(Kind.GR, s.src, t, text)
     access_event(tr, t, bit, text)
-    tr.loaded(s.name, bit, t, varying=foot.lanes is not None or isinstance(s, n.LdMatrix))
+    whole = isinstance(s, n.LdMatrix)  # every lane gets its own part
+    tr.loaded(s.name, bit, t, tr.unique(t) if whole else tr.read_value(t, memory, foot))
 
 
 @handles(n.StShared, n.StMatrix)
@@ -48,7 +50,7 @@ def st_shared(tr: Tracer, s: n.StShared | n.StMatrix, t: Thread) -> None:
         tr.aligned.append(tr.pc)
     tr.use(s.value, t)
     # Lanes of one stmatrix write parts of one region between them, never the same byte.
-    bit, _, _ = tr.shared(Kind.GW, s.dst, t, text, varying=tr.varies(s.value, t) and not matrix)
+    bit, _, _ = tr.shared(Kind.GW, s.dst, t, text, value=0 if matrix else tr.value_of(s.value, t))
     access_event(tr, t, bit, text)
 
 
@@ -59,7 +61,7 @@ def atom_shared(tr: Tracer, s: n.AtomShared, t: Thread) -> None:
     bit, _, _ = tr.shared(Kind.AT, s.dst, t, text)
     access_event(tr, t, bit, text)
     if s.name is not None:
-        tr.loaded(s.name, bit, t, varying=True)
+        tr.loaded(s.name, bit, t, tr.unique(t))
 
 
 @handles(n.Compute)
@@ -69,7 +71,8 @@ def compute(tr: Tracer, s: n.Compute, t: Thread) -> None:
     else:
         tr.use(s.value, t)
         t.pend[s.name] = 0
-    t.varying = t.varying | {s.name} if tr.varies(s.value, t) else t.varying - {s.name}
+    known = tr.value_of(s.value, t)
+    t.source[s.name] = known if known is not None else tr.unique(t)
 
 
 @handles(n.FragRead)
@@ -78,7 +81,7 @@ def frag_read(tr: Tracer, s: n.FragRead, t: Thread) -> None:
         tr.harm("ub", "SV401", f"{s.frag} is read while a wgmma that writes it is in flight")
     t.fenced = t.fenced - {s.frag}
     t.pend[s.name] = t.pend.get(s.frag, 0)
-    t.varying = t.varying | {s.name}
+    t.source[s.name] = tr.unique(t)
 
 
 def fragment_write(tr: Tracer, t: Thread, frag: str) -> None:
@@ -107,8 +110,7 @@ def global_access(tr: Tracer, t: Thread, kind: Kind, g: n.GlobalRegion, text: st
 @handles(n.LdGlobal)
 def ld_global(tr: Tracer, s: n.LdGlobal, t: Thread) -> None:
     t.pend[s.name] = 0
-    foot_varies = isinstance(compiled(s.src.start)(t.env), np.ndarray)
-    t.varying = t.varying | {s.name} if foot_varies else t.varying - {s.name}
+    t.source[s.name] = tr.read_value(t, GLOBAL, tr.global_foot(s.src, t))
     if s.src.tensor in tr.ctx.flags:
         tr.emit(Op.FLAG_READ, f"ld.global.{s.sem} {s.src.tensor}", key=flag(tr, s.src, t),
                 flags=order_flags(s.sem, s.scope))  # fmt: skip
@@ -130,7 +132,7 @@ def atom_global(tr: Tracer, s: n.AtomGlobal, t: Thread) -> None:
     tr.use(s.value, t)
     if s.name is not None:
         t.pend[s.name] = 0
-        t.varying = t.varying | {s.name}
+        t.source[s.name] = tr.unique(t)
     if s.dst.tensor in tr.ctx.flags:
         flag_write(tr, t, s.dst, s.value, s.sem, s.scope, s.op)
     else:
@@ -143,6 +145,7 @@ def multimem(tr: Tracer, s: n.Multimem, t: Thread) -> None:
         tr.use(s.value, t)
     if s.name is not None:
         t.pend[s.name] = 0
+        t.source[s.name] = tr.unique(t)
     kind = {"ld_reduce": Kind.GR, "st": Kind.GW, "red": Kind.AT}[s.kind]
     if s.target.tensor in tr.ctx.flags:
         raise Unsupported("multimem on a word that a block spins on is not simulated", s.span)
@@ -284,7 +287,7 @@ def init(tr: Tracer, s: n.MbarrierInit | n.MbarrierInval, t: Thread) -> None:
         return
     foot = Foot(((info.offset, info.offset + BARRIER_BYTES),), None, BARRIER_BYTES, len(tr.lanes) > 1, ())
     tr.times_here = t.times[tr.pc]
-    bit = tr.access(Kind.GW, info.cta, foot, text, varying=False)
+    bit = tr.access(Kind.GW, info.cta, foot, text, value=0)
     t.own_generic |= 1 << bit
     tr.ctx.program.pinned |= 1 << bit
     count = tr.num(s.count, t) if isinstance(s, n.MbarrierInit) else 0
@@ -585,7 +588,6 @@ def cp_arrive(tr: Tracer, s: n.CpAsyncMbarrierArrive, t: Thread) -> None:
         mask ^= low
     op = async_op(tr, t, bar, 0, tuple(bits), info.cta, f"cp.async.mbarrier.arrive {info.name}", len(tr.lanes))
     tr.emit(Op.ISSUE, f"cp.async.mbarrier.arrive {info.name}", asyncs=(op,), bar=bar)
-    t.seq += 1
 
 
 # ---------------------------------------------------------------- fences
@@ -597,13 +599,14 @@ def fence(tr: Tracer, s: n.Fence, t: Thread) -> None:
     release = s.sem in ("acq_rel", "sc", "release")
     # Rulebook K1: in practice reads before an acq_rel fence have happened.
     settles = t.own_reads if acquire and release and tr.ctx.practical and not s.sync_restrict else 0
-    tr.emit(Op.FENCE, f"fence.{s.sem}.{s.scope}", flags=flags(acquire=acquire, release=release), mask=settles)
+    tr.emit(Op.FENCE, f"fence.{s.sem}.{s.scope}", flags=flags(acquire=acquire, release=release), mask=settles,
+            key=LEVELS[s.scope])  # fmt: skip
 
 
 @handles(n.FenceMbarrierInit)
 def fence_init(tr: Tracer, s: n.FenceMbarrierInit, t: Thread) -> None:
     """Releases this thread's earlier inits only (PTX ISA, fence.mbarrier_init)."""
-    tr.emit(Op.FENCE, "fence.mbarrier_init", flags=flags(init=True), own=t.own_generic)
+    tr.emit(Op.FENCE, "fence.mbarrier_init", flags=flags(init=True), own=t.own_generic, key=LEVELS["cluster"])
 
 
 @handles(n.FenceProxyAsync)
