@@ -269,10 +269,10 @@ template <int Unroll> __device__ __forceinline__ void copy(uint4* to, const uint
     for (int k = 0; k < Unroll; ++k) if (i + k * blockDim.x < n) to[i + k * blockDim.x] = v[k];
   }
 }
-extern "C" __global__ void copy1(uint4* to, const uint4* from, long long n) { copy<1>(to, from, n); }
-extern "C" __global__ void copy2(uint4* to, const uint4* from, long long n) { copy<2>(to, from, n); }
-extern "C" __global__ void copy4(uint4* to, const uint4* from, long long n) { copy<4>(to, from, n); }
-extern "C" __global__ void copy8(uint4* to, const uint4* from, long long n) { copy<8>(to, from, n); }
+extern "C" __global__ void __launch_bounds__(1024) copy1(uint4* to, const uint4* from, long long n) { copy<1>(to, from, n); }
+extern "C" __global__ void __launch_bounds__(1024) copy2(uint4* to, const uint4* from, long long n) { copy<2>(to, from, n); }
+extern "C" __global__ void __launch_bounds__(1024) copy4(uint4* to, const uint4* from, long long n) { copy<4>(to, from, n); }
+extern "C" __global__ void __launch_bounds__(1024) copy8(uint4* to, const uint4* from, long long n) { copy<8>(to, from, n); }
 """
 
 
