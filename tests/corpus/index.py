@@ -11,10 +11,11 @@ from tests.corpus.entries import CORPUS, Entry, entries
 FAMILIES = {
     "depth": "Bugs that show only in a later lap of the ring, in an odd tail or in a later tile.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
+    "more": "What the catalogues leave out.",
     "nvfuser": "Bugs that nvFuser had, and weaknesses found by reading it; the number is that of the issue.",
     "rulebook": "The bug catalogue of the rulebook, E1 to E74 (E75 to E77 cannot be written in the IR).",
     "theory": "The programs that every implementation of the theory must get right.",
-    "two_async_warps": "One kernel with two loading warps: as a generator emitted it, and mended step by step.",
+    "two_async_warps": "A kernel with two loading warps, as a generator emitted it, and mended step by step.",
 }
 
 HEAD = """# The corpus
