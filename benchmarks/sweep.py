@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from syncverify.diagnostics import Policy, Verdict
 from tests.random.compare import judge
-from tests.random.generate import program
+from tests.random.generate import policy, program
 
 CHUNK = 50
 
@@ -52,9 +52,9 @@ def run(seed: int) -> Row:
     """Judges one program; one that only mixes phases is judged again in strict mode."""
     made = program(seed)
     text = made.text()
-    strict = False
+    strict = policy(seed) is Policy.STRICT
     try:
-        j = judge(text)
+        j = judge(text, policy(seed))
         if not j.problem and j.verdict is Verdict.UNKNOWN:
             strict = True
             j = judge(text, Policy.STRICT)
@@ -97,7 +97,7 @@ def summary(found: list[Row], first: int, seconds: float) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "proved": len(proved),
         "refuted": len(refuted),
-        "refuted_in_strict_only": sum(r.strict for r in refuted),
+        "judged_strictly": sum(r.strict for r in found),
         "unknown": sum(r.verdict == Verdict.UNKNOWN for r in found),
         "disagreements": sum(bool(r.problem) for r in found),
         "proved_share": round(len(proved) / n, 3),
@@ -126,7 +126,10 @@ def main() -> int:
         found.append(row)
         if row.problem:
             options.save.mkdir(parents=True, exist_ok=True)
-            head = f"// seed {row.seed}, {row.family}, {row.bug} {list(row.edits)}\n// {row.problem}\n"
+            mode = "strict" if row.strict else "practical"
+            head = (
+                f"// seed {row.seed}, {row.family}, {row.bug} {list(row.edits)}\n// {mode}: {row.problem}\n"
+            )
             more = f"// checker: {row.verdict} {' '.join(row.rules)} {row.reason}\n"
             (options.save / f"{row.seed}.syncir").write_text(head + more + program(row.seed).text())
         if len(found) % 1000 == 0:

@@ -21,6 +21,10 @@ OBLIGATION = {
 }  # fmt: skip
 
 
+#: The tool could not decide: never a right answer on a random kernel.
+TOOL_RULES = frozenset({"SV901", "SV902"})
+
+
 @dataclass(frozen=True)
 class Judgement:
     """Both sides' words on one program in one policy."""
@@ -83,6 +87,6 @@ def problem(report: KernelReport, truth: Exploration, policy: Policy) -> str:
         return f"proved, but the exploration shows {', '.join(harms)}" if harms else ""
     if report.verdict is Verdict.REFUTED:
         return "" if harms else "refuted, but no execution does harm"
-    if policy is Policy.PRACTICAL and not real and harms and report.diagnostics:
+    if policy is Policy.PRACTICAL and not real and not TOOL_RULES & {d.rule for d in report.diagnostics}:
         return ""
     return f"unknown ({report.reason}), the exploration shows {', '.join(harms) or 'no harm'}"

@@ -160,7 +160,7 @@ def cpasync(rng: random.Random, bug: str) -> Program:
 HANDOVER_BUGS = (
     "relaxed-arrive", "relaxed-wait", "no-wait", "no-arrive", "write-write", "write-after-read",
     "wrong-parity", "count", "more-arrivals", "no-backward", "same-start", "one-arrive",
-    "atomic-plain", "token-twice", "drop", "no-complete", "phase-skip",
+    "atomic-plain", "token-twice", "drop", "no-complete", "phase-skip", "unobserved",
 )  # fmt: skip
 
 
@@ -218,6 +218,9 @@ def handover(rng: random.Random, bug: str) -> Program:
     if bug == "token-twice":
         body_right = lines("let t = mbarrier.arrive there[0]", "mbarrier.wait.token there[0], t", take)
         give = block("for i in 0..1", lines(put, arrive, arrive if rng.random() < 0.7 else []))
+    if bug == "unobserved":  # the barrier counts, but the meeting is another one (rulebook B20)
+        give = block("for i in 0..2", lines(put, arrive, "bar.sync 0", "bar.sync 0"))
+        body_right = [block("for i in 0..2", lines("bar.sync 0", take, "bar.sync 0"))]
     count = left + (1 if bug in ("count", "token-twice") else 0)
     body = lines(
         block(f"if tid == {right}", f"mbarrier.init there[0], {count}", "mbarrier.init back[0], 1"),

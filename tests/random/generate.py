@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from syncverify.diagnostics import Policy
 from tests.random import copies, meetings, rings
 from tests.random.program import Program, add_noise, mutate
 
@@ -12,7 +13,8 @@ Family = Callable[[random.Random, str], Program]
 
 #: Each family with the bugs it can plant and its share of all programs.
 FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
-    (rings.ring, rings.BUGS, 10),
+    (rings.ring, rings.BUGS, 9),
+    (rings.chain, rings.CHAIN_BUGS, 4),
     (copies.store, copies.STORE_BUGS, 5),
     (copies.cpasync, copies.CPASYNC_BUGS, 3),
     (copies.handover, copies.HANDOVER_BUGS, 6),
@@ -24,6 +26,13 @@ FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
     (meetings.mma, meetings.MMA_BUGS, 3),
 )
 
+#: Bugs whose rules few others break: drawn more often.
+RARE = {
+    "late-use": 3, "out-of-bounds": 5, "aliased": 2, "remote-wait": 3, "cta-scope": 5, "ignored-poll": 4,
+    "dead-copy": 5, "no-wgmma-fence": 3, "touched-fragment": 3, "unobserved": 3, "no-wait": 2,
+    "wait-elsewhere": 2,
+}  # fmt: skip
+
 
 def program(seed: int) -> Program:
     """The program of a seed."""
@@ -34,7 +43,7 @@ def draw(rng: random.Random) -> Program:
     """A program: 45% as it should be, 40% with a planted bug, the rest edited at random."""
     family, bugs, _ = rng.choices(FAMILIES, [weight for _, _, weight in FAMILIES])[0]
     kind = rng.random()
-    bug = rng.choice(bugs) if kind < 0.4 else "none"
+    bug = rng.choices(bugs, [RARE.get(b, 1) for b in bugs])[0] if kind < 0.4 else "none"
     made = family(rng, bug)
     if rng.random() < 0.6:
         add_noise(rng, made)
@@ -42,3 +51,8 @@ def draw(rng: random.Random) -> Program:
         for _ in range(rng.choice([1, 1, 2])):
             mutate(rng, made)
     return made
+
+
+def policy(seed: int) -> Policy:
+    """The policy in which a seed's program is judged: one in five strictly."""
+    return Policy.STRICT if seed % 5 == 4 else Policy.PRACTICAL

@@ -231,66 +231,82 @@ def lifetime(rng: random.Random, bug: str) -> Program:
 
 
 CLUSTER_BUGS = (
-    "no-cluster-wait", "relaxed-cluster", "cta-scope", "remote-wait", "no-init-fence",
-    "early-leave", "no-expect", "one-sided-barrier", "no-peer-release", "local-arrive", "no-fence",
+    "no-cluster-wait", "cta-scope", "remote-wait", "no-init-fence", "early-leave", "no-expect",
+    "one-sided-barrier", "local-arrive", "no-fence", "no-peer-release", "no-peer-wait", "relaxed-release",
+    "late-init",
 )  # fmt: skip
 
 
 def cluster(rng: random.Random, bug: str) -> Program:
-    """Two CTAs: a lane of one writes into, or copies into, the other's shared memory."""
-    way = (
-        "store"
-        if bug in ("cta-scope", "local-arrive")
-        else rng.choice(["store", "copy", "async", "multicast"])
-    )
-    if bug == "no-fence":
+    """Two CTAs: a lane of one writes into, or copies into, the other's shared memory (rulebook D15)."""
+    way = rng.choice(["store", "copy", "async", "multicast"])
+    if bug in ("cta-scope", "local-arrive", "relaxed-release"):
+        way = "store"
+    elif bug == "no-fence":
         way = "copy"
-    if bug == "no-expect":
-        way = rng.choice(["copy", "async", "multicast"])
+    elif bug == "no-expect":
+        way = rng.choice(["copy", "async"])
+    trips = rng.choice([1, 1, 2])
+    if bug in ("no-peer-release", "no-peer-wait"):
+        trips, way = 2, rng.choice(["store", "copy", "async"])
+    inits = block("if tid == 0", "mbarrier.init b[0], 1", "mbarrier.init back[0], 1",
+                  "" if bug == "no-init-fence" else "fence.mbarrier_init")  # fmt: skip
+    relaxed = bug == "no-init-fence" or rng.random() < 0.5
     start = lines(
-        block(
-            "if tid == 0", "mbarrier.init b[0], 1", "" if bug == "no-init-fence" else "fence.mbarrier_init"
-        ),
-        "cluster.arrive.relaxed" if bug != "relaxed-cluster" and rng.random() < 0.5 else "cluster.arrive",
+        inits,
+        "cluster.arrive.relaxed" if relaxed else "cluster.arrive",
         "cluster.wait" if bug != "no-cluster-wait" else "",
     )
-    if bug == "no-init-fence":
-        start = [x if x != "cluster.arrive" else "cluster.arrive.relaxed" for x in start]
-    if bug == "one-sided-barrier":
+    if bug == "late-init":
+        start = [start[1], start[2], start[0]]
+    elif bug == "one-sided-barrier":
         start = lines(start, block("if rank == 0", "cluster.arrive", "cluster.wait"))
-    size = 16
-    expect: list[Item] = ["" if bug == "no-expect" else f"mbarrier.arrive.expect_tx b[0], {size}"]
+    expect: list[Item] = ["" if bug == "no-expect" else "mbarrier.arrive.expect_tx b[0], 16"]
     scope = "" if bug == "cta-scope" else ".cluster"
     send: list[Item]
     if way == "store":
         at = "b[0]" if bug == "local-arrive" else "b[0] @ 1"
-        send = ["st.shared tile[][0 : 4] @ 1, 1.0", f"mbarrier.arrive{scope} {at}"]
+        order = ".relaxed" if bug == "relaxed-release" else ""
+        send = ["st.shared tile[][0 : 4] @ 1, 1.0", f"mbarrier.arrive{order}{scope} {at}"]
         expect = []
     elif way == "copy":
         fence = "" if bug == "no-fence" else "fence.proxy.async"
         send = lines(
-            "st.shared from[][0 : 4], 1.0", fence, "bulk.copy tile[][0 : 4] @ 1, from[][0 : 4], b[0] @ 1"
+            block("if i == 0", "st.shared from[][0 : 4], 1.0", fence),
+            "bulk.copy tile[][0 : 4] @ 1, from[][0 : 4], b[0] @ 1",
         )
     elif way == "async":
         send = ["st.async tile[][0 : 4] @ 1, 1.0, b[0] @ 1"]
     else:
         send = ["bulk.load tile[][0 : 4], a[0 : 4], b[0], multicast 3"]
-    wait = f"mbarrier.wait{scope} b[0]{' @ 0' if bug == 'remote-wait' else ''}, 0"
+    wait = f"mbarrier.wait{scope} b[0]{' @ 0' if bug == 'remote-wait' else ''}, i % 2"
     take = lines(wait, "ld.shared x, tile[][0 : 4]", "compute y = x * 2.0")
-    if way == "multicast":
-        roles: list[Item] = [block("if tid == 0", expect), block("if rank == 0", block("if tid == 0", send))]
-        roles = lines(roles, block("if tid == 0", take))
-    else:
-        roles = [block("if rank == 0", send), block("if rank == 1", expect, take)]
     end: list[Item] = ["cluster.arrive", "cluster.wait"]
-    if bug == "early-leave":
-        end = []
+    if bug == "early-leave":  # nothing keeps the target alive
+        end, take = [], []
+    if way == "multicast":
+        roles: list[Item] = [
+            block("if tid == 0", block("for i in 0..1", lines(expect, block("if rank == 0", send), take)))
+        ]
+    else:
+        free = (
+            "" if bug == "no-peer-wait" else block("if i > 0", "mbarrier.wait.cluster back[0], (i + 1) % 2")
+        )
+        give = "" if bug == "no-peer-release" else "fence.proxy.async"
+        back = "" if bug == "no-peer-release" else "mbarrier.arrive.cluster back[0] @ 0"
+        roles = [
+            block("if rank == 0", block(f"for i in 0..{trips}", lines(free, send))),
+            block("if rank == 1", block(f"for i in 0..{trips}", lines(expect, take, give, back))),
+        ]
+        if rng.random() < 0.5:
+            roles.reverse()
     header = [
         "launch grid [2] block [1] cluster [2]",
         "tensor a : f32[4] in",
         "shared tile : f32[4] align 128",
         "shared from : f32[4] align 128",
         "mbarrier b[1]",
+        "mbarrier back[1]",
     ]
     return Program("cluster", header, lines(start, roles, end), bug)
 

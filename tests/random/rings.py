@@ -96,6 +96,10 @@ def ring(rng: random.Random, bug: str) -> Program:
         arrived = f"mbarrier.wait full[{other}], {lap}"
     elif bug == "ignored-poll":
         arrived = f"let p = mbarrier.test {full}, {lap}"
+    guarded: list[Item] = [arrived]
+    if bug == "none" and rng.random() < 0.15:  # one poll, and the wait only where it failed
+        kind = rng.choice(["test", "try"])
+        guarded = [f"let p = mbarrier.{kind} {full}, {lap}", block("if p == 0", arrived)]
     at = other if bug == "wrong-stage" else stage
     share = elements // 4 if readers < 4 else 1
     load = f"ld.shared x, tile[{at}][tid * {share} : {share}]"
@@ -108,9 +112,9 @@ def ring(rng: random.Random, bug: str) -> Program:
     proxy = "fence.proxy.async.shared_cta"
     style = rng.choice(["used", "used", "proxy", "acq_rel"])
     consume = {
-        "used": lines(arrived, load, use, give),
-        "proxy": lines(arrived, load, proxy, give, use),
-        "acq_rel": lines(arrived, load, "fence.acq_rel.cta", give, use),
+        "used": lines(guarded, load, use, give),
+        "proxy": lines(guarded, load, proxy, give, use),
+        "acq_rel": lines(guarded, load, "fence.acq_rel.cta", give, use),
     }[style]
     if bug == "late-use":
         consume = lines(arrived, load, give, use)
@@ -180,3 +184,79 @@ def ring(rng: random.Random, bug: str) -> Program:
         *(["shared flag : f32[4] align 16 offset 512"] if bug == "aliased" else []),
     ]
     return Program("ring", header, lines(*setup, producer, consumer, helper, end), bug)
+
+
+CHAIN_BUGS = (
+    "no-fence", "early-fence", "wrong-space", "no-loaded-wait", "no-ready-wait", "no-read-wait",
+    "no-free-wait", "no-free-arrive", "ready-count", "early-ready", "release-both", "free-parity",
+    "late-use", "no-tail",
+)  # fmt: skip
+
+
+def chain(rng: random.Random, bug: str) -> Program:
+    """One async lane loads, worker lanes transform into a second buffer, another async lane stores that."""
+    trips = rng.choice([1, 2]) if bug == "none" else 2
+    workers = rng.choice([1, 2])
+    proxy = "fence.proxy.async.shared_cta"
+    space = {"no-fence": "", "early-fence": "", "wrong-space": "fence.proxy.async.global"}.get(bug, proxy)
+    early = proxy if bug == "early-fence" else ""
+    n = 4 * workers
+    mine = "tid * 4 : 4"
+    load = block(
+        f"for i in 0..{trips}",
+        "mbarrier.wait taken[0], (i + 1) % 2",
+        "mbarrier.arrive.expect_tx loaded[0], " + str(4 * n),
+        f"bulk.load inb[][0 : {n}], a[i * {n} : {n}], loaded[0]",
+    )
+    use = f"st.shared outb[][{mine}], x * 2.0"
+    ready = "mbarrier.arrive ready[0]"
+    free = (
+        ""
+        if bug == "no-free-wait"
+        else f"mbarrier.wait free[0], {'i' if bug == 'free-parity' else '(i + 1)'} % 2"
+    )
+    loaded = "" if bug == "no-loaded-wait" else "mbarrier.wait loaded[0], i % 2"
+    take = [f"ld.shared x, inb[][{mine}]"]
+    body = lines(loaded, free, take, early, use, space, ready, "mbarrier.arrive taken[0]")
+    if bug == "early-ready":
+        body = lines(loaded, free, take, ready, use, space, "mbarrier.arrive taken[0]")
+    elif bug == "late-use":
+        body = lines(loaded, take, "mbarrier.arrive taken[0]", free, use, space, ready)
+    elif bug == "release-both":
+        body = lines(loaded, "mbarrier.arrive taken[0]", free, take, use, space, ready)
+    elif rng.random() < 0.4:
+        body = lines(free, loaded, take, use, rng.choice([space, "fence.proxy.async"]) if space == proxy else space,
+                     "mbarrier.arrive taken[0]", ready)  # fmt: skip
+    work = block(f"for i in 0..{trips}", body)
+    ship = block(
+        f"for i in 0..{trips}",
+        "" if bug == "no-ready-wait" else "mbarrier.wait ready[0], i % 2",
+        f"bulk.store out[i * {n} : {n}], outb[][0 : {n}]",
+        "bulk.commit",
+        "" if bug == "no-read-wait" else "bulk.wait.read 0",
+        "" if bug == "no-free-arrive" else "mbarrier.arrive free[0]",
+    )
+    tail = "" if bug == "no-tail" else "bulk.wait.read 0"
+    if bug == "no-tail":
+        ship = block(f"for i in 0..{trips}", [x for x in ship.body if x != "bulk.wait.read 0"])
+    counts = {"loaded": 1, "taken": workers, "ready": workers + (1 if bug == "ready-count" else 0), "free": 1}
+    one_warp = rng.random() < 0.3
+    base = workers if one_warp else 32
+    header = [
+        f"launch block [{base + 2}]",
+        f"tensor a : f32[{n * trips}] in",
+        f"tensor out : f32[{n * trips}] out",
+        f"shared inb : f32[{n}] align 128",
+        f"shared outb : f32[{n}] align 128",
+        *(f"mbarrier {name}[1]" for name in counts),
+    ]
+    setup = lines(
+        block("if tid == 0", [f"mbarrier.init {b}[0], {c}" for b, c in counts.items()]), "bar.sync 0"
+    )
+    roles: list[Item] = [
+        block(f"role load threads {base}..{base + 1}", load),
+        block(f"role work threads 0..{workers}", work),
+        block(f"role ship threads {base + 1}..{base + 2}", ship, tail),
+    ]
+    rng.shuffle(roles)
+    return Program("chain", header, [*setup, *roles], bug)

@@ -10,7 +10,7 @@ from syncverify.diagnostics import Policy, Verdict
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from tests.random.compare import judge
-from tests.random.generate import FAMILIES, draw, program
+from tests.random.generate import FAMILIES, draw, policy, program
 
 
 @pytest.mark.parametrize("block", range(12))
@@ -19,7 +19,7 @@ def test_checker_and_simulator_agree(block: int) -> None:
     verdicts = []
     for seed in seeds:
         text = program(seed).text()
-        found = judge(text)
+        found = judge(text, policy(seed))
         assert not found.problem, f"seed {seed}: {found}\n{text}"
         if found.verdict is Verdict.UNKNOWN:
             found = judge(text, Policy.STRICT)
