@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from syncverify.advice import advise
 from syncverify.checker import Outcome, check
 from syncverify.diagnostics import (
     Diagnostic,
@@ -255,18 +256,20 @@ def check_source(
     kernel: str | None = None,
     policy: Policy = Policy.PRACTICAL,
     on_error: Callable[[InputError], None] | None = None,
+    advice: bool = False,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
     used is handed there and the others are still checked; without it its InputError is raised.
+    ``advice`` adds notes on what proved kernels could do without (SV6xx).
     """
     reports: list[KernelReport] = []
     for k in source.kernels:
         if kernel is not None and not fnmatchcase(k.name, kernel):
             continue
         try:
-            reports.append(_launched(k, source, facts, values or {}, policy))
+            reports.append(_launched(k, source, facts, values or {}, policy, advice))
         except InputError as e:
             if on_error is None:
                 raise
@@ -275,10 +278,19 @@ def check_source(
 
 
 def _launched(
-    kernel: Kernel, source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], policy: Policy
+    kernel: Kernel,
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: Mapping[str, int],
+    policy: Policy,
+    advice: bool,
 ) -> KernelReport:
     launched, given = facts.apply(kernel)
-    report = check_kernel(launched, {**given, **values}, policy, source.path, source_hash=source.hash)
+    given.update(values)
+    report = check_kernel(launched, given, policy, source.path, source_hash=source.hash)
+    if advice:
+        notes = advise(launched, report, lambda k: check_kernel(k, given, policy, source.path))
+        report = replace(report, diagnostics=report.diagnostics + notes)
     if report.witness is None or launched.launch == kernel.launch:
         return report
     grid = facts.grid(kernel.name)

@@ -106,7 +106,7 @@ def _check_file(
         if own is None:
             own = read_facts(beside(file)) if beside(file).exists() else NO_FACTS
         found.reports += check_source(
-            source, facts=own, values=values, kernel=kernel, policy=policy, on_error=found.reject
+            source, facts=own, values=values, kernel=kernel, policy=policy, on_error=found.reject, advice=True
         )
     except InputError as e:
         found.reject(e)
