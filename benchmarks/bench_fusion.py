@@ -116,7 +116,8 @@ def prove_all(cases: list[Case]) -> list[Case]:
             else:
                 proved.append(case)
     print(
-        f"proved {len(proved)} of {len(cases)} cases in {time.perf_counter() - start:.1f} s, {spent:.0f} s of CPU"
+        f"proved {len(proved)} of {len(cases)} cases "
+        f"in {time.perf_counter() - start:.1f} s, {spent:.0f} s of CPU"
     )
     return proved
 

@@ -22,7 +22,7 @@ from syncverify.codegen.nvrtc import compile_source
 from syncverify.codegen.nvrtc import version as nvrtc_version
 from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.lower import vector_for, widest_vector
+from syncverify.fusion.lower import fitted, vector_for, widest_vector
 from syncverify.fusion.pipeline import build
 from syncverify.fusion.schedule import Schedule
 from syncverify.ir.expr import evaluate
@@ -161,6 +161,12 @@ class CompiledKernel:
         """The kernel's parameters for given sizes on a machine with that many SMs."""
         return {**sizes, "blocks": multiprocessors * self.schedule.blocks_per_sm}
 
+    def check_extent(self, sizes: Mapping[str, int]) -> None:
+        """With 32-bit indices the last index that any thread forms must fit; InputError otherwise."""
+        elements = math.prod(sizes[d] for d in self.fusion.dims)
+        if self.schedule.index == "i32" and elements + 2 * self.schedule.tile >= 2**31:
+            raise InputError(f"{self.fusion.name}: {elements} elements need the schedule's index=i64")
+
     def __call__(self, *arrays: Any, out: Any = None, stream: int | None = None, **named: Any) -> Any:
         """Runs the kernel on the caller's stream; inputs in order or by name.
 
@@ -168,9 +174,9 @@ class CompiledKernel:
         Raises InputError for arrays it cannot use and VerificationError for sizes it cannot prove.
         """
         given = self.fusion.bind(_named(self.fusion, arrays, named))
-        sizes = self.fusion.sizes(given)
-        _check_extent(self, sizes)
         inputs = {n: _input(self.fusion, n, a) for n, a in given.items()}
+        sizes = self.fusion.sizes(inputs)
+        self.check_extent(sizes)
         first = next(iter(inputs.values()))
         shape = tuple(sizes[d] for d in self.fusion.dims)
         results = _results(self.fusion, first, shape, out)
@@ -206,7 +212,7 @@ def compile(
     observe: Callable[[str, Kernel], None] | None = None,
 ) -> CompiledKernel:
     """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved."""
-    schedule = schedule or Schedule()
+    schedule = fitted(fusion, schedule or Schedule())
     store = cache or Cache.default()
 
     def make(vector: int) -> Program:
@@ -254,8 +260,8 @@ def _simulate(kernel: CompiledKernel, inputs: Mapping[str, Any], sizes: Mapping[
     shape = tuple(sizes[d] for d in kernel.fusion.dims)
     model = describe(next(iter(inputs.values())))
     outputs = {o.name: empty_like(model, shape, o.dtype) for o in kernel.fusion.outputs}
-    simulate.run(program.kernel, {**inputs, **outputs}, values)
-    return tuple(outputs[o.name] for o in kernel.fusion.outputs)
+    results = simulate.run(program.kernel, values, {**inputs, **outputs})
+    return tuple(results[o.name] for o in kernel.fusion.outputs)
 
 
 def _compared(
@@ -305,13 +311,6 @@ def _named(
     if arrays and named:
         raise InputError(f"{fusion.name}: give the inputs either in order or by name")
     return named or arrays
-
-
-def _check_extent(kernel: CompiledKernel, sizes: Mapping[str, int]) -> None:
-    """With 32-bit indices the last index any thread forms must fit."""
-    elements = math.prod(sizes[d] for d in kernel.fusion.dims)
-    if kernel.schedule.index == "i32" and elements + 2 * kernel.schedule.tile >= 2**31:
-        raise InputError(f"{kernel.fusion.name}: {elements} elements need the schedule's index=i64")
 
 
 def _input(fusion: Fusion, name: str, array: Any) -> DeviceArray:

@@ -8,7 +8,7 @@ ragged remainder is done by direct global accesses. The passes (``fusion.pipelin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import networkx as nx
@@ -63,6 +63,29 @@ class Piece:
     warp: int
     start: int
     count: int
+
+
+#: Bytes of all inputs that one stage should hold: with four stages, enough in flight to fill the memory bus.
+STAGE_BYTES = 32 * 1024
+
+
+def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
+    """The schedule with its tile chosen, where it leaves that open."""
+    schedule.check()
+    if schedule.tile:
+        return schedule
+    sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
+    out = [DTYPE_BYTES[o.dtype] for o in fusion.outputs]
+    unit = VECTOR_BYTES // min(sizes + out) * schedule.compute_warps * 32
+    staged = sum(out) * schedule.store_stages if schedule.store == "tma" else 0
+    per_block = SHARED_LIMIT // schedule.blocks_per_sm
+    most = min(
+        STAGE_BYTES // (sum(sizes) or sum(out)), per_block // (sum(sizes) * schedule.stages + staged or 1)
+    )
+    tile = unit
+    while tile * 2 <= most:
+        tile *= 2
+    return replace(schedule, tile=tile)
 
 
 def widest_vector(fusion: Fusion, schedule: Schedule) -> int:

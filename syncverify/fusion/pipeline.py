@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.lower import full_barrier, lower, pieces, tile_buffer
+from syncverify.fusion.lower import fitted, full_barrier, lower, pieces, tile_buffer
 from syncverify.fusion.schedule import Schedule
 from syncverify.ir.nodes import Kernel
 from syncverify.passes.base import Pass, run
@@ -63,6 +63,7 @@ def build(
     without: frozenset[str] = frozenset(),
 ) -> Kernel:
     """The synchronized kernel. ``without`` leaves passes out, for experiments: such a kernel is broken."""
+    schedule = fitted(fusion, schedule)
     kernel = lower(fusion, schedule, vector)
     if observe is not None:
         observe("lower", kernel)

@@ -17,14 +17,14 @@ SHARED_LIMIT = 227 * 1024 - 1024
 class Schedule:
     """How a fusion runs.
 
-    ``tile``: elements per tile. ``stages``: slots of each circular buffer. ``prefetch``: tiles in flight
+    ``tile``: elements per tile (0: about 32 KB of inputs in every stage). ``stages``: slots of each circular buffer. ``prefetch``: tiles in flight
     ahead of the one computed (None: as many as the mode allows). ``split``: which async warps load each
     input; several warps share its tile (None: round robin). ``arrive``: every reader signals a free slot, or
     one lane of every warp. ``registers``: per thread of the async and of the compute warpgroups, for
     setmaxnreg. ``blocks_per_sm``: the persistent grid's size. ``index``: width of element indices.
     """
 
-    tile: int = 4096
+    tile: int = 0
     stages: int = 4
     prefetch: int | None = None
     async_warps: int = 1
@@ -49,7 +49,7 @@ class Schedule:
         _require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
         _require(self.store_stages >= 1, "store_stages must be positive")
         _require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
-        _require(self.tile >= 1, "tile must be positive")
+        _require(self.tile >= 0, "tile must be positive, or 0 to choose it")
         if self.mode == "pipelined":
             _require(
                 self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps"

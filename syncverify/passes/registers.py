@@ -35,7 +35,9 @@ class SetRegisters:
         at = compute.hi.value // 4
         loads = [s for s in kernel.body if isinstance(s, Role) and s.name.startswith("load")]
         body: list[Stmt] = [s for s in kernel.body if s not in loads and s is not compute]
-        body.append(replace(compute, body=(SetMaxNReg("inc", Int(self.high)), *compute.body)))
+        body.append(
+            Role(COMPUTE, "warpgroups", Int(0), Int(at), (SetMaxNReg("inc", Int(self.high)), *compute.body))
+        )
         body.append(
             Role("async", "warpgroups", Int(at), Int(at + 1), (SetMaxNReg("dec", Int(self.low)), *loads))
         )

@@ -1,0 +1,163 @@
+"""CUDA C++ out of the IR: it compiles, it says what the IR says, and it refuses what it cannot write."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from syncverify.codegen.cuda import emit, helpers
+from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.codegen.nvrtc import compile_source
+from syncverify.diagnostics import Policy
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Schedule
+from syncverify.fusion.pipeline import build
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
+from syncverify.ir.parser import parse
+from syncverify.source import InputError
+
+SETTINGS = [
+    ("mul", ""), ("mul", "store=tma mode=pipelined"), ("scale_add", "async_warps=3"),
+    ("select4", "store=tma"),
+    ("normalize", "index=i64"), ("gate_pair", "registers=40,232 async_warps=2"), ("bias_gelu", ""),
+    ("swiglu", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "settings"), SETTINGS)
+def test_every_kernel_compiles_to_ptx_that_holds_its_synchronization(name: str, settings: str) -> None:
+    schedule = Schedule().with_settings(settings.split())
+    kernel = build(getattr(examples, name), schedule, Policy.STRICT)
+    ptx = compile_source(emit(kernel, schedule.blocks_per_sm), kernel.name, "ptx").code.decode()
+    assert f".entry {kernel.name}(" in ptx
+    for instruction in (
+        "mbarrier.init", "mbarrier.try_wait.parity", "mbarrier.arrive.expect_tx",
+        "cp.async.bulk.shared::cluster.global",
+        "elect.sync", "fence.proxy.async.shared::cta",
+    ):  # fmt: skip
+        assert instruction in ptx
+    assert ("cp.async.bulk.global.shared::cta" in ptx) == (schedule.store == "tma")
+    assert ("setmaxnreg.inc" in ptx) == (schedule.registers is not None)
+
+
+def test_cubin_is_sm_90() -> None:
+    code = compile_source(emit(build(examples.mul, Schedule())), "mul").code
+    assert code[:4] == b"\x7fELF" and len(code) > 2000
+
+
+def test_source_reads_like_the_ir() -> None:
+    body = emit(build(examples.mul, Schedule(tile=4096))).removeprefix(helpers())
+    for line in (
+        'extern "C" __global__ void __launch_bounds__(288, 1) mul(',
+        "const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ out, int R, int C",
+        "mbarrier_init(&full0[s], 1);",
+        "mbarrier_init(&empty0[s], 8);",
+        "if (warp < 8) {  // compute",
+        "} else if (warp == 8) {  // load0",
+        "mbarrier_arrive_expect_tx(&full0[i % 4], 32768);",
+        "for (int k = 0; k < 4; ++k) t2[k] = a_v[k] * b_v[k];",
+    ):
+        assert line in body
+    assert body.count("{") == body.count("}")
+
+
+def test_compiler_messages_reach_the_user() -> None:
+    with pytest.raises(InputError, match="NVRTC cannot compile k"):
+        compile_source("this is not C", "k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tma.load t[0], A[0, 0], b[0]",
+        "cluster.arrive",
+        "mbarrier.arrive b[0] @ 0",
+        "let x = mbarrier.test b[0], 0",
+    ],
+)
+def test_unsupported_statements_are_input_errors(text: str) -> None:
+    source = f"""
+kernel k {{
+  launch grid [1] block [32] cluster [1]
+  tensor a : f32[4096] in
+  tensormap A of a box [32, 32]
+  shared t : f32[1, 1024] align 128
+  mbarrier b[1]
+  {text}
+}}
+"""
+    (kernel,) = parse(source, "k.syncir")
+    with pytest.raises(InputError, match="code generation"):
+        emit(kernel)
+
+
+def _c(text: str, env: dict[str, int]) -> int:
+    """Evaluates the C text of an index expression in Python, with C's truncating division."""
+
+    def divide(a: int, b: int) -> int:
+        return abs(a) // abs(b) * (1 if (a >= 0) == (b >= 0) else -1)
+
+    class C(int):
+        def __truediv__(self, o: int) -> C:
+            return C(divide(int(self), int(o)))
+
+        def __mod__(self, o: int) -> C:
+            return C(int(self) - divide(int(self), int(o)) * int(o))
+
+        def __add__(self, o: int) -> C:
+            return C(int(self) + int(o))
+
+        def __sub__(self, o: int) -> C:
+            return C(int(self) - int(o))
+
+        def __mul__(self, o: int) -> C:
+            return C(int(self) * int(o))
+
+        def __neg__(self) -> C:
+            return C(-int(self))
+
+    functions = {
+        "floor_div": lambda a, b: C(int(a) // int(b)), "floor_mod": lambda a, b: C(int(a) % int(b)),
+        "ceil_div": lambda a, b: C(-(-int(a) // int(b))), "least": min, "most": max,
+    }  # fmt: skip
+    text = re.sub(r"<(int|long long)>", "", text)
+    text = re.sub(r"(?<![\w.])(\d+)", r"C(\1)", text)
+    return int(eval(text, {"C": C, **functions, **{k: C(v) for k, v in env.items()}}))
+
+
+i, j = Var("i"), Var("j")
+
+
+@pytest.mark.parametrize(
+    "e",
+    [
+        i // 4 % 2, (i - 2) // 4 % 2, (i - 7) % 3, i - (j - 3), i - (j + 3),
+        (i + j) * 3 - i * (j - 1), -(i + 1) // 2,
+        Call("cdiv", (i - 9, Int(4))), Call("min", (i - 5, j, Int(2))), Call("max", (Int(1), i - j)),
+        i % 3 * 4 + j,
+    ],
+)  # fmt: skip
+def test_index_expressions_mean_the_same_in_c(e: Expr) -> None:
+    text = index(e, Names(natural={"i", "j"}))
+    for a in range(12):
+        for b in (0, 1, 5):
+            assert _c(text, {"i": a, "j": b}) == evaluate(e, {"i": a, "j": b}), text
+
+
+def test_wide_names_widen_what_they_touch() -> None:
+    names = Names(wide={"n"}, natural={"n"})
+    assert index((Var("n") - 1) % 3, names) == "floor_mod<long long>(n - 1, 3)"
+
+
+def test_value_expressions() -> None:
+    values = Values({"x": 4, "s": 1})
+    x, s = Var("x"), Var("s")
+    assert value(x * (s - 1.0) / 2.0, values) == "x[k] * (s[0] - 1.0f) / 2.0f"
+    assert value(-(x + s), values) == "-(x[k] + s[0])"
+    assert value(Call("select", (Binary(">", x, s), x, Float(0.0))), values) == "x[k] > s[0] ? x[k] : 0.0f"
+    assert value(Call("relu", (x,)), values) == "max_nan(x[k], 0.0f)"
+    assert value(Call("tanh", (x,)), Values({"x": 4}, fast=True)) == "tanh_fast(x[k])"
+    assert value(Call("tanh", (x,)), values) == "tanhf(x[k])"
+    with pytest.raises(InputError):
+        value(Call("unheard_of", (x,)), values)

@@ -1,0 +1,166 @@
+"""The gate: only proved kernels come out or run, proofs are remembered, arrays are checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncverify import gate
+from syncverify.codegen import driver
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import Policy, Verdict
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Schedule
+from syncverify.fusion.pipeline import build
+from syncverify.source import InputError
+
+SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def test_compile_gives_source_ir_cubin_and_proof(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    assert kernel.report.verdict is Verdict.PROVED
+    assert kernel.ir.name == "mul" and 'extern "C"' in kernel.source
+    assert kernel.cubin[:4] == b"\x7fELF"
+    assert ".entry mul(" in kernel.ptx
+
+
+def test_unproved_kernels_are_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any, **named: Any) -> Any:
+        return build(examples.mul, SMALL, without=frozenset({"empty-barriers"}))
+
+    monkeypatch.setattr(gate, "build", broken)
+    with pytest.raises(gate.VerificationError, match="refuted, so it may not run") as caught:
+        gate.compile(examples.mul, SMALL, cache=cache)
+    assert caught.value.report.witness is not None
+    assert not list(cache.root.glob("*.json")), "a refuted kernel leaves no proof"
+
+
+def test_proofs_are_for_exact_values_and_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    program = kernel.program({"R": 64, "C": 64})
+    values = kernel.launch_values({"R": 64, "C": 64})
+    report = program.proof(values)
+    assert report.verdict is Verdict.PROVED and report.scope.values == values
+    again = gate.compile(examples.mul, SMALL, cache=cache)
+    checks: list[dict[str, int]] = []
+    real = gate.Program.check
+
+    def check(self: gate.Program, given: dict[str, int]) -> Any:
+        checks.append(given)
+        return real(self, given)
+
+    monkeypatch.setattr(gate.Program, "check", check)
+    stored = again.program({"R": 64, "C": 64}).proof(values)
+    assert stored == report or stored.diagnostics == report.diagnostics
+    assert checks == []
+    again.program({"R": 64, "C": 65}).proof(again.launch_values({"R": 64, "C": 65}))
+    assert [c["C"] for c in checks] == [65]
+
+
+def test_a_damaged_or_foreign_proof_is_no_proof(cache: Cache) -> None:
+    program = gate.compile(examples.mul, SMALL, cache=cache).program({"R": 1, "C": 8})
+    values = {"R": 89, "C": 1000, "blocks": 4}
+    program.proof(values)
+    newest = max(cache.root.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
+    good = newest.read_text()
+    for damaged in (good[:40], "{}", "[]", good.replace('"proved"', '"refuted"'), good.replace("89", "90")):
+        newest.write_text(damaged)
+        assert cache.proof(program.key, values) is None
+    newest.write_text(good)
+    assert cache.proof(program.key, values) is not None
+    assert json.loads(good)["scope"]["values"] == values
+
+
+def test_keys_differ_by_policy_and_kernel(cache: Cache) -> None:
+    def key(schedule: Schedule, policy: Policy) -> str:
+        return gate.Program(build(examples.mul, schedule, policy), policy, cache=cache).key
+
+    keys = {key(s, p) for s in (SMALL, Schedule(tile=1024, compute_warps=4, stages=3)) for p in Policy}
+    assert len(keys) == 4
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    kernel = gate.compile(examples.mul, SMALL, cache=Cache(file / "below"))
+    assert kernel.report.verdict is Verdict.PROVED
+
+
+def _arrays(dtype: Any = np.float32, shape: tuple[int, ...] = (4, 8)) -> list[np.ndarray[Any, Any]]:
+    return [np.ones(shape, dtype), np.ones(shape, dtype)]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (_arrays(np.float64), "elements of type float64, expected f32"),
+        (_arrays()[:1], "takes a, b"),
+        ([np.ones((4, 8), np.float32), np.ones((4, 9), np.float32)], "dimension C of b"),
+        ([np.ones((4, 8), np.float32).T, np.ones((8, 4), np.float32)], "not contiguous"),
+        ([np.ones((4, 8), np.float32), [[1.0]]], "cannot use an object of type list"),
+        ([np.ones(8, np.float32), np.ones(8, np.float32)], "expected dimensions"),
+    ],
+)
+def test_bad_arrays_are_input_errors(cache: Cache, arrays: list[Any], message: str) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    with pytest.raises(InputError, match=message):
+        kernel(*arrays)
+
+
+def test_bad_outputs_are_input_errors(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    with pytest.raises(InputError, match="out has shape"):
+        kernel(*_arrays(), out=np.ones((4, 9), np.float32))
+    with pytest.raises(InputError, match="1 outputs; out holds 2"):
+        kernel(*_arrays(), out=tuple(_arrays()))
+    with pytest.raises(InputError, match="in order or by name"):
+        kernel(_arrays()[0], b=_arrays()[0])
+
+
+def test_too_many_elements_for_narrow_indices(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    kernel.check_extent({"R": 2**16, "C": 2**14})
+    with pytest.raises(InputError, match="index=i64"):
+        kernel.check_extent({"R": 2**16, "C": 2**15})
+    wide = gate.compile(examples.mul, replace(SMALL, index="i64"), cache=cache)
+    wide.check_extent({"R": 2**16, "C": 2**16})
+
+
+def test_no_elements_need_no_launch(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    assert kernel(*_arrays(shape=(0, 8))).shape == (0, 8)
+
+
+@pytest.mark.skipif(driver.available(), reason="there is a GPU")
+def test_without_a_driver_the_message_says_what_to_do(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    with pytest.raises(InputError, match="no CUDA driver"):
+        kernel(*_arrays())
+
+
+@pytest.mark.skipif(driver.available(), reason="there is a GPU")
+def test_unsafe_runs_report_the_childs_failure() -> None:
+    result = gate.run_unsafe(examples.mul, build(examples.mul, SMALL), {"R": 1, "C": 8}, timeout=60)
+    assert result.ending == "failed" and "no CUDA driver" in result.message
+    slow = gate.run_unsafe(examples.mul, build(examples.mul, SMALL), {"R": 1, "C": 8}, timeout=0.01)
+    assert slow.ending == "timeout"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not driver.available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["mul", "normalize", "gate_pair"])
+def test_gpu_equals_the_reference(cache: Cache, name: str) -> None:
+    kernel = gate.compile(getattr(examples, name), SMALL, cache=cache)
+    result = gate.run(kernel, {"R": 37, "C": 1000})
+    assert result.backend == "gpu" and result.equal

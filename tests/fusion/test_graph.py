@@ -1,0 +1,166 @@
+"""Tracing: shapes, types, sharing, the reference, and errors a user understands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncverify.examples import fusions as examples
+from syncverify.fusion import (
+    Schedule,
+    Tensor,
+    Value,
+    erf,
+    exp,
+    fusion,
+    log,
+    maximum,
+    sqrt,
+    tanh,
+    trace,
+    where,
+)
+from syncverify.fusion.functions import numpy_dtype
+from syncverify.source import InputError
+
+F32 = Tensor("f32", ("R", "C"))
+
+
+def test_equal_operations_are_one_node() -> None:
+    def f(a: Value, b: Value) -> Value:
+        return (a * b) + (a * b) * 2.0
+
+    assert [traced.node(i).op for traced in [trace(f, {"a": F32, "b": F32})] for i in traced.order()].count(
+        "mul"
+    ) == 2
+
+
+def test_dimensions_are_ordered_over_all_inputs() -> None:
+    f = trace(lambda x, y: x * y, {"x": Tensor("f32", ("A", "C")), "y": Tensor("f32", ("B", "C"))})
+    assert f.dims == ("A", "B", "C")
+    assert f.streamed == () and f.broadcast == ("x", "y")
+
+
+def test_output_types() -> None:
+    assert [o.dtype for o in examples.gate_pair.outputs] == ["f32", "bf16"]
+    assert [o.dtype for o in examples.swiglu.outputs] == ["bf16"]
+    assert [o.name for o in examples.gate_pair.outputs] == ["gated", "half"]
+
+
+def test_reference_agrees_with_plain_numpy() -> None:
+    rng = np.random.default_rng(1)
+    x, row, column, shift = (rng.standard_normal(s).astype(np.float32) for s in ((5, 7), (5,), (7,), ()))
+    (got,) = examples.normalize.reference([x, row, column, shift])
+    np.testing.assert_allclose(got, x * row[:, None] * column[None, :] + shift, rtol=1e-6)
+
+
+def test_reference_of_every_function() -> None:
+    def f(x: Value) -> dict[str, Value]:
+        return {
+            "a": exp(-x) + log(x) - tanh(x) / sqrt(x),
+            "b": where(x > 1.0, erf(x), maximum(x, 0.75)) ** 2.0,
+            "c": abs(0.5 - x),
+        }
+
+    traced = trace(f, {"x": Tensor("f32", ("N",))})
+    x = np.linspace(0.5, 2.0, 31, dtype=np.float32)
+    a, b, c = traced.reference([x])
+    np.testing.assert_allclose(a, np.exp(-x) + np.log(x) - np.tanh(x) / np.sqrt(x), rtol=1e-6)
+    np.testing.assert_allclose(c, np.abs(0.5 - x), rtol=1e-6)
+    want = [math.erf(v) ** 2 if v > 1 else max(v, 0.75) ** 2 for v in x]
+    np.testing.assert_allclose(b, want, rtol=1e-5)
+
+
+def test_reference_rounds_once_at_the_end() -> None:
+    bf16 = numpy_dtype("bf16")
+    a = np.array([1.0078125], dtype=bf16)
+    f = trace(lambda a: (a * a) * a, {"a": Tensor("bf16", ("N",))})
+    (got,) = f.reference([a])
+    assert got.dtype == bf16
+    assert got[0] == np.float32(1.0078125**3).astype(bf16)
+
+
+@pytest.mark.parametrize(
+    ("function", "tensors", "message"),
+    [
+        (lambda a: a * a, {"a": Tensor("f64", ("R",))}, "type f64"),
+        (lambda a: a * a, {"b": F32}, "declares"),
+        (lambda a: 3.0, {"a": F32}, "no tensor expression"),
+        (lambda a: a > 1.0, {"a": F32}, "comparison"),
+        (lambda a: (a > 1.0) * 2.0, {"a": F32}, "conditions of where"),
+        (lambda a: where(a, a, a), {"a": F32}, "conditions of where"),
+        (lambda a: a * "x", {"a": F32}, "neither a tensor expression nor a number"),
+        (lambda a: a * 2.0 if a else a, {"a": F32}, "cannot branch"),
+        (lambda a: a.cast("f8"), {"a": F32}, "cannot cast"),
+        (lambda a, b: b * 2.0, {"a": F32, "b": Tensor("f32", ("C",))}, "does not depend on R"),
+        (lambda a, b: a * b, {"a": F32, "b": Tensor("f32", ("C", "R"))}, "no transposes"),
+        (lambda a: a * a, {"a": Tensor("f32", ())}, "every input is a scalar"),
+        (lambda tid: tid * 2.0, {"tid": F32}, "cannot be used as a name"),
+        (lambda R: R * 2.0, {"R": F32}, "both an input and a dimension"),
+        (lambda a: {"R": a * 2.0}, {"a": F32}, "cannot be called R"),
+        (lambda a: a * a, {"a": Tensor("f32", ("R", "R"))}, "twice"),
+    ],
+)
+def test_bad_fusions_are_input_errors(function: Any, tensors: dict[str, Tensor], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        trace(function, tensors)
+
+
+def test_functions_outside_a_fusion_are_refused() -> None:
+    captured: list[Value] = []
+
+    @fusion(a=F32)
+    def leaky(a: Value) -> Value:
+        captured.append(a)
+        return a * 2.0
+
+    with pytest.raises(InputError, match="inside a @fusion"):
+        exp(captured[0])
+
+    with pytest.raises(InputError, match="another fusion"):
+        trace(lambda a: a + captured[0], {"a": F32})
+    assert leaky.name == "leaky"
+
+
+def test_sizes_must_agree() -> None:
+    a, b = np.ones((3, 4), np.float32), np.ones((3, 5), np.float32)
+    with pytest.raises(InputError, match="dimension C of b is 5, elsewhere 4"):
+        examples.mul.sizes({"a": a, "b": b})
+    with pytest.raises(InputError, match="expected dimensions"):
+        examples.mul.sizes({"a": a[0], "b": b})
+    with pytest.raises(InputError, match="takes a, b"):
+        examples.mul.bind([a])
+
+
+def test_settings_override_every_field() -> None:
+    text = [
+        "tile=2048", "stages=3", "prefetch=2", "async_warps=2", "split=a:0,b:0+1", "mode=pipelined",
+        "store=tma",
+        "store_stages=3", "compute_warps=4", "arrive=thread", "registers=none", "blocks_per_sm=2",
+        "index=i64",
+    ]  # fmt: skip
+    schedule = Schedule().with_settings(text)
+    assert schedule == Schedule(
+        2048, 3, 2, 2, {"a": (0,), "b": (0, 1)}, "pipelined", "tma", 3, 4, "thread", None, 2, "i64"
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("tile", "unknown setting"), ("speed=9", "unknown setting"), ("tile=big", "cannot use 'big'"),
+        ("stages=0", "stages must be"), ("stages=65", "stages must be"), ("prefetch=5", "prefetch must be"),
+        ("mode=fast", "cannot use 'fast'"), ("split=a", "cannot use 'a'"),
+        ("registers=40", "cannot use '40'"),
+        ("registers=41,232", "multiples of 8"), ("registers=24,32", "at entry must lie"),
+        ("tile=-1", "positive"),
+        ("compute_warps=40", "compute_warps must be"), ("async_warps=9", "async_warps must be"),
+        ("store_stages=0", "store_stages"), ("blocks_per_sm=0", "blocks_per_sm"),
+    ],
+)  # fmt: skip
+def test_bad_settings_are_input_errors(setting: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Schedule().with_settings([setting])
