@@ -20,8 +20,9 @@ from typing import Generic, Literal, TypeVar
 from syncverify.ir import handles as h
 from syncverify.ir import nodes
 from syncverify.ir.builder_ops import Operations
+from syncverify.ir.checks import usable
 from syncverify.ir.cycles import reject_cyclic_waits
-from syncverify.ir.expr import BUILTINS, Call, Expr, ExprLike, Int, Var, as_expr
+from syncverify.ir.expr import Call, Expr, ExprLike, Int, Var, as_expr
 from syncverify.ir.verify import verify
 from syncverify.source import InputError
 
@@ -229,7 +230,7 @@ class KernelBuilder(Operations):
         return self._open[-1].body if self._open else self._body
 
     def _register(self, name: str) -> str:
-        if not isinstance(name, str) or not name.isidentifier() or name in BUILTINS:
+        if not isinstance(name, str) or not usable(name):
             raise h.misuse(f"{name!r} cannot be a name here")
         self._names.add(name)
         return name

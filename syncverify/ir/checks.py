@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from syncverify.ir import nodes
 from syncverify.ir.expr import BUILTINS, Binary, Call, Expr, Float, Int, Unary, Var, evaluate
-from syncverify.ir.forms import BY_NODE, did_you_mean
+from syncverify.ir.forms import BY_NODE, RESERVED, did_you_mean
 from syncverify.source import Span
 
 MAX_DEPTH = 200
@@ -100,6 +100,7 @@ class Checks:
             self.error(f"the unroll factor of loop {s.var} must be at least 1", s.span)
         if s.var in self.loops:
             self.error(f"loop variable {s.var} is that of a loop around it", s.span)
+            return
         before = s.var in self.registers or s.var in self.declared
         self.set(s.var, "integer", s.span)
         self.loops.append(s.var)
@@ -109,6 +110,9 @@ class Checks:
             self.registers.pop(s.var, None)
 
     def _assign(self, s: nodes.Assign) -> None:
+        if s.name in self.loops:
+            self.error(f"loop variable {s.name} cannot be set in its loop", s.span)
+            return
         if s.name in self.registers and s.name not in self.declared:
             return
         if s.name in self.declared:
@@ -118,8 +122,8 @@ class Checks:
 
     def set(self, name: str, kind: Kind, span: Span) -> None:
         """Records that a register is set."""
-        if name in BUILTINS or not name.isidentifier():
-            self.error(f"{name} cannot be the name of a register", span)
+        if not usable(name):
+            self.error(f"{name!r} cannot be the name of a register", span)
         elif name in self.declared:
             self.error(f"{name} is a {self.declared[name]} and cannot be set", span)
         elif name in self.loops:
@@ -269,6 +273,11 @@ class Checks:
                     stack += ((a, depth + 1), (b, depth + 1))
                 case Call(_, args):
                     stack += [(a, depth + 1) for a in args]
+
+
+def usable(name: str) -> bool:
+    """Whether the author may give something this name."""
+    return name.isidentifier() and name.isascii() and name not in BUILTINS and name not in RESERVED
 
 
 def constant(e: Expr | None) -> int | None:

@@ -208,6 +208,12 @@ FORMS: tuple[Form, ...] = (
          kind="red", name=None),
 )  # fmt: skip
 
+#: Words that the text form reads as its own wherever a name may stand.
+RESERVED = frozenset(
+    "and or not inf let compute for if else role arch launch param assume tensor tensormap shared mbarrier "
+    "fragment kernel".split()
+)
+
 BY_MNEMONIC: dict[str, Form] = {f.mnemonic: f for f in FORMS}
 BY_NODE: dict[type[n.Stmt], tuple[Form, ...]] = {}
 for _f in FORMS:

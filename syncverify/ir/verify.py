@@ -15,8 +15,9 @@ def verify(kernel: nodes.Kernel) -> None:
     """InputError with the first error, and how many more there are."""
     errors = [p for p in problems(kernel) if p.level == "error"]
     if errors:
-        more = f" (and {len(errors) - 1} more problems in kernel {kernel.name})" if len(errors) > 1 else ""
-        raise InputError(errors[0].message + more, errors[0].span)
+        first, more = errors[0], len(errors) - 1
+        count = f" (the first of {more + 1} problems in kernel {kernel.name})" if more else ""
+        raise InputError(first.message + count, first.span)
 
 
 def problems(kernel: nodes.Kernel, prove: bool = False) -> list[Problem]:
@@ -25,7 +26,7 @@ def problems(kernel: nodes.Kernel, prove: bool = False) -> list[Problem]:
     verify_launch.check(checks)
     if not checks.found:
         checks.body(kernel.body, verify_ops.RULES)
-    if prove and not checks.found:
+    if prove and not any(p.level == "error" for p in checks.found):
         from syncverify.ir.facts import notes
 
         checks.found += notes(kernel)

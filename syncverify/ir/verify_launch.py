@@ -11,6 +11,7 @@ from syncverify.ir.checks import (
     TMA_RANK,
     Checks,
     constant,
+    usable,
 )
 from syncverify.ir.expr import BUILTINS, Expr, names
 from syncverify.source import Span
@@ -26,7 +27,7 @@ def check(c: Checks) -> None:
     k = c.kernel
     if k.arch not in ARCHS:
         c.error(f"kernel {k.name} is for {k.arch}; known are {' and '.join(ARCHS)}", k.span)
-    if not k.name.isidentifier():
+    if not k.name.isidentifier() or not k.name.isascii():
         c.error(f"{k.name!r} cannot be the name of a kernel", k.span)
     _names(c)
     for p in k.params:
@@ -74,7 +75,7 @@ def _names(c: Checks) -> None:
     )  # fmt: skip
     for what, items in groups:
         for x in items:
-            if x.name in BUILTINS or not x.name.isidentifier():
+            if not usable(x.name):
                 c.error(f"{x.name!r} cannot be the name of a {what}", x.span)
             if x.name in c.declared:
                 c.error(f"{x.name} is declared twice, as a {c.declared[x.name]} and as a {what}", x.span)

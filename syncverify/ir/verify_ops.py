@@ -228,6 +228,8 @@ def _wgmma(c: Checks, s: nodes.Wgmma) -> None:
     if WGMMA_K[left.dtype] != WGMMA_K[b.dtype]:
         c.error(f"wgmma cannot multiply {left.dtype} and {b.dtype}", s.span)
         return
+    if n % 8:
+        return
     elements = prod(left.shape) if isinstance(left, nodes.Fragment) else _elements(left, s.a)
     if elements is None or m % 64:
         return
