@@ -16,7 +16,7 @@ from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
 from syncverify.checker.failure import HARM, Failure, Obligation
 from syncverify.checker.final import finish
-from syncverify.checker.hang import force, hang_failure
+from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
 from syncverify.checker.schedule import explore, provoke, truncate
 from syncverify.checker.witness import build
@@ -25,7 +25,10 @@ from syncverify.model.events import LaneSplit, System
 
 __all__ = ["Budget", "Outcome", "check"]
 
-FORCED_RELEASES = 100_000
+#: Blocked classes let through after a hang, to find independent mistakes.
+FORCED_RELEASES = 10_000
+#: Consequences listed under one error.
+MOST_NOTES = 8
 
 
 def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Budget()) -> Outcome:  # noqa: B008
@@ -77,43 +80,43 @@ def _fresh(model: Run, budget: Budget) -> Run:
 
 
 def _judge(run: Run, policy: Policy, budget: Budget, slack: int) -> Outcome:
-    hang = hang_failure(run) if run.hung else None
-    finish(run)
-    failures = list(run.failures.values())
-    trace = len(run.trace)
+    hang: Failure | None = None
     model = run
-    if hang is not None:
+    finish(run)
+    if run.hung:
         model = _canonical(run.system, budget, slack)[0]
+        end, waiting = len(run.trace), stuck(run)
         force(run, FORCED_RELEASES)
         finish(run)
-        failures = list(run.failures.values())
-        run.trace = run.trace[:trace]
+        hang = hang_failure(run, waiting, end)
+    failures = list(run.failures.values())
     if policy == Policy.STRICT:
         for f in failures:
             if f.strict_only:
                 f.severity = Severity.ERROR
-    groups = group(failures, hang)
     found: list[Diagnostic] = []
     witness: Witness | None = None
-    undecided: list[Group] = []
-    for g in groups:
+    undecided: list[Failure] = []
+    obligation: str | None = None
+    for g in group(run, failures, hang):
         shown = _witness(model, g, hang, policy, budget)
-        if shown is None and policy == Policy.PRACTICAL:
-            undecided.append(g)
+        if shown is None:
+            undecided.append(g.root)
             continue
-        found.append(diagnostic(run, g.root, policy))
-        found += [diagnostic(run, f, policy, Severity.NOTE) for f in g.consequences[:8]]
+        obligation = obligation or g.root.obligation.name
+        found.append(diagnostic(run, g.root))
+        found += [diagnostic(run, f, Severity.NOTE) for f in g.consequences[:MOST_NOTES]]
         witness = witness or shown
-    for g in undecided:
-        found.append(diagnostic(run, g.root, policy, Severity.WARNING))
-    found += [diagnostic(run, f, policy) for f in failures if f.severity == Severity.WARNING]
-    if any(d.severity == Severity.ERROR for d in found):
-        return Outcome(Verdict.REFUTED, tuple(found), witness)
+    found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
+    found += [diagnostic(run, f) for f in failures if f.severity == Severity.WARNING]
+    stats = {"obligation": obligation}
+    if witness is not None:
+        return Outcome(Verdict.REFUTED, tuple(found), witness, None, stats)
     if undecided:
-        f = undecided[0].root
+        f = undecided[0]
         return Outcome(Verdict.UNKNOWN, tuple(found), None, f"{run.info.sites[f.site].span}: {f.message}; "
-                       "no schedule that was tried does harm")  # fmt: skip
-    return Outcome(Verdict.PROVED, tuple(found))
+                       "no schedule that was tried does harm", stats)  # fmt: skip
+    return Outcome(Verdict.PROVED, tuple(found), stats=stats)
 
 
 def _claim(f: Failure) -> Claim:
@@ -146,14 +149,15 @@ def _collision(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witnes
 def _search(model: Run, g: Group, policy: Policy, budget: Budget) -> Witness | None:
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
-    aims = [f, *[c for c in g.consequences if c.past is not None]]
+    aims = [c for c in [f, *g.consequences] if c.past is not None]
     for i in range(budget.schedules):
         rng = Random(budget.seed * 1000 + i)
         run = _fresh(model, budget)
-        aim = aims[i % len(aims)]
-        if aim.past is None or not provoke(run, model, aim):
-            run = _fresh(model, budget)
-        explore(run, rng, aim.cls if aim.withheld else -1, lambda r: bool(r.harms()), budget.steps)
+        aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None  # every fourth is random from the start
+        if aim is not None and not provoke(run, model, aim):
+            run, aim = _fresh(model, budget), None
+        starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
+        explore(run, rng, starve, lambda r: bool(r.harms()), budget.steps)
         finish_if_over(run)
         harms = run.harms()
         if harms:

@@ -10,8 +10,10 @@ import numpy as np
 from syncverify.checker.clocks import AG, A, E, H, HW, INHERITED, SA, SH, Columns, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
+from syncverify.diagnostics import Severity
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
 from syncverify.model.events import Event, Flag
+from syncverify.model.proxies import Scope
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +68,8 @@ class Barrier:
     blocked: list[Thread] = field(default_factory=list)
     last_use: dict[int, tuple[int, int]] = field(default_factory=dict)
     async_phase: int = -1  # last phase with a completion
-    touched: list[tuple[int, int, int, Any]] = field(default_factory=list)
+    touched: list[tuple[int, int, int, int]] = field(default_factory=list)  # class, time, site, position
+    last_position: int = 0  # in the trace, of its newest use
     bytes_expected: int = 0
     bytes_completed: int = 0
     copies: int = 0
@@ -74,6 +77,10 @@ class Barrier:
     arrivals: dict[int, int] = field(default_factory=dict)  # site -> arrivals over the whole run
     expect_sites: dict[int, int] = field(default_factory=dict)
     waiters: set[int] = field(default_factory=set)  # sites of waits
+    last_waited: int = -2  # newest phase that a passed wait means
+    final_waits: dict[int, int] = field(default_factory=dict)  # who waited for it, when
+    last_tx: int = -1  # newest phase with bytes
+    lanes: dict[int, int] = field(default_factory=dict)  # class -> arrivals per event
 
 
 def barrier(run: Run, b: int) -> Barrier:
@@ -98,6 +105,7 @@ def name(run: Run, b: int) -> str:
 def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
     """O5: the barrier is alive and its init is known here; false if it is dead."""
     s.last_use[t.cls] = (t.time, site)
+    s.last_position = len(run.trace)
     if not s.auto.live:
         if s.inits:
             run.report(Obligation.O5, "SV205", f"{name(run, s.index)} is used after its invalidation", t, site,
@@ -141,7 +149,6 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
     s.ready = set()
     s.last_use = {}
     s.waits = {}
-    s.touched = []
     s.async_phase = -1
     return DONE
 
@@ -210,8 +217,22 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
                    f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
                    f"phase {k - 1} is complete", t, site, barrier=s.index, phase=k, past=before(t))  # fmt: skip
     p = s.phases[0]
+    if k >= 1 and what == "arrive":
+        unobserved(run, t, s, site, k)
+    if what != "arrive":
+        s.last_tx = k
     p.con[t.cls] = t.time
     return p
+
+
+def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
+    """Strict: some wait for phase k - 1 precedes every arrival of phase k (B20, K14)."""
+    row = t.clock.m[E]
+    if any(row[c] >= w[0] for c, w in s.waits.items()):
+        return
+    run.report(Obligation.O1, "SV207", f"nobody has waited for phase {k - 1} of {name(run, s.index)} before this arrival "
+               f"of phase {k}", t, site, barrier=s.index, phase=k, severity=Severity.WARNING, contested="K14",
+               strict_only=True)  # fmt: skip
 
 
 _CONTRIBUTION = {"arrive": "arrival", "expect": "expect-tx", "complete": "complete-tx", "cp": "cp.async arrival"}
@@ -226,19 +247,29 @@ def before(t: Thread) -> Matrix:
 
 def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int) -> None:
     """Hands on what an arrival releases; a relaxed one enables but publishes nothing (PTX ISA: mbarrier.arrive)."""
+    cta = run.info.barriers[s.index].cta
+    local = cta == t.info.cta
     if flags & Flag.RELAXED:
         t.clock.hand_row(E, p.m[E])
-        return
-    if run.info.ctas == 1 or run.info.barriers[s.index].cta == t.info.cta:
+        if t.release_fence is None:
+            return
+        full, wide = t.release_fence, t.release_scope >= Scope.CLUSTER  # fence, then relaxed arrive (A5)
+        if local:
+            np.maximum(p.m, full, out=p.m)
+            return
+    elif local:
         t.clock.hand(p.m)
         return
+    else:
+        full, wide = matrix(run.columns), bool(flags & Flag.CLUSTER)
+        t.clock.hand(full)
     p.remote = True
-    full = matrix(run.columns)
-    t.clock.hand(full)
     if p.far is None:
         p.far = matrix(run.columns)
-    if flags & Flag.CLUSTER:
+    if wide:
         np.maximum(p.far, full, out=p.far)
+    else:
+        run.narrow[t.cls, cta] = site
     np.maximum(p.m, narrowed(run, full), out=p.m)
 
 
@@ -277,6 +308,8 @@ def on_arrive(run: Run, t: Thread, event: Event) -> int:
 def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> None:
     """``n`` arrivals; those beyond the pending count go to the next phase."""
     s.arrivals[site] = s.arrivals.get(site, 0) + n
+    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), n)
+    run.contributors.setdefault(("wait", s.index), set()).add(t.cls)
     while n > 0:
         if s.auto.pending == 0:
             over_arrival(run, t, s, site)
@@ -349,8 +382,10 @@ def land(run: Run, op: Async) -> None:
                        f"a copy completes on {name(run, b)}, which is not alive", t, op.site, barrier=b)  # fmt: skip
             continue
         k = s.auto.phase
+        s.last_tx = k
+        run.contributors.setdefault(("wait", b), set()).add(t.cls)
         if k >= 1 and not past_knows_phase(op.past, s, k - 1):
-            run.report(Obligation.O1, "SV206", f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}",
+            run.report(Obligation.O1, "SV203", f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}",
                        t, op.site, barrier=b, phase=k, past=op.past)  # fmt: skip
         p = s.phases[0]
         np.maximum(p.tx, op.past, out=p.tx)
@@ -519,6 +554,15 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
                    f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when it "
                    "looks, and the parity then passes at once",
                    t, site, barrier=s.index, phase=c - 1, past=past)  # fmt: skip
+    if t.seen.get(b := s.index) == c:
+        run.suspects.append((len(run.trace), t.cls, t.time, site, b))  # it waited for this phase before
+    t.suspect = (t.time, len(run.trace), site, b) if c == 0 else None
+    t.seen[b] = c
+    if c - 1 > s.last_waited:
+        s.last_waited = c - 1
+        s.final_waits = {}
+    if c - 1 == s.last_waited:
+        s.final_waits[t.cls] = t.time
     s.waits[t.cls] = (t.time, site, past)
     s.waiters.add(site)
     t.syncs.append(t.time)
@@ -535,6 +579,9 @@ def join(t: Thread, s: Barrier, flags: int) -> None:
     m = t.clock.m
     if flags & Flag.RELAXED:
         np.maximum(m[E], p.m[E], out=m[E])
+        if t.acquirable is None:
+            t.acquirable = np.zeros_like(p.m)
+        np.maximum(t.acquirable, p.m, out=t.acquirable)
         return
     np.maximum(m, p.m, out=m)
     if p.far is not None and flags & Flag.CLUSTER:

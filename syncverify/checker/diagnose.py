@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.diagnostics import Diagnostic, Label, Policy, Severity
+from syncverify.checker.memory import what
+from syncverify.diagnostics import Diagnostic, Label, Severity
 
 #: Failures of the barrier protocol: one mistake usually breaks several.
 PROTOCOL = frozenset(
     {Obligation.O1, Obligation.O2, Obligation.O3, Obligation.O4, Obligation.O6, Obligation.O7, Obligation.OVERFLOW}
 )
-#: Mistakes that make everything after them meaningless.
+#: Mistakes that make what comes after them meaningless.
 FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
+EXECUTION = frozenset({"SV301", "SV302", "SV303"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,58 +27,194 @@ class Group:
     consequences: tuple[Failure, ...]
 
 
-def group(failures: list[Failure], hang: Failure | None) -> list[Group]:
+def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group]:
     """Splits failures into mistakes, most important first."""
+    failures = [f for f in failures if not harmless_tail(run, f, hang)]
     errors = [f for f in failures if f.severity == Severity.ERROR]
-    protocol = [f for f in errors if f.obligation in PROTOCOL]
+    for f in errors:
+        refine(run, f)
+    leftovers = [f for f in errors if f.rule in ("SV211", "SV207")]  # only a mistake of their own if there is no other
+    errors = [f for f in errors if f not in leftovers]
+    registers = [f for f in errors if f.rule == "SV304"]
+    if hang is not None and hang.rule == "SV304":
+        registers.append(hang)
+        hang = None
+    execution = [f for f in errors if f.rule in EXECUTION]
+    early = sorted((f for f in errors if f.obligation in FIRST and f not in execution), key=lambda f: f.position)
+    protocol = [f for f in errors if f.obligation in PROTOCOL and f not in execution]
+    races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
     if hang is not None:
         protocol.append(hang)
-    sync = [f for f in errors if f.rule in ("SV301", "SV302", "SV303")]
-    early = sorted((f for f in errors if f.obligation in FIRST and f not in sync), key=lambda f: f.position)
-    registers = [f for f in errors if f.obligation == Obligation.O8]
-    races = [f for f in errors if f.obligation == Obligation.RACE]
     groups: list[Group] = []
-    if sync:
-        root = min(sync, key=lambda f: f.position)
-        groups.append(Group(root, tuple(f for f in [*sync, *protocol, *races] if f is not root)))
+    if execution and (hang is None or hang.rule in EXECUTION or min(f.position for f in execution) <= hang.position):
+        root = execution_root(execution, hang)
+        groups.append(Group(root, _without(root, [*execution, *protocol, *races])))
         protocol, races = [], []
-    elif protocol:
-        root = protocol_root(protocol)
-        cause = next((f for f in early if f.position <= root.position and f.rule != "SV211"), None)
-        rest = tuple(f for f in [*protocol, *races] if f is not root)
-        if cause is not None:
-            groups.append(Group(cause, (root, *rest)))
-            early.remove(cause)
-        else:
+    if protocol or (races and run.suspects):
+        root = protocol_root(run, protocol, races)
+        cause = next((f for f in early if f.position <= root.position), None)
+        rest = _without(root, [*protocol, *races])
+        if cause is None:
             groups.append(Group(root, rest))
+        else:
+            same = [f for f in early if f.rule == cause.rule]
+            groups.append(Group(cause, (*_without(cause, same), root, *rest)))
+            early = [f for f in early if f.rule != cause.rule]
         races = []
-    groups += _by_rule(early)
-    groups += _by_rule(registers)
-    groups += _races(races)
+    if early and races:
+        late = [f for f in races if f.position >= early[0].position and early[0].obligation == Obligation.O5]
+        races = [f for f in races if f not in late]
+        groups += [Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))]
+    else:
+        groups += _by_rule(early)
+    groups += _race_groups(races)
+    if registers:
+        root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.position))
+        groups.append(Group(root, _without(root, registers)))
+    if leftovers and not groups:
+        groups += _by_rule(leftovers)
     return groups
 
 
-def protocol_root(failures: list[Failure]) -> Failure:
-    """An open phase whose accounting is broken first, then the earliest; a bare hang last."""
-    open_phase = [f for f in failures if f.obligation == Obligation.O4 and f.past is None]
+def _without(root: Failure, failures: list[Failure]) -> tuple[Failure, ...]:
+    return tuple(f for f in failures if f is not root)
+
+
+def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
+    """An arrival that may count in an earlier phase matters to nobody if no wait looks at either.
+
+    Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait for K,
+    on a barrier without bytes from then on, cannot change what any wait sees, in whatever phase they count.
+    """
+    if f.obligation != Obligation.O1 or f.rule not in ("SV202", "SV206") or hang is not None or f.past is None:
+        return False
+    if f.barrier < 0:
+        return False
+    s: Barrier = run.barriers[f.barrier]
+    last = s.last_waited
+    if f.phase <= last + 1 or s.last_tx > last or s.net_zero:
+        return False
+    return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())
+
+
+# ------------------------------------------------------------------ which rule, which line
+
+
+def refine(run: Run, f: Failure) -> None:
+    """The rule that names the mistake, once the whole run is known."""
+    if f.obligation == Obligation.O1 and f.barrier >= 0:
+        _refine_contribution(run, f)
+    elif f.obligation == Obligation.O4 and f.rule == "SV203" and run.barriers[f.barrier].copies == 0:
+        f.rule = "SV212"
+        f.message += "; no path issues a copy on this barrier"
+    elif f.obligation == Obligation.RACE and f.first is not None and f.second is not None:
+        _refine_race(run, f)
+
+
+def _refine_contribution(run: Run, f: Failure) -> None:
+    s: Barrier = run.barriers[f.barrier]
+    lanes = sum(s.lanes.values())
+    if f.rule == "SV203":
+        return
+    if lanes > s.auto.count and s.auto.count:
+        f.rule = "SV202"
+        f.message = (f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus falls "
+                     f"into the next phase ({f.phase})")  # fmt: skip
+    elif f.rule == "SV202" and lanes == s.auto.count:
+        f.rule = "SV206"
+
+
+def _refine_race(run: Run, f: Failure) -> None:
+    """Read against write, neither order enforced: name it by the order the source means."""
+    first, second = f.first, f.second
+    assert first is not None and second is not None
+    if f.rule == "SV111" and first.fresh and second.kind.asynchronous:
+        _swap(run, f, "SV110")
+    elif f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site):
+        if first.over is not None or second.kind == first.kind:
+            _swap(run, f, "SV111")
+
+
+def _swap(run: Run, f: Failure, rule: str) -> None:
+    f.first, f.second = f.second, f.first
+    f.rule = rule
+    assert f.first is not None and f.second is not None
+    f.site = f.second.site
+    f.message = f"{what(run, f.second)} is not ordered after {what(run, f.first)}"
+
+
+def _line(run: Run, site: int) -> int:
+    return run.info.sites[site].span.line
+
+
+def execution_root(failures: list[Failure], hang: Failure | None) -> Failure:
+    """A broken rule of the barrier itself before the hang that follows."""
+    return min(failures, key=lambda f: f.position)
+
+
+def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:
+    """The mistake behind broken obligations: see the order of the cases."""
+    surplus = [f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)]
+    solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
+    lapped = [f for f in solid if f.obligation == Obligation.O3]
+    open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
+    wait = suspect_wait(run, [*failures, *races])
+    if wait is not None:
+        return wait
+    if surplus:
+        return min(surplus, key=lambda f: f.position)
     if open_phase:
         return open_phase[0]
+    if solid and len(lapped) == len(solid) and races:
+        # Nobody protects the lapped waiter's data either: the missing release is the mistake.
+        return races[0]
+    unheard = [f for f in races if _never_waited(run, f)]
+    if solid and unheard and all(f.barrier == _tag_barrier(run, unheard[0]) for f in solid):
+        return unheard[0]
+    if solid:
+        return min(solid, key=lambda f: f.position)
     aliased = [f for f in failures if f.obligation == Obligation.O7]
-    others = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
-    return min(others or aliased or failures, key=lambda f: f.position)
+    return (aliased or failures or races)[0]
+
+
+def _tag_barrier(run: Run, f: Failure) -> int:
+    if f.first is None:
+        return -1
+    return next((s.index for s in run.barriers.values() if s.column == f.first.tag), -1)
+
+
+def _never_waited(run: Run, f: Failure) -> bool:
+    """A read of what a copy wrote, on whose barrier nobody waits at all."""
+    b = _tag_barrier(run, f)
+    return f.rule == "SV110" and b >= 0 and not run.barriers[b].waiters
+
+
+def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
+    """A wait that let its class through without a new phase, before the first failure: the parity is wrong."""
+    if not run.suspects or not failures:
+        return None
+    end = min(f.position for f in failures)
+    candidates = [w for w in run.suspects if w[0] <= end or any(f.cls == w[1] and f.time >= w[2] for f in failures)]
+    if not candidates:
+        return None
+    position, cls, time, site, b = min(candidates)
+    t = run.threads[cls]
+    return Failure(Obligation.O2, "SV201",
+                   f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: its parity "
+                   "does not mean the next phase", site, cls, time, position, barrier=b)  # fmt: skip
 
 
 def _by_rule(failures: list[Failure]) -> list[Group]:
-    groups: dict[tuple[str, int], list[Failure]] = {}
+    groups: dict[str, list[Failure]] = {}
     for f in failures:
-        groups.setdefault((f.rule, f.barrier if f.rule == "SV208" else -1), []).append(f)
+        groups.setdefault(f.rule, []).append(f)
     return [Group(fs[0], tuple(fs[1:])) for fs in groups.values()]
 
 
-def _races(races: list[Failure]) -> list[Group]:
+def _race_groups(races: list[Failure]) -> list[Group]:
     """Races that share an access belong to one mistake."""
     groups: list[list[Failure]] = []
-    for f in sorted(races, key=lambda f: f.position):
+    for f in races:
         for g in groups:
             if any(_related(f, o) for o in g):
                 g.append(f)
@@ -96,14 +235,14 @@ def _related(a: Failure, b: Failure) -> bool:
 # ------------------------------------------------------------------ text
 
 
-def diagnostic(run: Run, f: Failure, policy: Policy, severity: Severity | None = None) -> Diagnostic:
+def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagnostic:
     """One failure as a finding."""
     sites = run.info.sites
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
     if f.first is not None and f.first.site != f.site:
         labels.append(Label(sites[f.first.site].span, "the other access"))
     return Diagnostic(
-        rule=f.rule, severity=severity or f.severity, message=f.message, span=sites[f.site].span, fix=f.fix or fix_of(run, f),
+        rule=f.rule, severity=severity or f.severity, message=f.message, span=sites[f.site].span, fix=f.fix or _FIX.get(f.rule),
         contested=f.contested, related=tuple(labels),
     )  # fmt: skip
 
@@ -122,6 +261,3 @@ _FIX = {
     "SV204": "make the init visible first: a barrier (with fence.mbarrier_init for a cluster) between init and use",
 }
 
-
-def fix_of(run: Run, f: Failure) -> str | None:
-    return _FIX.get(f.rule)

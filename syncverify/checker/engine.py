@@ -15,7 +15,6 @@ from syncverify.checker.clocks import Clock, Columns, Matrix
 from syncverify.checker.failure import HARM, Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, Shadow
 from syncverify.diagnostics import Severity
-from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.groups import Groups
 from syncverify.model.automata.register_pool import RegisterPool, most_registers
 from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
@@ -68,8 +67,15 @@ class Thread:
     collectives: list[tuple[int, int]] = field(default_factory=list)  # (site, code) of whole-warp operations
     fragments: dict[int, list[int]] = field(default_factory=dict)  # frag -> [last mma on it, touched since fence]
     fenced: bool = False
+    release_fence: Matrix | None = None  # what the last release fence covers
+    release_scope: int = 0
+    acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
+    seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
+    suspect: tuple[int, int, int, int] | None = None  # time, position, site, barrier of a wait that told nothing
+    cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
+    logged: bool = False  # its current event is in the trace already
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
     last_bulk: int = -1  # site of the newest bulk store
     last_mma: int = -1
@@ -113,9 +119,10 @@ class Run:
         self.memory: dict[int, Shadow] = {}
         self.barriers: dict[int, Any] = {}
         self.named: dict[tuple[int, int], Any] = {}
-        self.cluster = ClusterBarrier({t.cls for t in self.threads})
-        self.cluster_state: Any = None  # the open generation
-        self.cluster_last: Any = None  # the one before it
+        self.clusters: dict[int, Any] = {}
+        self.suspects: list[tuple[int, int, int, int, int]] = []  # position, class, time, site, barrier
+        self.narrow: dict[tuple[int, int], int] = {}  # (class, CTA reached) -> site of a release of too small scope
+        self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
         self.pools: dict[int, RegisterPool] = {}
         self.requests: list[Any] = []
@@ -151,7 +158,10 @@ class Run:
         if result == DONE or result == YIELD:
             t.event = None
             t.blocked = False
-            self.trace.append((t.cls, event))
+            if t.logged:
+                t.logged = False
+            else:
+                self.trace.append((t.cls, event))
             if self.eager and self.pending:
                 for op in list(self.pending.values()):
                     self.complete(op)
@@ -160,6 +170,10 @@ class Run:
             t.blocked = t.parked = True
         else:
             t.blocked = True
+            if t.meeting and not t.logged:
+                # It has come to the meeting: that is the step others may depend on.
+                t.logged = True
+                self.trace.append((t.cls, event))
         return result
 
     def wake(self, t: Thread) -> None:

@@ -20,6 +20,7 @@ def finish(run: Run) -> None:
     """Adds the failures that only the end of the run shows."""
     for s in run.barriers.values():
         _open_phase(run, s)
+        _overlaid(run, s)
     _aliased_waits(run)
     if not run.hung:
         _unseen_copies(run)
@@ -43,6 +44,21 @@ def _open_phase(run: Run, s: Barrier) -> None:
                 f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
                 f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})",
                 site, t.cls, t.time, len(run.trace), barrier=s.index, phase=s.auto.phase)  # fmt: skip
+    run.fail(f)
+
+
+def _overlaid(run: Run, s: Barrier) -> None:
+    """Data over a live mbarrier: an illegal access if it is still used (E30), else a missing inval (E29)."""
+    if not s.touched:
+        return
+    cls, time, site, position = s.touched[0]
+    later = s.last_position > position
+    rule = "SV208" if later else "SV205"
+    message = (f"{name(run, s.index)} is alive and still in use, but its bytes are accessed as data" if later else
+               f"the bytes of {name(run, s.index)} are reused without mbarrier.inval")  # fmt: skip
+    f = Failure(Obligation.O5, rule, message, site, cls, time, position, barrier=s.index,
+                labels=[(s.init_site, "initialized here")],
+                fix="give the data its own bytes" if later else "mbarrier.inval before it, after a barrier")  # fmt: skip
     run.fail(f)
 
 

@@ -22,9 +22,12 @@ def access(run: Run, t: Thread, record: Record) -> None:
     shadow = run.shadow(fp.memory)
     record.position = len(run.trace)
     for lo, hi in fp.intervals:
+        unwritten = True
         for s in shadow.overlapping(lo, hi):
             a, b = max(lo, s.lo), min(hi, s.hi)
             if s.write is not None:
+                unwritten = False
+                record.over = s.write
                 judge(run, t, s.write, record, a, b)
             if record.kind.writes:
                 for r in s.reads.values():
@@ -32,10 +35,22 @@ def access(run: Run, t: Thread, record: Record) -> None:
         if record.kind.writes:
             shadow.write(lo, hi, record)
         else:
+            record.over = None
+            record.fresh = record.fresh or unwritten
             shadow.read(lo, hi, record)
+    if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
+        note_suspect(run, t)
     if fp.overlap and record.kind.writes and not record.atomic:
         run.report(Obligation.RACE, "SV112", "lanes of one instruction write different values to the same bytes",
                    t, record.site, second=record)  # fmt: skip
+
+
+def note_suspect(run: Run, t: Thread) -> None:
+    """The last wait of this class let it through without any phase, and it relied on it."""
+    assert t.suspect is not None
+    time, position, site, b = t.suspect
+    run.suspects.append((position, t.cls, time, site, b))
+    t.suspect = None
 
 
 def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> None:
@@ -117,7 +132,7 @@ def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Order
         contested, text = "K8", "only some warps of the warpgroup hand the completed reads on"
     else:
         contested, text = row.contested or "K14", "the order rests on arrivals of an earlier phase"
-    message = f"{_what(run, first)} and {_what(run, second)}: {text}"
+    message = f"{what(run, first)} and {what(run, second)}: {text}"
     run.report(Obligation.RACE, rule, message, t, second.site, severity=Severity.WARNING, contested=contested,
                strict_only=True, first=first, second=second)  # fmt: skip
 
@@ -136,7 +151,7 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
             severity, strict_only = Severity.WARNING, True
     elif first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ:
         rule = _group_rule(run, first, rule)
-    message = f"{_what(run, second)} {_relation(row, ordered)} {_what(run, first)}"
+    message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
     f = Failure(Obligation.RACE, rule, message, second.site, t.cls, t.time, len(run.trace), severity=severity,
                 contested=contested, strict_only=strict_only, first=first, second=second)  # fmt: skip
     run.fail(f)
@@ -191,7 +206,7 @@ _NOUN = {
 }  # fmt: skip
 
 
-def _what(run: Run, r: Record) -> str:
+def what(run: Run, r: Record) -> str:
     fp = run.info.footprints[r.fp]
     where = place(run, fp.memory, fp.intervals[0][0]) if fp.intervals else "nothing"
     who = run.threads[r.cls].info.name
@@ -258,7 +273,7 @@ def touch_barriers(run: Run, t: Thread, record: Record) -> None:
     for b in barrier_bytes(run, record.fp):
         state = run.barriers.get(b)
         if state is not None and state.auto.live:
-            state.touched.append((record.cls, record.time, record.site, record.kind))
+            state.touched.append((record.cls, record.time, record.site, len(run.trace)))
 
 
 def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:

@@ -23,8 +23,7 @@ def replay_past(run: Run, model: Run, limits: Matrix) -> bool:
             counts[who] += 1
             if counts[who] > limits[who]:
                 continue
-            t = run.threads[who]
-            if t.blocked or t.done or run.step(t) == RETRY:
+            if not push(run, run.threads[who]):
                 return False
             while seen < len(run.asyncs):
                 ops[run.asyncs[seen].key] = run.asyncs[seen]
@@ -35,6 +34,15 @@ def replay_past(run: Run, model: Run, limits: Matrix) -> bool:
         if mine is not None and not mine.done and any(limits[c] >= v for c, v in op.landed):
             run.complete(mine)
     return True
+
+
+def push(run: Run, t: Thread) -> bool:
+    """One more event of a class; coming to a warp-wide meeting counts as its event."""
+    if t.blocked or t.done:
+        return False
+    if t.event is not None and run.step(t) == RETRY:
+        return False
+    return run.step(t) != RETRY or t.meeting
 
 
 def provoke(run: Run, model: Run, failure: Failure) -> bool:
@@ -48,7 +56,7 @@ def provoke(run: Run, model: Run, failure: Failure) -> bool:
         return False
     t = run.threads[failure.cls]
     if failure.obligation in (Obligation.O1, Obligation.O2) and not t.done and not t.blocked and t.time < failure.time:
-        run.step(t)
+        push(run, t)
     return True
 
 
@@ -92,8 +100,7 @@ def truncate(run: Run, model: Run, position: int, late: int) -> bool:
         if i > position:
             break
         if who >= 0:
-            t = run.threads[who]
-            if t.blocked or t.done or run.step(t) == RETRY:
+            if not push(run, run.threads[who]):
                 return False
             while seen < len(run.asyncs):
                 ops[run.asyncs[seen].key] = run.asyncs[seen]

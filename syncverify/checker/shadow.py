@@ -30,6 +30,8 @@ class Record:
     used: int = 0  # time at which a generic read's value was first used; 0: not yet
     atomic: bool = False
     lane_free: bool = False  # by the warp as a whole: every lane's past precedes it
+    fresh: bool = False  # a read of bytes that nobody had written yet
+    over: Record | None = None  # the write that this one replaced
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
 

@@ -11,10 +11,11 @@ from syncverify.checker.clocks import E, H, HW, SH, Matrix, matrix
 from syncverify.checker.engine import DONE, PARKED, RETRY, YIELD, Run, Thread, Unmodelled
 from syncverify.checker.failure import Obligation
 from syncverify.diagnostics import Severity
+from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Agent, Ev, Event, Flag
-from syncverify.model.proxies import Space
+from syncverify.model.proxies import Scope, Space
 
 
 @dataclass(slots=True, eq=False)
@@ -54,8 +55,11 @@ def knows_generation(t: Thread, gen: Generation, column: int, number: int) -> bo
 
 
 def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
-    _, site, number, threads, _ = event
+    _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
+    if flags & Flag.ALIGNED:
+        t.collectives.append((site, event[0]))
+    run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
     total = -(-run.info.threads // 32) * 32
     want = threads or total
     t.syncs.append(t.time)
@@ -88,7 +92,7 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
         return DONE
     if waits:
         n.gen.waiting.append(t)
-        t.waits_on = ("named", number, want)
+        t.waits_on = ("named", number, want, threads)
         return PARKED
     return DONE
 
@@ -147,23 +151,39 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
 # ------------------------------------------------------------------ cluster
 
 
-def cluster_generation(run: Run) -> Generation:
-    if run.cluster_state is None:
-        run.cluster_state = Generation(matrix(run.columns))
-    g = run.cluster_state
-    assert isinstance(g, Generation)
-    return g
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """The barrier of one cluster: its open generation and the one before."""
+
+    auto: ClusterBarrier
+    column: int
+    gen: Generation
+    last: Generation | None = None
+
+
+def cluster(run: Run, cta: int) -> Cluster:
+    number = cta // run.info.ctas
+    c = run.clusters.get(number)
+    if c is None:
+        members = {t.cls for t in run.threads if t.info.cta // run.info.ctas == number and not t.done}
+        c = Cluster(ClusterBarrier(members), run.columns.of("cluster", number), Generation(matrix(run.columns)))
+        run.clusters[number] = c
+    assert isinstance(c, Cluster)
+    return c
 
 
 def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
     """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits only (B4, B24)."""
     _, site, flags = event
-    g = cluster_generation(run)
-    column = run.columns.of("cluster")
+    state = cluster(run, t.info.cta)
+    g = state.gen
     t.syncs.append(t.time)
-    if t.cls in run.cluster.arrived:
+    run.contributors.setdefault(("cluster",), set()).add(t.cls)
+    if flags & Flag.ALIGNED:
+        t.collectives.append((site, event[0]))
+    if t.cluster_owed:
         run.report(Obligation.UB, "SV302", "the same threads arrive twice on the cluster barrier without a wait", t, site)
-    elif not knows_generation(t, g, column, run.cluster.generation):
+    elif not knows_generation(t, g, state.column, state.auto.generation):
         run.report(Obligation.O1, "SV301", "this cluster arrival may come before the previous generation is complete",
                    t, site, past=before(t))  # fmt: skip
     if flags & Flag.RELAXED:
@@ -171,45 +191,50 @@ def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
         c = run.columns.of("init", t.cls)
         for row in (H, SH, HW):
             g.m[row, c] = max(int(g.m[row, c]), t.clock.knows(row, c, True))
+        if t.release_fence is not None and t.release_scope >= Scope.CLUSTER:
+            np.maximum(g.m, t.release_fence, out=g.m)
     else:
         t.clock.hand(g.m)
     g.con[t.cls] = t.time
     g.sites[t.cls] = site
-    if run.cluster.arrive(t.cls):
-        end_cluster_generation(run)
+    t.cluster_owed = 1
+    if state.auto.arrive(t.cls):
+        end_cluster_generation(run, state)
     return DONE
 
 
-def end_cluster_generation(run: Run) -> None:
-    g = cluster_generation(run)
-    column = run.columns.of("cluster")
-    run.cluster.reset()
-    last = g
-    last.m[E : HW + 1, column] = run.cluster.generation
-    run.cluster_state = Generation(matrix(run.columns), previous=last.con)
-    run.cluster_last = last
+def end_cluster_generation(run: Run, state: Cluster) -> None:
+    last = state.gen
+    state.auto.reset()
+    last.m[E : HW + 1, state.column] = state.auto.generation
+    state.gen = Generation(matrix(run.columns), previous=last.con)
+    state.last = last
     for t in last.waiting:
         run.wake(t)
 
 
 def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
     """Waits for the generation this thread arrived in (PTX ISA: barrier.cluster.wait)."""
-    g = cluster_generation(run)
-    if t.cls in run.cluster.arrived:
+    state = cluster(run, t.info.cta)
+    if t.cls in state.auto.arrived:
         if not run.forced or t.waits_on != ("forced",):
             t.waits_on = ("cluster",)
-            if t not in g.waiting:
-                g.waiting.append(t)
+            if t not in state.gen.waiting:
+                state.gen.waiting.append(t)
             return RETRY
         t.waits_on = ()
+        t.cluster_owed = 0
         return DONE
-    last = run.cluster_last
+    last = state.last
     t.syncs.append(t.time)
     t.waits_on = ()
-    if last is None or t.cls not in last.con:
+    if event[2] & Flag.ALIGNED:
+        t.collectives.append((event[1], event[0]))
+    if last is None or not t.cluster_owed:
         run.report(Obligation.UB, "SV302", "barrier.cluster.wait without an arrive of these threads before it",
                    t, event[1])  # fmt: skip
         return DONE
+    t.cluster_owed = 0
     np.maximum(t.clock.m, last.m, out=t.clock.m)
     return DONE
 
@@ -219,7 +244,14 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
 
 def on_fence(run: Run, t: Thread, event: Event) -> int:
     """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
-    _, _, flags, _ = event
+    _, _, flags, scope = event
+    if flags & (Flag.RELEASE | Flag.SC):
+        t.release_fence = matrix(run.columns)
+        t.clock.hand(t.release_fence)
+        t.release_scope = scope
+    if flags & (Flag.ACQUIRE | Flag.SC) and t.acquirable is not None:
+        np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
+        t.acquirable = None
     if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
         t.fences.append(t.time)
     return DONE
@@ -268,6 +300,10 @@ def meet(run: Run, t: Thread, event: Event) -> int:
         n.gen.sites[t.cls] = event[1]
     live = run.live[cta, warp]
     if n.auto.arrived[warp] & live != live:
+        if run.forced and t.waits_on == ("forced",):
+            t.meeting = False
+            t.waits_on = ()
+            return DONE
         t.waits_on = ("meet", event[1])
         if t not in n.gen.waiting:
             n.gen.waiting.append(t)
@@ -436,8 +472,9 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
             end_generation(run, n)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
             end_meeting(run, n)
-    if run.cluster.leave(t.cls):
-        end_cluster_generation(run)
+    state = cluster(run, cta)
+    if state.auto.leave(t.cls):
+        end_cluster_generation(run, state)
     return DONE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run, Thread
+from syncverify.checker.sync import cluster
 from syncverify.diagnostics import Blocked, Claim, Policy, Step, Witness
 from syncverify.model.events import Ev, Event
 from syncverify.source import UNKNOWN_SPAN
@@ -66,9 +67,15 @@ def describe_wait(run: Run, t: Thread) -> tuple[str, int | None, str]:
         n = run.named[t.info.cta, t.waits_on[1]]
         return f"barrier {t.waits_on[1]}", n.auto.generation, f"{len(n.auto.marked) * 32} of {t.waits_on[2]} threads"
     if kind == "cluster":
-        return "cluster barrier", run.cluster.generation, f"{len(run.cluster.expected - run.cluster.arrived)} classes missing"
+        state = cluster(run, t.info.cta)
+        missing = state.auto.expected - state.auto.arrived
+        return "cluster barrier", state.auto.generation, f"{len(missing)} of its thread classes are missing"
     if kind == "warp":
         return "bar.warp.sync", None, "lanes of its mask are missing"
+    if kind == "meet":
+        return "the other lanes of its warp", None, "they do not come to this warp-wide instruction"
+    if kind == "mma":
+        return "the other warps of its warpgroup", None, "they have not issued the wgmma"
     if kind == "registers":
         return "register pool", None, f"{run.pool(t.info.cta).free} registers are free"
     return kind or "nothing", None, ""
