@@ -15,6 +15,7 @@ from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
 
 #: Periods beyond this are no reduction; such registers are kept exact.
 _MAX_PERIOD = 1 << 20
+_PC = 0  # the slot of the program counter
 #: A register's period; None: its exact value matters.
 Period = int | None
 
@@ -24,24 +25,45 @@ Period = int | None
 
 def live_slots(text: str, first: int) -> dict[int, frozenset[int]]:
     """Per block of generated text: the slots from ``first`` on that may be read before they are written."""
-    reads: dict[int, set[int]] = {}
-    writes: dict[int, set[int]] = {}
-    follows: dict[int, set[int]] = {}
-    for f in ast.parse(text).body:
-        assert isinstance(f, ast.FunctionDef)
-        label = int(f.name[1:])
-        reads[label], writes[label] = _reads_and_writes(f.body)
-        follows[label] = set(_successors(f))
-    live = {b: {s for s in found if s >= first} for b, found in reads.items()}
+    functions = {int(f.name[1:]): f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)}
+    live: dict[int, set[int]] = {label: set() for label in functions}
     changed = True
     while changed:
         changed = False
-        for b in sorted(live, reverse=True):
-            out = {s for f in follows[b] for s in live[f]} - writes[b]
-            if not out <= live[b]:
-                live[b] |= out
-                changed = True
-    return {b: frozenset(s) for b, s in live.items()}
+        for label in sorted(functions, reverse=True):
+            found = {s for s in _live_before(functions[label].body, live) if s >= first}
+            changed |= found != live[label]
+            live[label] = found
+    return {label: frozenset(slots) for label, slots in live.items()}
+
+
+def _live_before(body: Sequence[ast.stmt], live: Mapping[int, set[int]]) -> set[int]:
+    """Slots live before the statements; a statement that sets the program counter says what follows."""
+    out: set[int] = set()
+    for statement in reversed(body):
+        if isinstance(statement, ast.If):
+            out |= _live_before(statement.body, live) | _loads(statement.test)
+            continue
+        if isinstance(statement, ast.Assign):
+            slots = [_slot(t) for t in statement.targets]
+            if slots == [_PC]:
+                for target in _targets(statement.value):
+                    out |= live[target]
+            out -= {s for s in slots if s is not None}
+        out |= _loads(statement)
+    return out
+
+
+def _loads(node: ast.AST) -> set[int]:
+    """Slots read; ``r[s] &= x`` reads too."""
+    found = set()
+    for x in ast.walk(node):
+        slot = _slot(x.target if isinstance(x, ast.AugAssign) else x)
+        if slot is not None and (
+            isinstance(x, ast.AugAssign) or isinstance(getattr(x, "ctx", None), ast.Load)
+        ):
+            found.add(slot)
+    return found
 
 
 def _slot(node: ast.AST) -> int | None:
@@ -52,37 +74,11 @@ def _slot(node: ast.AST) -> int | None:
     return None
 
 
-def _reads_and_writes(body: Sequence[ast.stmt]) -> tuple[set[int], set[int]]:
-    """Slots read before they are written, and slots written on every path."""
-    reads: set[int] = set()
-    written: set[int] = set()
-    for statement in body:
-        stores = set()
-        for node in ast.walk(statement):
-            slot = _slot(node)
-            if slot is None:
-                continue
-            assert isinstance(node, ast.Subscript)
-            if isinstance(node.ctx, ast.Load):
-                reads |= {slot} - written
-            else:
-                stores.add(slot)
-        for node in ast.walk(statement):
-            if isinstance(node, ast.AugAssign) and (slot := _slot(node.target)) is not None:
-                reads |= {slot} - written
-        if not isinstance(statement, ast.If):
-            written |= stores
-    return reads, written
-
-
-def _successors(f: ast.FunctionDef) -> Iterator[int]:
-    """Blocks that the function may set the program counter to."""
-    for node in ast.walk(f):
-        if isinstance(node, ast.Assign) and _slot(node.targets[0]) == 0:
-            value = node.value
-            for v in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
-                if isinstance(v, ast.Constant) and isinstance(v.value, int):
-                    yield v.value
+def _targets(value: ast.expr) -> Iterator[int]:
+    """Blocks that the program counter is set to."""
+    for v in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+        if isinstance(v, ast.Constant) and isinstance(v.value, int):
+            yield v.value
 
 
 # ---------------------------------------------------------------- periods
@@ -108,7 +104,7 @@ def periods(exact: Iterable[Expr], assigned: Mapping[str, Iterable[Expr]]) -> di
 
 
 def _demand(found: dict[str, Period], e: Expr, modulus: Period, registers: frozenset[str]) -> None:
-    """Raises the periods of the registers in ``e`` until they fix ``e`` modulo ``modulus`` (None: exactly)."""
+    """Raises the periods of the registers in ``e`` until they fix it modulo ``modulus`` (None: exactly)."""
     if modulus == 1:
         return
     for x in names(e) & registers:

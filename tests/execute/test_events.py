@@ -246,7 +246,8 @@ def test_an_agent_stays_at_its_end() -> None:
 
 
 def test_fork_and_snapshot() -> None:
-    body = "for i in 0..5 {\n mbarrier.arrive b[i % 2]\n let t = mbarrier.arrive b[0]\n mbarrier.wait.token b[0], t\n}"
+    tokens = "let t = mbarrier.arrive b[0]\n mbarrier.wait.token b[0], t"
+    body = f"for i in 0..5 {{\n mbarrier.arrive b[i % 2]\n {tokens}\n}}"
     agent = only(body, "launch grid [1] block [32]\n mbarrier b[2]").agents()[0]
     for _ in range(4):
         agent.step(3)

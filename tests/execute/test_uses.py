@@ -1,0 +1,101 @@
+"""Reads and their first uses: moves, overwriting, several values at once."""
+
+from __future__ import annotations
+
+from tests.execute.helpers import one_lane, only, run
+
+HEADER = "shared s : f32[64]\n tensor a : f32[64] inout\n fragment f : f32[64, 64]\n mbarrier b"
+
+
+def shown(body: str) -> list[tuple[object, ...]]:
+    """READ with its handle, USE with its handle, other events by name."""
+    out: list[tuple[object, ...]] = []
+    for e in one_lane(body, HEADER):
+        out.append(("READ", e[2]) if e[0] == "READ" else e if e[0] == "USE" else (e[0],))
+    return out[:-1]
+
+
+def test_a_value_that_is_never_used() -> None:
+    assert shown("ld.shared x, s[][0 : 1]") == [("READ", -1)]
+    assert shown("ld.shared x, s[][0 : 1]\n compute y = x\n compute z = y") == [("READ", -1)]
+
+
+def test_a_move_is_no_use() -> None:
+    body = "ld.shared x, s[][0 : 1]\n compute y = x\n mbarrier.arrive b\n compute z = y + 1.0"
+    assert shown(body) == [("READ", 0), ("ARRIVE",), ("USE", 0)]
+
+
+def test_only_the_first_use_counts() -> None:
+    body = "ld.shared x, s[][0 : 1]\n compute y = x\n compute z = x * 2.0\n compute w = y + z"
+    assert shown(body) == [("READ", 0), ("USE", 0)]
+
+
+def test_two_values_are_both_used() -> None:
+    body = "ld.shared x, s[][0 : 1]\n ld.shared y, s[][1 : 1]\n compute z = x + y"
+    assert shown(body) == [("READ", 0), ("READ", 1), ("USE", 0), ("USE", 1)]
+
+
+def test_a_register_read_again_takes_a_handle_that_nobody_holds() -> None:
+    body = """
+      ld.shared x, s[][0 : 1]
+      compute old = x
+      ld.shared x, s[][1 : 1]
+      compute a1 = x + 1.0
+      compute b1 = old + 1.0
+    """
+    assert shown(body) == [("READ", 0), ("READ", 1), ("USE", 1), ("USE", 0)]
+
+
+def test_an_overwritten_value_is_forgotten() -> None:
+    body = "ld.shared x, s[][0 : 1]\n ld.global x, a[0]\n compute y = x + 1.0"
+    assert shown(body) == [("READ", 0), ("GLOBAL_READ",)]
+
+
+def test_stores_use_their_value() -> None:
+    shared = ("st.shared s[][8 : 1], x", "stmatrix s[][8 : 8], x", "atom.shared.add s[][8 : 1], x")
+    others = ("st.global a[0], x", "frag.write f, x", "atom.global.add a[0], x", "multimem.st a[0], x")
+    for store in shared + others:
+        got = shown(f"ld.shared x, s[][0 : 1]\n {store}")
+        assert got[:2] == [("READ", 0), ("USE", 0)], store
+        assert len(got) >= 3
+
+
+def test_software_pipelining() -> None:
+    body = """
+      ld.shared x, s[][0 : 1]
+      for i in 0..3 {
+        compute now = x
+        ld.shared x, s[][i : 1]
+        st.global a[i], now
+      }
+    """
+    assert shown(body) == [
+        ("READ", 0),
+        ("READ", 1), ("USE", 0), ("GLOBAL_WRITE",),
+        ("READ", 0), ("USE", 1), ("GLOBAL_WRITE",),
+        ("READ", 1), ("USE", 0), ("GLOBAL_WRITE",),
+    ]  # fmt: skip
+
+
+def test_the_use_stands_at_the_using_statement() -> None:
+    system = only("ld.shared x, s[][0 : 1]\n compute y = x * 2.0", f"launch grid [1] block [32]\n{HEADER}")
+    use = run(system.agents()[0])[1]
+    assert system.info.sites[use[1]].text == "compute y = x * 2.0"
+
+
+def overlap(body: str) -> bool:
+    system = only(body, f"launch grid [1] block [32]\n{HEADER}")
+    (write,) = [e for e in run(system.agents()[0]) if e[0].name == "WRITE"]
+    return system.info.footprints[write[2]].overlap
+
+
+def test_lanes_that_write_the_same_byte() -> None:
+    assert not overlap("st.shared s[][0 : 1], 1.0")
+    assert overlap("st.shared s[][0 : 1], tid")
+    assert overlap("st.shared s[][lane >> 1 : 1], tid")
+    assert not overlap("st.shared s[][lane : 1], tid")
+    assert overlap("st.shared s[][lane : 2], tid")
+    assert overlap("ld.shared x, s[][lane : 1]\n st.shared s[][0 : 1], x")
+    assert not overlap("ld.shared x, s[][3 : 1]\n st.shared s[][0 : 1], x")
+    assert not overlap("st.shared s[][lane >> 1 : 1], 2.0")
+    assert overlap("frag.read x, f\n compute y = x + 1.0\n st.shared s[][0 : 1], y")
