@@ -1,4 +1,4 @@
-"""The generated parts of the documentation: docs/rules.md, the hazard tables, the README's worked example.
+"""The generated parts of the documentation: docs/rules.md, the tables of docs/model.md, the README's example.
 
 ``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
 """
@@ -12,6 +12,7 @@ from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from syncverify.contested import CONTESTED
 from syncverify.explanations import explanation
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
@@ -42,8 +43,8 @@ def _rules() -> Iterator[str]:
     yield "# Rules"
     yield ""
     yield "Generated from `syncverify/rules.py`, `syncverify/explanations.py` and `syncverify/examples/rules`"
-    yield "by `make docs`. `syncverify explain RULE` prints the same. The tests refute every bad kernel below and"
-    yield "prove every good one."
+    yield "by `make docs`. `syncverify explain RULE` prints the same. The tests refute every bad kernel below"
+    yield "and prove every good one; a rule of SV6xx is a note on a proved kernel."
     yield ""
     yield "| id | name | what is wrong |"
     yield "|---|---|---|"
@@ -99,6 +100,12 @@ def _cell(first: Access, second: Access) -> str:
     return f"{row.hazard.value} {row.recipe} ({rules}{contested})"
 
 
+def contested() -> str:
+    """The contested points and what each policy accepts."""
+    rows = [f"| {c.id} | {c.question} | {c.practical} | {c.strict} |" for c in CONTESTED.values()]
+    return "\n".join(["| id | question | practical | strict |", "|---|---|---|---|", *rows]) + "\n"
+
+
 def replace_section(page: str, name: str, content: str) -> str:
     """The page with what stands between the markers of ``name`` replaced."""
     begin, end = BEGIN.format(name), END.format(name)
@@ -111,11 +118,9 @@ def replace_section(page: str, name: str, content: str) -> str:
 
 def pages(docs: Path) -> dict[Path, str]:
     """Every generated page as it should be, the README apart."""
-    model = docs / "model.md"
-    return {
-        docs / "rules.md": rules_page(),
-        model: replace_section(model.read_text("utf-8"), "hazards", hazards()),
-    }
+    path = docs / "model.md"
+    model = replace_section(path.read_text("utf-8"), "hazards", hazards())
+    return {docs / "rules.md": rules_page(), path: replace_section(model, "contested", contested())}
 
 
 def readme(page: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from syncverify.cli.common import Exit
+from syncverify.contested import CONTESTED, Contested
 from syncverify.explanations import Explanation, explanation
 
 _WIDTH = 96
@@ -16,9 +17,18 @@ _WIDTH = 96
 @click.command()
 @click.argument("rule", metavar="RULE")
 def explain(rule: str) -> int:
-    """Explain a rule, by id (SV101) or name (missing-proxy-fence)."""
-    click.echo("\n".join(_lines(explanation(rule))))
+    """Explain a rule, by id (SV101) or name (missing-proxy-fence), or a contested point (K1)."""
+    point = CONTESTED.get(rule.strip().upper())
+    click.echo("\n".join(_lines(explanation(rule)) if point is None else _point(point)))
     return Exit.OK
+
+
+def _point(c: Contested) -> Iterator[str]:
+    yield f"{c.id} {c.question}"
+    yield ""
+    yield "NVIDIA's own sources disagree on this point."
+    for policy, answer in (("practical", c.practical), ("strict", c.strict)):
+        yield from _paragraph(f"Policy {policy}", answer)
 
 
 def _lines(e: Explanation) -> Iterator[str]:

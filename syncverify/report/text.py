@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
+from syncverify.contested import CONTESTED
 from syncverify.diagnostics import (
     Blocked,
     Claim,
@@ -19,7 +20,7 @@ from syncverify.diagnostics import (
 from syncverify.report.base import Report, counted, rule_name, source_lines, values_text
 from syncverify.source import Span
 
-#: How many blocked agents and last steps of a witness the text shows; the witness file has them all.
+#: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
 SHOWN_BLOCKED = 8
 SHOWN_STEPS = 6
 
@@ -88,8 +89,15 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     if d.fix is not None:
         yield from _noted(width, "help", d.fix, paint)
     if d.contested is not None:
-        text = f"{d.contested}: NVIDIA's sources disagree on this point; see docs/model.md"
-        yield from _noted(width, "contested", text, paint)
+        yield from _noted(width, "contested", _contested(d.contested), paint)
+
+
+def _contested(point: str) -> str:
+    """The question behind a contested finding, and how the policies answer it."""
+    c = CONTESTED.get(point)
+    if c is None:
+        return point
+    return f"{c.id}: {c.question}\npractical: {c.practical}\nstrict: {c.strict}"
 
 
 def _related(span: Span, texts: Sequence[str], file: str, width: int, paint: Paint) -> Iterator[str]:
@@ -151,9 +159,10 @@ def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iter
     yield from _table([_step_row(s) for s in w.steps[-SHOWN_STEPS:]])
     if w.blocked:
         yield f"  {paint('who waits for ever:', 'bold')}"
-        yield from _table([_blocked_row(b) for b in w.blocked[:SHOWN_BLOCKED]])
-        if len(w.blocked) > SHOWN_BLOCKED:
-            yield f"    ... and {counted(len(w.blocked) - SHOWN_BLOCKED, 'agent')} more"
+        rows = _blocked_rows(w.blocked)
+        yield from _table(rows[:SHOWN_BLOCKED])
+        if len(rows) > SHOWN_BLOCKED:
+            yield f"    ... and at {counted(len(rows) - SHOWN_BLOCKED, 'place')} more"
     if path is not None:
         yield f"  step through it: syncverify replay {path}"
 
@@ -163,9 +172,18 @@ def _step_row(s: Step) -> tuple[str, str, str]:
     return s.agent, f"line {s.span.line}", s.op + phase
 
 
-def _blocked_row(b: Blocked) -> tuple[str, str, str]:
-    phase = "" if b.phase is None else f" phase {b.phase}"
-    return b.agent, f"line {b.span.line}", f"waits on {b.waits_on}{phase}: {b.why}"
+def _blocked_rows(blocked: Sequence[Blocked]) -> list[tuple[str, str, str]]:
+    """A row for each thing that agents wait on, with the first of them and how many more wait there."""
+    agents: dict[tuple[str, str], list[str]] = {}
+    for b in blocked:
+        phase = "" if b.phase is None else f" phase {b.phase}"
+        what = f"line {b.span.line}", f"waits on {b.waits_on}{phase}: {b.why}"
+        agents.setdefault(what, []).append(b.agent)
+    return [(_and_more(names), line, what) for (line, what), names in agents.items()]
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -27,6 +27,13 @@ def test_explain_says_what_why_and_fix(rule: str, capsys: pytest.CaptureFixture[
     assert headings == ["What:", "Why:", *(["Bad:", "Good:"] if with_example else []), "Fix:"]
 
 
+def test_explain_a_contested_point(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", "k1"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("K1 generic read, then a bulk write")
+    assert "Policy strict:\n    proxy fence" in out
+
+
 def test_explain_unknown_rule_suggests(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", "missing-proxy-fense"]) == 2
     assert "did you mean SV101 missing-proxy-fence?" in capsys.readouterr().err

@@ -56,7 +56,9 @@ warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
 5 |   mbarrier.arrive full
   |   ^^^^^^^^^^^^^^^^^^^^
   |
-  = contested: K1: NVIDIA's sources disagree on this point; see docs/model.md
+  = contested: K1: generic read, then a bulk write to the same bytes
+               practical: proxy fence, or values used before the release, or fence.acq_rel
+               strict: proxy fence
 
 note[SV304 register-pool]: no place for this one
 
@@ -70,7 +72,9 @@ warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
 5 |   mbarrier.arrive full
   |   ^^^^^^^^^^^^^^^^^^^^
   |
-  = contested: K1: NVIDIA's sources disagree on this point; see docs/model.md
+  = contested: K1: generic read, then a bulk write to the same bytes
+               practical: proxy fence, or values used before the release, or fence.acq_rel
+               strict: proxy fence
 
 ring.syncir: fine: proved (every launch; practical; 0.00 s)
 
@@ -120,7 +124,7 @@ def test_json_is_the_contract(report: Report) -> None:
         "line": 4,
         "fix": "arrive before the wait,\nor start with parity 1",
     }
-    assert ring["diagnostics"][2]["file"] == "ring.syncir"  # a finding without a place is in its kernel's file
+    assert ring["diagnostics"][2]["file"] == "ring.syncir"
     assert (lost["verdict"], lost["reason"], lost["witness"]) == ("unknown", "no value for N", None)
     assert fine["scope"]["kind"] == "all"
     assert fine["diagnostics"][0]["contested"] == "K1"

@@ -1,0 +1,75 @@
+"""The contested points: questions on which NVIDIA's own sources disagree, and how each policy answers.
+
+docs/model.md prints this table; reports and ``explain`` quote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """One question, with what each policy accepts."""
+
+    id: str
+    question: str
+    practical: str
+    strict: str
+
+
+_ROWS = (
+    (
+        "K1",
+        "generic read, then a bulk write to the same bytes",
+        "proxy fence, or values used before the release, or fence.acq_rel",
+        "proxy fence",
+    ),
+    (
+        "K2",
+        "which thread fences",
+        "any fence on the path in the block, by every writer or by one that knows of them all",
+        "every accessing thread",
+    ),
+    (
+        "K3",
+        "fence across blocks",
+        "either side",
+        "release and acquire halves, or the block of the async access",
+    ),
+    (
+        "K4",
+        "scope of remote arrivals",
+        "cta accepted where the edge only protects copies from each other",
+        "cluster at both ends",
+    ),
+    ("K5", "one async proxy per cluster?", "yes", "advisory"),
+    ("K6", "cp.async, then wgmma or TMA without a fence", "warning (sm_90)", "error"),
+    ("K7", "does wgmma.fence cover shared memory", "registers only", "registers only"),
+    (
+        "K8",
+        "who may release wgmma operands",
+        "one arrive after the wait",
+        "every reading warp, or a barrier",
+    ),
+    ("K9", "overwriting after wait_group.read", "accepted", "advisory"),
+    ("K10", "proxy fence after mbarrier.init", "not needed", "not needed"),
+    ("K11", "expect after the copy's issue", "legal if before the thread's arrive", "the same"),
+    ("K12", "bytes of a box partly outside", "full box", "full box"),
+    ("K13", "bar.sync in role branches", "converged warps suffice", "warning"),
+    ("K14", "must a phase be observed", "only if B21 also fails", "error (SV207)"),
+    ("K15", "wait, then wgmma", "ordered", "ordered"),
+    (
+        "K16",
+        "TMA store, then a consumer in another block",
+        "full wait and release",
+        "also a fence at the reader",
+    ),
+    ("K18", "inval at the kernel's end", "exempt", "exempt"),
+    ("K19", "cta-scope wait on a copy's completion", "accepted for the copy's bytes", "accepted"),
+    ("K20", "fence.sc", "at least acq_rel", "the same"),
+    ("K21", "bulk stores at exit", "must be read (`.read`)", "must be read"),
+)
+
+#: Every contested point by id.
+CONTESTED: dict[str, Contested] = {row[0]: Contested(*row) for row in _ROWS}
