@@ -97,7 +97,7 @@ def _edit(rng: random.Random, counts: dict[str, int], agents: Agents) -> None:
     if not ops:
         return
     at = rng.randrange(len(ops))
-    way = rng.randrange(8)
+    way = rng.randrange(9)
     op = ops[at]
     if way == 0:
         del ops[at]
@@ -114,6 +114,8 @@ def _edit(rng: random.Random, counts: dict[str, int], agents: Agents) -> None:
         counts[name] = max(1, counts[name] + rng.choice([-1, 1]))
     elif way == 6 and op.startswith(("ax(", "e(", "c(")):
         ops[at] = op.replace("8", rng.choice(["4", "16"]))
+    elif way == 8:
+        ops.insert(at, "fence")
     elif way == 7 and op == "pf":
         ops[at] = rng.choice(["pf.g", "pf.all", "fence"])
 

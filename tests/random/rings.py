@@ -225,8 +225,8 @@ def chain(rng: random.Random, bug: str) -> Program:
     elif bug == "release-both":
         body = lines(loaded, "mbarrier.arrive taken[0]", free, take, use, space, ready)
     elif rng.random() < 0.4:
-        body = lines(free, loaded, take, use, rng.choice([space, "fence.proxy.async"]) if space == proxy else space,
-                     "mbarrier.arrive taken[0]", ready)  # fmt: skip
+        wide = rng.choice([space, "fence.proxy.async"]) if space == proxy else space
+        body = lines(free, loaded, take, use, wide, "mbarrier.arrive taken[0]", ready)
     work = block(f"for i in 0..{trips}", body)
     ship = block(
         f"for i in 0..{trips}",

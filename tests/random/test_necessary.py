@@ -1,45 +1,61 @@
 """Every synchronization of a good kernel is needed: without any one of them the checker refutes it.
 
-The exceptions are listed with their reason; one that the checker comes to refute must leave the list.
+The kernels lie in ``tests/random/good``. A line that may go says so itself: ``// not needed: why``; one that the
+checker comes to refute must lose that comment.
 """
 
-import random
 import re
+from pathlib import Path
+
+import pytest
 
 from syncverify.diagnostics import Verdict
 from syncverify.ir.parser import parse
+from syncverify.simulate import explore
 from syncverify.verify import check_kernel
-from tests.random import copies, meetings, rings
-from tests.random.generate import Family
-from tests.random.program import Program, places
+
+GOOD = sorted((Path(__file__).parent / "good").glob("*.syncir"))
 
 SYNC = re.compile(
-    r"^(mbarrier\.(?!inval)|bar\.|warp\.sync|cluster\.|fence\.|bulk\.(wait|commit)|cp\.async\.(wait|commit|mb)"
-    r"|wgmma\.(fence|commit|wait)|setmaxnreg)"
+    r"\s*(mbarrier\.|bar\.|warp\.sync|cluster\.|fence\.|bulk\.(wait|commit)|cp\.async\.(wait|commit|mb)"
+    r"|wgmma\.(fence|commit|wait)).*"
 )
 
-#: Good kernels: a family, and the seed of a program that laps its buffers.
-KERNELS: tuple[tuple[Family, int], ...] = tuple(
-    (family, seed)
-    for family in (rings.ring, copies.store, copies.cpasync, copies.handover, meetings.named, meetings.lanes,
-                   meetings.lifetime, meetings.cluster, meetings.mma)
-    for seed in range(4)
-)  # fmt: skip
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
 
 
-def good(family: Family, seed: int) -> Program:
-    return family(random.Random(seed), "none")
+def statements() -> list[tuple[Path, int]]:
+    """Every line that synchronizes."""
+    return [
+        (path, n)
+        for path in GOOD
+        for n, line in enumerate(lines(path))
+        if SYNC.fullmatch(line) and not re.match(r"\s*mbarrier (\w+)(\[\d+\])?$", line)
+    ]
 
 
-def verdict(program: Program) -> Verdict:
-    (kernel,) = parse(program.text(), "random.syncir")
+def without(path: Path, n: int) -> str:
+    text = lines(path)
+    return "\n".join([*text[:n], "", *text[n + 1 :]])
+
+
+def verdict(text: str) -> Verdict:
+    (kernel,) = parse(text, "good.syncir")
     return check_kernel(kernel, {}).verdict
 
 
-def candidates() -> list[tuple[str, int, int, str]]:
-    out = []
-    for k, (family, seed) in enumerate(KERNELS):
-        for n, (where, i) in enumerate(places(good(family, seed).body)):
-            if SYNC.match(str(where[i])):
-                out.append((f"{family.__name__}{seed}", k, n, str(where[i])))
-    return out
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
+def test_the_kernel_itself_is_proved(path: Path) -> None:
+    (kernel,) = parse(path.read_text(), path.name)
+    assert check_kernel(kernel, {}).verdict is Verdict.PROVED
+    assert not explore(kernel, {}, limit_states=20_000).harms
+
+
+@pytest.mark.parametrize(
+    ("path", "n"), statements(), ids=lambda x: x.stem if isinstance(x, Path) else str(x + 1)
+)
+def test_without_it_the_kernel_is_refuted(path: Path, n: int) -> None:
+    expected = Verdict.PROVED if "// not needed:" in lines(path)[n] else Verdict.REFUTED
+    assert verdict(without(path, n)) is expected
