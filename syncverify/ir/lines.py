@@ -16,8 +16,10 @@ _OPERATOR = re.compile(r"//|<<|>>|[<>=!]=|[-+*/%&|^<>~(\[]|\b(?:and|or|not)\b")
 _INTEGER_NAME = re.compile(r"\b(?:param|let|for|elect)\s+([A-Za-z_]\w*)")
 #: A comment that could as well be the rest of a division: ``2``, ``(N + 1) % 2``, ``S {``.
 _LIKE_DIVISOR = re.compile(
-    r"\s*[-~(]*([\w.]+)\)*(?:\s*(?:[-+*/%<>=!&|^,]+|and\b|or\b)\s*[-~(]*[\w.]+\)*)*\s*\{?\s*$"
+    r"\s*[-~(]*([\w.]+)\)*"
+    r"(?:\s*(?://|<<|>>|[<>=!]=|[-+*/%&|^<>,]|and\b|or\b)\s*[-~(]*[\w.]+\)*)*\s*\{?\s*$"
 )
+_AMBIGUOUS = "'//' starts a comment here; put a division in parentheses, or word the comment differently"
 _ELSE = re.compile(r"\}([ \t\r]*\n\s*)else\b")
 
 
@@ -104,8 +106,12 @@ class Source:
             raise self._error("this bracket is never closed", opened[-1])
         out.append(text[copied:])
         code = "".join(out)
-        for start, like in suspicious:
-            self._reject_division(start, like, code)
+        if suspicious:
+            integers = BUILTINS.union(_INTEGER_NAME.findall(code))
+            for start, like in suspicious:
+                # `let r = i // 2` must not silently lose its divisor
+                if like[1].isdigit() or like[1] in integers:
+                    raise self._error(_AMBIGUOUS, start)
         if len(text) - statement > MAX_OPERATORS:
             self._limit_operators(statement, len(text))
         return code
@@ -123,13 +129,4 @@ class Source:
         if len(_OPERATOR.findall(self.text, start, end)) > MAX_OPERATORS:
             raise self._error(
                 f"more than {MAX_OPERATORS} operators in one statement; split it with let", start
-            )
-
-    def _reject_division(self, start: int, like: re.Match[str], code: str) -> None:
-        """``let r = i // 2`` must not silently lose its divisor."""
-        word = like[1]
-        if word.isdigit() or word in BUILTINS or word in set(_INTEGER_NAME.findall(code)):
-            raise self._error(
-                "'//' starts a comment here; put a division in parentheses, or word the comment differently",
-                start,
             )

@@ -99,7 +99,7 @@ def test_what_has_no_offset_overlaps_nothing(items: list[tuple[int, int, int | N
         for i, (size, align, at) in enumerate(items)
     ]
     made = layout(kernel(*buffers, nodes.Barrier("m", Int(5))))
-    placed = [*made.buffers.values(), *made.barriers.values()]
+    placed: list[BufferLayout | BarrierLayout] = [*made.buffers.values(), *made.barriers.values()]
     for i, (_, align, at) in enumerate(items):
         a = placed[i]
         assert a.offset % align == 0

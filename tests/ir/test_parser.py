@@ -101,7 +101,9 @@ def test_a_division_is_not_taken_for_a_comment(line: str) -> None:
     assert "'//' starts a comment here" in mistake(line)
 
 
-@pytest.mark.parametrize("comment", ["done", "2 groups stay", "see above", "(sic) for now"])
+@pytest.mark.parametrize(
+    "comment", ["done", "2 groups stay", "see above", "(sic) for now", "1" + " --------- 2" * 40 + " !"]
+)
 def test_words_after_a_statement_are_a_comment(comment: str) -> None:
     assert body(f"bulk.wait 0 // {comment}") == (nodes.BulkWait(Int(0)),)
 
