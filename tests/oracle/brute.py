@@ -23,7 +23,7 @@ from tests.oracle.machine import Async, Machine
 class Result:
     """What all executions together show."""
 
-    harms: frozenset[str]  # hang, race, ub
+    harms: frozenset[str]  # hang, race, ub; in strict mode also unobserved (B20, K14)
     mixed: bool  # an operation lands in different phases, or a last phase stays open for want of bytes
     states: int
     complete: bool
@@ -51,6 +51,8 @@ def explore(system: System, policy: Policy = Policy.PRACTICAL, limit: int = 20_0
         done = all(machine.event(state, t) is None for t in range(len(machine.threads)))
         if done and any(bar.pending == 0 for bar in state.bars.values()):
             mixed = True
+        if state.unobserved and policy is Policy.STRICT:
+            harms.setdefault("unobserved", "a phase that nobody waited for")
         if state.ub:
             harms.setdefault("ub", state.ub)
         elif done and any(in_flight(a) for a in state.asyncs):

@@ -67,6 +67,8 @@ class State:
     tokens: dict[tuple[int, int], int]
     trace: tuple[tuple[Any, ...], ...] = ()
     ub: str = ""
+    seen: frozenset[tuple[int, int]] = frozenset()  # (barrier, phase) that some wait has found complete
+    unobserved: bool = False  # an arrival of the next phase came before any such wait (B20)
 
     def copy(self) -> State:
         return State(
@@ -81,6 +83,8 @@ class State:
             dict(self.tokens),
             self.trace,
             self.ub,
+            self.seen,
+            self.unobserved,
         )
 
     def key(self) -> tuple[Any, ...]:
@@ -91,6 +95,8 @@ class State:
             tuple(sorted(self.waiting.items())),
             tuple((b, m.completed, m.pending, m.tx, m.count) for b, m in sorted(self.bars.items())),
             self.ub,
+            self.seen,
+            self.unobserved,
         )
 
 
@@ -221,6 +227,7 @@ class Machine:
                         return None
                 nxt = state.copy()
                 nxt.landing[t, pc] = phase
+                nxt.seen |= {(e[2], phase)}
             else:
                 nxt = state.copy()
                 nxt.ub = "wait on a barrier that is not alive"
@@ -258,6 +265,7 @@ class Machine:
             if flags & Flag.DROP:
                 bar.count -= count
             nxt.tokens[t, b] = bar.completed
+            nxt.unobserved |= bar.completed > 0 and (b, bar.completed - 1) not in nxt.seen
             before = bar.completed
             bar.pending -= count
             self.evaluate(nxt, bar)

@@ -1,7 +1,7 @@
 """Every synchronization of a good kernel is needed: without any one of them the checker refutes it.
 
-The kernels lie in ``tests/random/good``. A line that may go says so itself: ``// not needed: why``; one that the
-checker comes to refute must lose that comment.
+The kernels lie in ``tests/random/good``. A line that may go says so itself: ``// not needed: why``; one that
+the checker comes to refute must lose that comment.
 """
 
 import re
