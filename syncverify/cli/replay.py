@@ -10,6 +10,7 @@ from syncverify.cli.common import Exit
 from syncverify.diagnostics import Witness
 from syncverify.ir.nodes import Kernel
 from syncverify.launch import relaunch
+from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
 from syncverify.simulate import replay as simulate_replay
 from syncverify.source import InputError, Span
@@ -27,8 +28,8 @@ def replay(witness_file: str, kernel_file: str | None, quiet: bool) -> int:
     kernel = witnessed_kernel(witness, kernel_file, witness_file)
     result = simulate_replay(witness, kernel)
     if not quiet:
-        for line in result.trace:
-            click.echo(f"  {line}")
+        for line in steps_table(result.trace):
+            click.echo(line)
     said = "reproduced" if result.reproduced else "NOT reproduced"
     click.echo(f"{witness.kernel}: {witness.claim} {said}: {result.reason}")
     return Exit.OK if result.reproduced else Exit.REFUTED

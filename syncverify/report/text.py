@@ -156,7 +156,7 @@ def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iter
     hidden = len(w.steps) - SHOWN_STEPS
     if hidden > 0:
         yield f"    ... {counted(hidden, 'step')} before"
-    yield from _table([_step_row(s) for s in w.steps[-SHOWN_STEPS:]])
+    yield from steps_table(w.steps[-SHOWN_STEPS:])
     if w.blocked:
         yield f"  {paint('who waits for ever:', 'bold')}"
         rows = _blocked_rows(w.blocked)
@@ -165,6 +165,11 @@ def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iter
             yield f"    ... and at {counted(len(rows) - SHOWN_BLOCKED, 'place')} more"
     if path is not None:
         yield f"  step through it: syncverify replay {path}"
+
+
+def steps_table(steps: Sequence[Step]) -> Iterator[str]:
+    """Steps of a schedule, one a line."""
+    return _table([_step_row(s) for s in steps])
 
 
 def _step_row(s: Step) -> tuple[str, str, str]:
