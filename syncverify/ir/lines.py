@@ -68,8 +68,6 @@ class Source:
                     out += text[copied : m.start()], " "
                     copied = at
                 else:
-                    if m.start() - statement > MAX_OPERATORS:
-                        self._limit_operators(statement, m.start())
                     statement = at
             elif what == "//":
                 if depth:
@@ -112,8 +110,7 @@ class Source:
                 # `let r = i // 2` must not silently lose its divisor
                 if like[1].isdigit() or like[1] in integers:
                     raise self._error(_AMBIGUOUS, start)
-        if len(text) - statement > MAX_OPERATORS:
-            self._limit_operators(statement, len(text))
+        self._limit_operators(code)
         return code
 
     def _error(self, message: str, offset: int) -> InputError:
@@ -124,9 +121,11 @@ class Source:
         column = offset - self._starts[line - 1] + 1
         return Span(self.file, line, column, line, column + 1)
 
-    def _limit_operators(self, start: int, end: int) -> None:
+    def _limit_operators(self, code: str) -> None:
         """Keeps expressions shallow enough for every recursive reader of them."""
-        if len(_OPERATOR.findall(self.text, start, end)) > MAX_OPERATORS:
-            raise self._error(
-                f"more than {MAX_OPERATORS} operators in one statement; split it with let", start
-            )
+        start = 0
+        for line in code.split("\n"):
+            if len(line) > MAX_OPERATORS and len(_OPERATOR.findall(line)) > MAX_OPERATORS:
+                message = f"more than {MAX_OPERATORS} operators in one statement; split it with let"
+                raise self._error(message, start + len(line) - len(line.lstrip()))
+            start += len(line) + 1
