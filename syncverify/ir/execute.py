@@ -8,7 +8,7 @@ run of each agent on its own finds nearly all splits before the checker starts.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.ir import nodes as n
@@ -20,6 +20,7 @@ from syncverify.ir.execute_code import (
     ELECTED,
     ENTRY,
     FIRST_REGISTER,
+    NOBODY,
     PC,
     QUEUE,
     QUEUED,
@@ -30,7 +31,7 @@ from syncverify.ir.execute_code import (
 )  # fmt: skip
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
-from syncverify.ir.execute_lanes import elected_lanes, role_of
+from syncverify.ir.execute_lanes import Elections, elections, role_of
 from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
@@ -42,6 +43,8 @@ MAX_CLUSTERS = 16
 _MAX_JUMPS = 10_000_000
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
+#: Elections that one block is run with, at most.
+_MAX_ELECTIONS = 4
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 
@@ -80,10 +83,24 @@ def _systems(
         text = f"the control of the grid's blocks differs in more than {MAX_REPRESENTATIVES} ways"
         yield Unanalysable(text, kernel.launch.span)
         return
-    lanes = elected_lanes(kernel, known, grid)
+    choice = elections(kernel, known, grid)
     for cluster in firsts:
-        for lane in lanes:
+        for lane in _elected(program, grid, cluster, choice):
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
+
+
+def _elected(program: Program, grid: Grid, cluster: int, choice: Elections) -> list[int]:
+    """The lanes to elect: one that no guard names, and one of each other set of lanes that guards tell apart
+    in a warp that elects (a guard beside an election may hit the elected lane or miss it)."""
+    lanes = {choice.free: None}
+    if choice.nested:
+        lanes[0] = None
+    if choice.beside_guards:
+        system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "")
+        for c in system.info.classes:
+            if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
+                lanes[(c.lanes & -c.lanes).bit_length() - 1] = None
+    return list(lanes)[:_MAX_ELECTIONS]
 
 
 class IrAgent:
@@ -162,6 +179,7 @@ class IrSystem:
     program: Program
     grid: Grid
     cluster: int
+    electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
 
     @classmethod
     def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int, elected: int,
@@ -212,7 +230,7 @@ class IrSystem:
         old = classes.pop(split.cls)
         classes += self._settled([replace(old, lanes=part) for part in split.parts])
         info = replace(self.info, classes=_ordered(classes))
-        return IrSystem(info, self.program, self.grid, self.cluster)
+        return IrSystem(info, self.program, self.grid, self.cluster, self.electing)
 
     def _agent(self, cls: int, c: ThreadClass) -> IrAgent:
         lanes = tuple(i for i in range(32) if c.lanes >> i & 1)
@@ -248,6 +266,8 @@ class IrSystem:
                 event = agent.step(answer)
                 if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                     return None
+                if event[0] == Ev.ELECT:
+                    self.electing.add((c.cta, c.warp))
                 answer = int(event[0] in _POLLS)
         except LaneSplit as split:
             return split.parts

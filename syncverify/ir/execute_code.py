@@ -26,6 +26,8 @@ from syncverify.ir.execute_expr import (
     shift_right,
     source,
     statements,
+    terms,
+    total,
     varying_names,
 )  # fmt: skip
 from syncverify.ir.execute_normal import Period, live_slots, periods
@@ -45,6 +47,17 @@ Block = Callable[[Registers, int], Event | None]
 PC, QUEUE, CLASS, CTA, ELECTED = range(5)
 BUILTIN_SLOTS: dict[str, int] = {name: 5 + i for i, name in enumerate(sorted(BUILTINS))}
 FIRST_REGISTER = 5 + len(BUILTIN_SLOTS)
+#: What the range lo..hi of a difference says about its comparison with 0: surely true, surely false.
+_DECIDED = {
+    "<": ("hi < 0", "lo >= 0"),
+    "<=": ("hi <= 0", "lo > 0"),
+    ">": ("lo > 0", "hi <= 0"),
+    ">=": ("lo >= 0", "hi < 0"),
+    "==": ("lo == hi == 0", "lo > 0 or hi < 0"),
+    "!=": ("lo > 0 or hi < 0", "lo == hi == 0"),
+}
+#: An elected lane that no warp has: every lane takes the path of the others.
+NOBODY = 32
 #: Block 0 hands out queued events; block 1 is the end; block 2 the kernel's entry.
 QUEUED, ENDED, ENTRY = 0, 1, 2
 
@@ -144,6 +157,7 @@ class Code:
         self.has_decisions = False
         self.control = Control()
         self.inside: list[str] = []
+        self.depth = 1  # of indentation
         self.answered: set[str] = set()  # registers that elections and answers set
         self._kept: dict[int, tuple[tuple[int, Period], ...]] | None = None
         self.blocks = self._compile(program.kernel.body)
@@ -211,7 +225,7 @@ class Code:
         return self.sites_seen - 1
 
     def _text(self, text: str) -> None:
-        self.lines.append("    " + text)
+        self.lines.append("    " * self.depth + text)
         self.line_sites.append(self.site)
 
     def _open(self, label: int) -> None:
@@ -286,6 +300,8 @@ class Code:
         if not self._varies(e):
             return source(e, self.slots)
         self.has_decisions |= decision
+        if decision and isinstance(e, Binary) and self._decided(e):
+            return "v"
         read = self._reader(e)
         memo: dict[Any, Any] = {}
         vec = self.program.vec
@@ -301,6 +317,48 @@ class Code:
         self._text(f"k = {self._key([f'r[{CLASS}]', *self._parts([e])])}")
         self._text(f"v = {m}[k] if k in {m} else {s}(r, k)")
         return "v"
+
+    def _decided(self, e: Binary) -> bool:
+        """Shorter ways to a decision, left in ``v``; False if there is none.
+
+        Loops often guard by ``uniform + lane part < bound``: nearly always the lane part's range decides.
+        """
+        if e.op in ("and", "or") and not self._varies(e.left):
+            test = condition(e.left, self.slots)
+            self._text(f"v = {int(e.op == 'or')}")
+            self._text(f"if {test}:" if e.op == "and" else f"if not {test}:")
+            self.depth += 1
+            self._text(f"v = 1 if {self._value(e.right, decision=True)} else 0")
+            self.depth -= 1
+            return True
+        if e.op not in _DECIDED:
+            return False
+        parts = list(terms(Binary("-", e.left, e.right), 1))
+        lanes = [(f, t) for f, t in parts if self._varies(t)]
+        if not all(names(t) <= LANE_BUILTINS for _, t in lanes):
+            return False
+        span, whole = self._reader(total(lanes)), self._reader(e)
+        memo: dict[int, tuple[int, int]] = {}
+
+        def lane_range(r: Registers) -> tuple[int, int]:
+            v = span(r)
+            memo[r[CLASS]] = found = (v, v) if isinstance(v, int) else (min(v), max(v))
+            return found
+
+        def undecided(r: Registers) -> int:
+            v = whole(r)
+            if isinstance(v, tuple):
+                raise Disagreement(v)
+            return v
+
+        m, f, s = self._constant(memo), self._constant(lane_range), self._constant(undecided)
+        shared = source(total((x, t) for x, t in parts if not self._varies(t)), self.slots)
+        yes, no = _DECIDED[e.op]
+        self._text(f"w = {m}[r[{CLASS}]] if r[{CLASS}] in {m} else {f}(r)")
+        self._text(f"u = {shared}")
+        self._text("lo, hi = u + w[0], u + w[1]")
+        self._text(f"v = 1 if {yes} else 0 if {no} else {s}(r)")
+        return True
 
     # ------------------------------------------------------------ statements
 
@@ -406,7 +464,7 @@ class Code:
         def slow(r: Registers, key: Any) -> Any:
             lanes, warp_mask = program.classes[r[CLASS]]
             lowest = (warp_mask & -warp_mask).bit_length() - 1
-            chosen = r[ELECTED] if warp_mask >> r[ELECTED] & 1 else lowest
+            chosen = r[ELECTED] if r[ELECTED] == NOBODY or warp_mask >> r[ELECTED] & 1 else lowest
             memo[key] = v = program.vec(int(lane == chosen) for lane in lanes)
             return v
 

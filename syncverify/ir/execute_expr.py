@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, evaluate
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
 
+#: Comparison operators.
+ORDER = frozenset({"==", "!=", "<", "<=", ">", ">="})
 #: Reads one integer from an agent's registers.
 Reader = Callable[[list[int]], int]
 
-_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 #: Shifts beyond this are no index arithmetic; they would only make huge numbers.
 _MAX_SHIFT = 62
 
@@ -87,7 +88,7 @@ def source(e: Expr, slot: Mapping[str, int]) -> str:
             return f"shift_left({source(a, slot)}, {source(b, slot)})"
         case Binary(">>", a, b):
             return f"shift_right({source(a, slot)}, {source(b, slot)})"
-        case Binary(op, a, b) if op in _COMPARISONS:
+        case Binary(op, a, b) if op in ORDER:
             return f"(+({source(a, slot)} {op} {source(b, slot)}))"
         case Binary(op, a, b):
             left = source(a, slot)
@@ -110,7 +111,7 @@ def condition(e: Expr, slot: Mapping[str, int]) -> str:
             return f"(not {condition(a, slot)})"
         case Binary(("and" | "or") as op, a, b):
             return f"({condition(a, slot)} {op} {condition(b, slot)})"
-        case Binary(op, a, b) if op in _COMPARISONS:
+        case Binary(op, a, b) if op in ORDER:
             return f"({source(a, slot)} {op} {source(b, slot)})"
     return source(e, slot)
 
@@ -205,6 +206,31 @@ def mentions(e: Expr, names: frozenset[str]) -> bool:
         case Call(_, args):
             return any(mentions(a, names) for a in args)
     return False
+
+
+def terms(e: Expr, factor: int) -> Iterator[tuple[int, Expr]]:
+    """The expression as a sum of terms with integer factors."""
+    match e:
+        case Binary("+", a, b):
+            yield from terms(a, factor)
+            yield from terms(b, factor)
+        case Binary("-", a, b):
+            yield from terms(a, factor)
+            yield from terms(b, -factor)
+        case Unary("-", a):
+            yield from terms(a, -factor)
+        case Binary("*", a, Int(c)) | Binary("*", Int(c), a):
+            yield from terms(a, factor * c)
+        case _:
+            yield factor, e
+
+
+def total(parts: Iterable[tuple[int, Expr]]) -> Expr:
+    """The sum of terms with factors."""
+    result: Expr = Int(0)
+    for factor, t in parts:
+        result = fold(Binary("+", result, Binary("*", Int(factor), t)), {})
+    return result
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:

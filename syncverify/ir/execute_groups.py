@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Control
-from syncverify.ir.execute_expr import fold, mentions
+from syncverify.ir.execute_expr import ORDER, fold, mentions, terms, total
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, children, names
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MAX_REPRESENTATIVES = 4096
 _CHUNK = 1 << 18
 _BLOCK = frozenset({"block", "block.x", "block.y", "block.z"})
-_ORDER = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _DEPTH = 64  # of substitutions of registers by their only definition
 
 _ENUMERATED = 256  # values of a loop counter that are looked at one by one
@@ -146,7 +145,7 @@ class _Features:
             yield e
             return
         match e:
-            case Binary(op, a, b) if op in _ORDER and (split := _split(Binary("-", a, b))) is not None:
+            case Binary(op, a, b) if op in ORDER and (split := _split(Binary("-", a, b))) is not None:
                 yield from _thresholds(*split, ranges)
                 return
             case Binary("%", a, Int(m)) if m and (split := _split(a)) is not None:
@@ -160,16 +159,16 @@ def _thresholds(
     here: Expr, rest: Iterable[tuple[int, Expr]], ranges: Mapping[str, Interval]
 ) -> Iterator[Expr]:
     """What decides ``here + rest`` compared with 0: where the rest has to be for either outcome."""
-    terms = sorted(rest, key=lambda t: -abs(t[0]))
-    big, *small = terms
+    found = sorted(rest, key=lambda t: -abs(t[0]))
+    big, *small = found
     span = _range(big[1], ranges)
     if small and span is not None and span[1] - span[0] < _ENUMERATED:
         # the coarsest counter value by value, so that the finer ones bound what matters of the block
         for v in range(span[0], span[1] + 1):
             yield from _thresholds(fold(Binary("+", here, Int(big[0] * v)), {}), small, ranges)
         return
-    unit = gcd(*(f for f, _ in terms))
-    bounds = _range(_sum((f // unit, t) for f, t in terms), ranges)
+    unit = gcd(*(f for f, _ in found))
+    bounds = _range(total((f // unit, t) for f, t in found), ranges)
     # with rest = unit * q: the quotient decides <, <=, >, >=; the remainder too decides == and !=
     exact = Binary("==", Binary("%", here, Int(unit)), Int(0))
     yield _clip(Binary("//", here, Int(unit)), bounds)
@@ -196,16 +195,16 @@ def _unit(steps: Iterable[int | None]) -> int:
 
 def _step(e: Expr, name: str) -> int | None:
     """The constant c of ``name + c``."""
-    total = 0
+    offset = 0
     seen = False
-    for factor, term in _terms(e, 1):
+    for factor, term in terms(e, 1):
         if term == Var(name) and factor == 1 and not seen:
             seen = True
         elif isinstance(term, Int):
-            total += factor * term.value
+            offset += factor * term.value
         else:
             return None
-    return total if seen else None
+    return offset if seen else None
 
 
 def _turn(var: str) -> str:
@@ -240,39 +239,15 @@ def _divisors(e: Expr) -> Iterator[Expr]:
         yield Binary("==", e.args[1], Int(0))
 
 
-def _terms(e: Expr, factor: int) -> Iterator[tuple[int, Expr]]:
-    """The expression as a sum of terms with integer factors."""
-    match e:
-        case Binary("+", a, b):
-            yield from _terms(a, factor)
-            yield from _terms(b, factor)
-        case Binary("-", a, b):
-            yield from _terms(a, factor)
-            yield from _terms(b, -factor)
-        case Unary("-", a):
-            yield from _terms(a, -factor)
-        case Binary("*", a, Int(c)) | Binary("*", Int(c), a):
-            yield from _terms(a, factor * c)
-        case _:
-            yield factor, e
-
-
 def _split(e: Expr) -> tuple[Expr, Terms] | None:
     """The expression as (part of the block alone) + (terms without the block), if it is such a sum."""
     here: list[tuple[int, Expr]] = []
     rest: list[tuple[int, Expr]] = []
-    for factor, term in _terms(e, 1):
+    for factor, term in terms(e, 1):
         if _depends(term) and _opaque(term):
             return None
         (rest if _opaque(term) else here).append((factor, term))
-    return _sum(here), tuple(rest)
-
-
-def _sum(terms: Iterable[tuple[int, Expr]]) -> Expr:
-    total: Expr = Int(0)
-    for factor, t in terms:
-        total = fold(Binary("+", total, Binary("*", Int(factor), t)), {})
-    return total
+    return total(here), tuple(rest)
 
 
 def _range(e: Expr, ranges: Mapping[str, Interval]) -> Interval | None:
@@ -282,7 +257,7 @@ def _range(e: Expr, ranges: Mapping[str, Interval]) -> Interval | None:
             return v, v
         case Var(name):
             return ranges.get(name)
-        case Binary(op, _, _) if op in _ORDER or op in ("and", "or"):
+        case Binary(op, _, _) if op in ORDER or op in ("and", "or"):
             return 0, 1
     parts = [_range(c, ranges) for c in children(e)]
     if any(p is None for p in parts):

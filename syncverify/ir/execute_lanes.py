@@ -15,20 +15,37 @@ from syncverify.model.events import ThreadClass
 _THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
 
 
-def elected_lanes(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> list[int]:
-    """The lanes to elect: one that no guard names, and lane 0 where a role both elects and names lanes.
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """A lane that no guard names; whether some role may both elect and name lanes; whether a guard inside
+    the elected lane's own code names lanes."""
 
-    A guard that names lanes beside an election may hit the elected lane or miss it; both must be right.
-    """
+    free: int
+    beside_guards: bool
+    nested: bool
+
+
+def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Elections:
+    """What the source says about the choice of elected lanes."""
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
-        return [0]
+        return Elections(0, False, False)
     known: dict[str, Expr] = {k: Int(v) for k, v in values.items()}
     guards = _Guards(known, grid, {})
     named: set[int] = set()
     for s in statements(kernel.body):
         named |= guards.named(s)
     free = next((lane for lane in range(1, 32) if lane not in named), 1)
-    return [free, 0] if _both(kernel.body, guards) else [free]
+    elected = frozenset(s.name for s in statements(kernel.body) if isinstance(s, n.Elect))
+    return Elections(free, _both(kernel.body, guards), _nested(kernel.body, guards, elected))
+
+
+def _nested(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> bool:
+    """Whether a guard under ``if p``, ``p`` elected, names lanes."""
+    for s in statements(body):
+        if isinstance(s, n.If) and mentions(s.cond, elected):
+            if any(guards.named(inner) for inner in statements((*s.then, *s.orelse))):
+                return True
+    return False
 
 
 @dataclass(slots=True)

@@ -37,13 +37,17 @@ def live_slots(text: str, first: int) -> dict[int, frozenset[int]]:
     return {label: frozenset(slots) for label, slots in live.items()}
 
 
-def _live_before(body: Sequence[ast.stmt], live: Mapping[int, set[int]]) -> set[int]:
+def _live_before(
+    body: Sequence[ast.stmt], live: Mapping[int, set[int]], after: Iterable[int] = ()
+) -> set[int]:
     """Slots live before the statements; a statement that sets the program counter says what follows."""
-    out: set[int] = set()
+    out = set(after)
     for statement in reversed(body):
         if isinstance(statement, ast.If):
-            out |= _live_before(statement.body, live) | _loads(statement.test)
+            out |= _live_before(statement.body, live, out) | _loads(statement.test)
             continue
+        if isinstance(statement, ast.Return):
+            out = set()
         if isinstance(statement, ast.Assign):
             slots = [_slot(t) for t in statement.targets]
             if slots == [_PC]:

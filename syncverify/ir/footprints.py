@@ -29,7 +29,7 @@ class Range:
         return self.size * self.rows
 
     def runs(self) -> list[tuple[int, int]]:
-        if self.size <= 0:
+        if self.size <= 0 or self.rows <= 0:
             return []
         if self.rows == 1 or self.pitch == self.size:
             return [(self.lo, self.lo + self.bytes)]

@@ -73,7 +73,7 @@ def test_equal_normal_forms_go_on_alike(path: Path) -> None:
 
 def test_different_futures_have_different_normal_forms() -> None:
     agent = only(COUNTERS, "launch grid [1] block [1]\n mbarrier full[3]").agents()[0]
-    forms = {}
+    forms: dict[object, object] = {}
     while True:
         form = agent.normalize()
         future = tuple(run(agent.fork()))
