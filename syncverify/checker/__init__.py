@@ -61,12 +61,13 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 
 
-def _canonical(system: System, budget: Budget, slack: int) -> tuple[Run, System]:
+def _canonical(system: System, budget: Budget, slack: int, ignore_pool: bool = False) -> tuple[Run, System]:
     """The canonical run, restarted whenever a class must split."""
     while True:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         run = Run(system, HANDLERS, barriers.land, columns, budget.max_events)
+        run.ignores_pool = ignore_pool
         try:
             run.run()
             return run, system
@@ -76,16 +77,23 @@ def _canonical(system: System, budget: Budget, slack: int) -> tuple[Run, System]
 
 def _fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
-    return Run(model.system, HANDLERS, barriers.land, model.columns, budget.max_events, eager=False)
+    run = Run(model.system, HANDLERS, barriers.land, model.columns, budget.max_events, eager=False)
+    run.ignores_pool = model.ignores_pool
+    return run
 
 
 def _judge(run: Run, policy: Policy, budget: Budget, slack: int) -> Outcome:
     hang: Failure | None = None
     model = run
     finish(run)
+    if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.ignores_pool:
+        # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
+        other = _canonical(run.system, budget, slack, ignore_pool=True)[0]
+        return _judge(other, policy, budget, slack)
     if run.hung:
-        model = _canonical(run.system, budget, slack)[0]
+        model = _canonical(run.system, budget, slack, run.ignores_pool)[0]
         end, waiting = len(run.trace), stuck(run)
+        run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
         force(run, FORCED_RELEASES)
         finish(run)
         hang = hang_failure(run, waiting, end)

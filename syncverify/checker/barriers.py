@@ -16,6 +16,10 @@ from syncverify.model.events import Event, Flag
 from syncverify.model.proxies import Scope
 
 
+#: ``Async.number`` of cp.async arrivals, which witnesses do not number: the form that counts, the net-zero one.
+NOINC, NET_ZERO = -1, -2
+
+
 @dataclass(slots=True, eq=False)
 class Expect:
     """An announcement of bytes (or of a pending arrival) and who made it when."""
@@ -30,7 +34,7 @@ class Expect:
 class Phase:
     """What one phase has gathered: released knowledge, enablement, and its bookkeeping."""
 
-    __slots__ = ("arrived", "asynchronous", "completions", "con", "drained", "expects", "far", "m", "remote", "sites",
+    __slots__ = ("again", "arrived", "asynchronous", "completions", "con", "drained", "expects", "far", "m", "remote", "sites",
                  "sum_complete", "sum_expect", "tx", "waited")  # fmt: skip
 
     def __init__(self, columns: Columns) -> None:
@@ -40,7 +44,7 @@ class Phase:
         self.con: dict[int, int] = {}
         self.asynchronous = False
         self.expects: list[Expect] = []
-        self.completions: list[tuple[int, Matrix, int]] = []  # bytes, E at issue, site
+        self.completions: list[tuple[int, Matrix, int, int]] = []  # bytes, E at issue, site, lanes
         self.sum_expect = 0
         self.sum_complete = 0
         self.arrived: dict[int, int] = {}  # class -> arrivals
@@ -48,6 +52,7 @@ class Phase:
         self.drained = False
         self.waited = False
         self.remote = False
+        self.again: tuple[int, int, int] | None = None  # a class that arrived a second time: class, time, site
 
 
 @dataclass(slots=True, eq=False)
@@ -213,14 +218,18 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
     if k >= 1 and not knows_phase(t, s, k - 1):
         previous = s.phases[1].con if len(s.phases) > 1 else {}
         again = previous.get(t.cls, t.time) < t.time and what != "cp"
-        run.report(Obligation.O1, "SV206" if again else "SV202",
+        merged = s.phases[1].again if len(s.phases) > 1 else None
+        f = run.report(Obligation.O1, "SV206" if again else "SV202",
                    f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
                    f"phase {k - 1} is complete", t, site, barrier=s.index, phase=k, past=before(t))  # fmt: skip
+        f.again = merged
     p = s.phases[0]
     if k >= 1 and what == "arrive":
         unobserved(run, t, s, site, k)
     if what != "arrive":
         s.last_tx = k
+    elif p.con.get(t.cls, t.time) < t.time and p.again is None:
+        p.again = (t.cls, t.time, site)
     p.con[t.cls] = t.time
     return p
 
@@ -245,7 +254,7 @@ def before(t: Thread) -> Matrix:
     return v
 
 
-def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int) -> None:
+def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) -> None:
     """Hands on what an arrival releases; a relaxed one enables but publishes nothing (PTX ISA: mbarrier.arrive)."""
     cta = run.info.barriers[s.index].cta
     local = cta == t.info.cta
@@ -316,7 +325,7 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> No
             return
         p = contribute(run, t, s, site, "arrive")
         take = min(n, s.auto.pending)
-        release(run, t, s, p, flags)
+        release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
         if flags & Flag.NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
@@ -410,6 +419,9 @@ def _land_arrival(run: Run, op: Async) -> None:
         return
     column, value = op.covers
     s.arrivals[op.site] = s.arrivals.get(op.site, 0) + n
+    if op.number == NOINC:
+        s.lanes[-1 - op.thread.cls] = n  # beside what the class's plain arrivals count
+    run.contributors.setdefault(("wait", b), set()).add(op.thread.cls)
     while n > 0:
         k = s.auto.phase
         if s.auto.pending == 0:
@@ -437,7 +449,7 @@ def landed(run: Run, s: Barrier, p: Phase, nbytes: int, past: Matrix, site: int,
     """Bytes count down; the phase may end."""
     s.bytes_completed += nbytes
     p.sum_complete += nbytes
-    p.completions.append((nbytes, past, site))
+    p.completions.append((nbytes, past, site, t.n))
     check_range(run, t, s, p, site)
     if s.auto.complete_tx(nbytes):
         close(run, s, t.cls, t.time, site)
@@ -458,7 +470,7 @@ def check_accounting(run: Run, s: Barrier, p: Phase, k: int) -> None:
         if arrivals[e.cls] >= e.time:
             continue
         held = sum(o.bytes for o in p.expects if arrivals[o.cls] >= o.time)
-        spent = sum(n for n, past, _ in p.completions if past[e.cls] < e.time)
+        spent = sum(n for n, past, _, _ in p.completions if past[e.cls] < e.time)
         if held > spent:
             continue
         t = run.threads[e.cls]

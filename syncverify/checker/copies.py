@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncverify.checker.barriers import barrier, contribute, use
+from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, contribute, use
 from syncverify.checker.clocks import E
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
@@ -20,7 +20,9 @@ def column(run: Run, t: Thread, kind: str) -> int:
     """The clock column of a class's group counter."""
     c = t.columns.get(kind)
     if c is None:
-        c = t.columns[kind] = run.columns.of(kind, t.cls)
+        # wgmma groups belong to the warp as a whole, the others to each thread.
+        key = (t.info.cta, t.info.warp) if kind == "mma" else (t.cls,)
+        c = t.columns[kind] = run.columns.of(kind, *key)
         t.clock.owns(c)
     return c
 
@@ -138,7 +140,7 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
         t.clock.hand_row(E, p.tx)
         s.auto.pending += t.n
         s.net_zero += t.n
-    op = Async(0, t, -1, site, t.clock.past(), [], arrivals=b << 32 | t.n,
+    op = Async(0, t, NOINC if noinc else NET_ZERO, site, t.clock.past(), [], arrivals=b << 32 | t.n,
                covers=(column(run, t, "cp"), t.cp.issued))  # fmt: skip
     run.launch(op)
     return DONE

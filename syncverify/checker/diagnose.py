@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.checker.memory import what
+from syncverify.checker.memory import first_after, what
 from syncverify.diagnostics import Diagnostic, Label, Severity
 
 #: Failures of the barrier protocol: one mistake usually breaks several.
@@ -16,6 +17,8 @@ PROTOCOL = frozenset(
 )
 #: Mistakes that make what comes after them meaningless.
 FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
+#: How copies that complete on an mbarrier read in the source.
+COPY_TEXTS = ("bulk.load", "tma.load", "bulk.copy", "st.async", "red.async")
 EXECUTION = frozenset({"SV301", "SV302", "SV303"})
 
 
@@ -50,6 +53,11 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         root = execution_root(execution, hang)
         groups.append(Group(root, _without(root, [*execution, *protocol, *races])))
         protocol, races = [], []
+    polls = [f for f in failures if f.obligation == Obligation.POLL]
+    if polls and (protocol or races):
+        polls[0].severity = Severity.ERROR
+        groups.append(Group(polls[0], (*protocol, *races)))
+        protocol, races = [], []
     if protocol or (races and run.suspects):
         root = protocol_root(run, protocol, races)
         cause = next((f for f in early if f.position <= root.position), None)
@@ -62,18 +70,25 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
             early = [f for f in early if f.rule != cause.rule]
         races = []
     if early and races:
-        late = [f for f in races if f.position >= early[0].position and early[0].obligation == Obligation.O5]
+        late = [f for f in races if any(_follows(f, e) for e in early)]
         races = [f for f in races if f not in late]
         groups += [Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))]
     else:
         groups += _by_rule(early)
-    groups += _race_groups(races)
+    groups += _race_groups(run, races)
     if registers:
         root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.position))
         groups.append(Group(root, _without(root, registers)))
     if leftovers and not groups:
         groups += _by_rule(leftovers)
     return groups
+
+
+def _follows(race: Failure, cause: Failure) -> bool:
+    """Whether a race is only what an earlier illegal operation led to."""
+    if cause.obligation == Obligation.O5:
+        return race.position >= cause.position
+    return cause.site in _sites(race)
 
 
 def _without(root: Failure, failures: list[Failure]) -> tuple[Failure, ...]:
@@ -104,11 +119,24 @@ def refine(run: Run, f: Failure) -> None:
     """The rule that names the mistake, once the whole run is known."""
     if f.obligation == Obligation.O1 and f.barrier >= 0:
         _refine_contribution(run, f)
-    elif f.obligation == Obligation.O4 and f.rule == "SV203" and run.barriers[f.barrier].copies == 0:
-        f.rule = "SV212"
-        f.message += "; no path issues a copy on this barrier"
+    elif f.obligation == Obligation.O4 and f.rule == "SV203" and f.past is None:
+        dead = dead_copies(run, f.barrier)
+        if run.barriers[f.barrier].copies == 0 or (dead and "fewer" in f.message):
+            f.rule = "SV212"
+            f.message += "; no path issues the copy"
+            f.labels += [(site, "nobody ever executes this copy") for site in dead]
     elif f.obligation == Obligation.RACE and f.first is not None and f.second is not None:
         _refine_race(run, f)
+
+
+def dead_copies(run: Run, b: int) -> list[int]:
+    """Copies on a barrier (or its array) that stand in the source but that nobody ever executed."""
+    base = re.split(r"\W", run.info.barriers[b].name)[0]
+    executed = {op.site for op in run.asyncs}
+    return [
+        i for i, site in enumerate(run.info.sites)
+        if i not in executed and site.text.startswith(COPY_TEXTS) and re.search(rf"\b{base}\b", site.text)
+    ]  # fmt: skip
 
 
 def _refine_contribution(run: Run, f: Failure) -> None:
@@ -122,13 +150,17 @@ def _refine_contribution(run: Run, f: Failure) -> None:
                      f"into the next phase ({f.phase})")  # fmt: skip
     elif f.rule == "SV202" and lanes == s.auto.count:
         f.rule = "SV206"
+        if f.again is not None:
+            cls, _, f.site = f.again
+            f.message = (f"a second arrival of {run.threads[cls].info.name} may count in phase {f.phase - 1} of "
+                         f"{name(run, f.barrier)}: nothing makes it wait for the end of that phase")  # fmt: skip
 
 
 def _refine_race(run: Run, f: Failure) -> None:
     """Read against write, neither order enforced: name it by the order the source means."""
     first, second = f.first, f.second
     assert first is not None and second is not None
-    if f.rule == "SV111" and first.fresh and second.kind.asynchronous:
+    if f.rule in ("SV111", "SV104") and first.fresh:
         _swap(run, f, "SV110")
     elif f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site):
         if first.over is not None or second.kind == first.kind:
@@ -158,6 +190,10 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
     solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
     lapped = [f for f in solid if f.obligation == Obligation.O3]
     open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
+    unheard = [f for f in races if _never_waited(run, f)]
+    silent = {_tag_barrier(run, f) for f in unheard}
+    if unheard and all(f.barrier in silent for f in solid):
+        return unheard[0]
     wait = suspect_wait(run, [*failures, *races])
     if wait is not None:
         return wait
@@ -168,9 +204,6 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
     if solid and len(lapped) == len(solid) and races:
         # Nobody protects the lapped waiter's data either: the missing release is the mistake.
         return races[0]
-    unheard = [f for f in races if _never_waited(run, f)]
-    if solid and unheard and all(f.barrier == _tag_barrier(run, unheard[0]) for f in solid):
-        return unheard[0]
     if solid:
         return min(solid, key=lambda f: f.position)
     aliased = [f for f in failures if f.obligation == Obligation.O7]
@@ -178,7 +211,7 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
 
 
 def _tag_barrier(run: Run, f: Failure) -> int:
-    if f.first is None:
+    if f.first is None or not f.first.kind.asynchronous:
         return -1
     return next((s.index for s in run.barriers.values() if s.column == f.first.tag), -1)
 
@@ -211,12 +244,12 @@ def _by_rule(failures: list[Failure]) -> list[Group]:
     return [Group(fs[0], tuple(fs[1:])) for fs in groups.values()]
 
 
-def _race_groups(races: list[Failure]) -> list[Group]:
+def _race_groups(run: Run, races: list[Failure]) -> list[Group]:
     """Races that share an access belong to one mistake."""
     groups: list[list[Failure]] = []
     for f in races:
         for g in groups:
-            if any(_related(f, o) for o in g):
+            if any(_related(run, f, o) for o in g):
                 g.append(f)
                 break
         else:
@@ -228,7 +261,23 @@ def _sites(f: Failure) -> set[int]:
     return {r.site for r in (f.first, f.second) if r is not None}
 
 
-def _related(a: Failure, b: Failure) -> bool:
+#: Mistakes of one missing fence, however many buffers it leaves open.
+_FENCE = frozenset({"SV101", "SV102", "SV103", "SV105"})
+
+
+def _one_fence(run: Run, a: Failure, b: Failure) -> bool:
+    """Whether one fence would mend both: the first accesses lie in one stretch of one class."""
+    if a.rule != b.rule or a.rule not in _FENCE or a.first is None or b.first is None:
+        return False
+    if a.first.cls != b.first.cls:
+        return False
+    syncs = run.threads[a.first.cls].syncs
+    return first_after(syncs, a.first.time) == first_after(syncs, b.first.time)
+
+
+def _related(run: Run, a: Failure, b: Failure) -> bool:
+    if _one_fence(run, a, b):
+        return True
     return bool(_sites(a) & _sites(b)) or not _sites(a) or not _sites(b)
 
 

@@ -109,6 +109,7 @@ class Run:
         self.handlers = handlers
         self.land = land
         self.eager = eager
+        self.ignores_pool = False  # setmaxnreg never blocks: after the pool itself was found broken
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.columns = columns
@@ -122,6 +123,7 @@ class Run:
         self.clusters: dict[int, Any] = {}
         self.suspects: list[tuple[int, int, int, int, int]] = []  # position, class, time, site, barrier
         self.narrow: dict[tuple[int, int], int] = {}  # (class, CTA reached) -> site of a release of too small scope
+        self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
         self.pools: dict[int, RegisterPool] = {}

@@ -25,6 +25,7 @@ class Obligation(Enum):
     UB = "undefined behaviour"
     SYNC = "barrier participation"
     OVERFLOW = "count out of range"
+    POLL = "ignored poll"
 
 
 #: Failures that are harm in the very run that shows them.
@@ -51,6 +52,7 @@ class Failure:
     second: Record | None = None
     past: Matrix | None = None  # what to run before the event so that it goes wrong
     withheld: bool = False  # the event itself must stay out (O4: an expect that may come too late)
+    again: tuple[int, int, int] | None = None  # who arrived twice in the phase before: class, time, site
     fix: str | None = None
     labels: list[tuple[int, str]] = field(default_factory=list)
 

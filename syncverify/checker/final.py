@@ -38,7 +38,8 @@ def _open_phase(run: Run, s: Barrier) -> None:
     if s.auto.tx == 0 and not p.asynchronous and not p.completions and not p.expects:
         return
     t = run.threads[next(iter(p.con))]
-    site = max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
+    many = [site for _, _, site, lanes in p.completions if lanes > 1]
+    site = many[0] if many else max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
     sign = "more" if s.auto.tx < 0 else "fewer"
     f = Failure(Obligation.O4, "SV203",
                 f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
@@ -125,6 +126,10 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
         present = {w for w, mask in lanes.items() if mask == run.lanes[cta, w]}
         t = run.threads[next(iter(r.pasts))]
         others = [(o.site, "another setmaxnreg of the same warpgroup") for o in requests if o.site != r.site]
+        split = sorted({o.site for o in requests}, key=lambda x: (run.info.sites[x].span.line, x))
+        if len(split) > 1 and present != warps:
+            r = next(o for o in requests if o.site == split[1])
+            t = run.threads[next(iter(r.pasts))]
         if present != warps or len(warps) < 4:
             missing = ", ".join(str(w) for w in sorted(warps - present)) or "none: the warpgroup is not full"
             _register_failure(run, t, r, f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
@@ -201,12 +206,14 @@ def collectives(run: Run) -> None:
     for t in run.threads:
         warps.setdefault((t.info.cta, t.info.warp), []).append(t)
     for threads in warps.values():
+        if run.forced and not any(t.cls in run.met_alone for t in threads):
+            continue  # forced on, classes need not keep together
         _agree(run, threads, "warp", lambda t: t.collectives)
     groups: dict[tuple[int, int], list[Thread]] = {}
     for (cta, warp), threads in warps.items():
         groups.setdefault((cta, warp // 4), []).append(threads[0])
     for threads in groups.values():
-        if any(c >= Ev.WGMMA_FENCE for t in threads for _, c in t.collectives):
+        if not run.forced and any(c >= Ev.WGMMA_FENCE for t in threads for _, c in t.collectives):
             _agree(run, threads, "warpgroup", _mma_only)
 
 

@@ -83,7 +83,7 @@ def suppliers(run: Run, s: Stuck) -> set[int]:
     elif s.kind == "named":
         key = ("named", t.info.cta, s.waits_on[1])
         here = run.contributors.get(key, set())
-        return {c for c in here if run.threads[c].info.warp not in s.present}
+        return {c for c in here if run.threads[c].info.warp not in s.present}  # forced on, they came
     elif s.kind == "cluster":
         return {o.cls for o in run.threads if o.info.cta // run.info.ctas == t.info.cta // run.info.ctas}
     elif s.kind == "registers":
@@ -102,7 +102,7 @@ def _copies(run: Run, cls: int) -> bool:
 
 def _rank(s: Stuck) -> int:
     """Warp-wide instructions and execution barriers name their cause best."""
-    return {"meet": 0, "mma": 0, "warp": 0, "registers": 1, "named": 2, "cluster": 2}.get(s.kind, 3)
+    return {"meet": 0, "mma": 0, "warp": 0, "registers": 1, "cluster": 2, "named": 3}.get(s.kind, 4)
 
 
 def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:

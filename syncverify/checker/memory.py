@@ -152,7 +152,13 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     elif first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ:
         rule = _group_rule(run, first, rule)
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
-    f = Failure(Obligation.RACE, rule, message, second.site, t.cls, t.time, len(run.trace), severity=severity,
+    site = second.site
+    if rule == "SV403":
+        site = idle_wait_site(run, first)
+        message = f"this wait by threads that issued nothing covers nothing: {message}"
+    elif rule == "SV115":
+        site = run.narrow.get((first.cls, t.info.cta), site)
+    f = Failure(Obligation.RACE, rule, message, site, t.cls, t.time, len(run.trace), severity=severity,
                 contested=contested, strict_only=strict_only, first=first, second=second)  # fmt: skip
     run.fail(f)
 
@@ -193,10 +199,19 @@ def first_after(times: list[int], at: int) -> int:
 
 def _group_rule(run: Run, first: Record, rule: str) -> str:
     """A wait by a thread that issued nothing is the mistake, if there is one (E41, E65)."""
-    kind = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}.get(first.kind, "mma")
+    kind = _GROUP_KIND.get(first.kind, "mma")
     if any(kind in o.idle_waits and o.cls != first.cls for o in run.threads):
         return "SV403"
     return rule
+
+
+_GROUP_KIND = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}
+
+
+def idle_wait_site(run: Run, first: Record) -> int:
+    """Where a thread that issued nothing waits for the group of ``first``."""
+    kind = _GROUP_KIND.get(first.kind, "mma")
+    return next(o.idle_waits[kind] for o in run.threads if kind in o.idle_waits and o.cls != first.cls)
 
 
 _NOUN = {

@@ -16,24 +16,41 @@ def replay_past(run: Run, model: Run, limits: Matrix) -> bool:
     ``limits`` is down-closed: it came from E clocks. A completion is run iff some event within knows of it.
     """
     counts = [0] * len(run.threads)
-    ops: dict[tuple[int, int], Async] = {}
-    seen = 0
+    follow = _Follower(run, model)
     for who, _ in model.trace:
         if who >= 0:
             counts[who] += 1
-            if counts[who] > limits[who]:
-                continue
-            if not push(run, run.threads[who]):
+            if counts[who] <= limits[who] and not push(run, run.threads[who]):
                 return False
-            while seen < len(run.asyncs):
-                ops[run.asyncs[seen].key] = run.asyncs[seen]
-                seen += 1
-            continue
-        op = model.asyncs[-1 - who]
-        mine = ops.get(op.key)
-        if mine is not None and not mine.done and any(limits[c] >= v for c, v in op.landed):
-            run.complete(mine)
+        elif any(limits[c] >= v for c, v in model.asyncs[-1 - who].landed):
+            follow.complete(-1 - who)
     return True
+
+
+class _Follower:
+    """Finds in a run the asynchronous operations of its model."""
+
+    def __init__(self, run: Run, model: Run) -> None:
+        self.run = run
+        self.model = model
+        self._ops: dict[tuple[int, int], Async] = {}
+        self._seen = 0
+
+    def find(self, index: int) -> Async | None:
+        """The operation that is number ``index`` in the model, if it is in flight or done."""
+        run, key = self.run, self.model.asyncs[index].key
+        t = run.threads[key[0]]
+        if t.event is not None and not t.blocked:
+            run.step(t)  # it was held up by a warp-wide meeting that is over
+        while self._seen < len(run.asyncs):
+            self._ops[run.asyncs[self._seen].key] = run.asyncs[self._seen]
+            self._seen += 1
+        return self._ops.get(key)
+
+    def complete(self, index: int) -> None:
+        op = self.find(index)
+        if op is not None and not op.done:
+            self.run.complete(op)
 
 
 def push(run: Run, t: Thread) -> bool:
@@ -94,23 +111,13 @@ def _pick(threads: list[Thread], weight: list[float], starve: int, rng: Random) 
 
 def truncate(run: Run, model: Run, position: int, late: int) -> bool:
     """Replays ``model`` up to and including ``position``, leaving out the completion of operation ``late``."""
-    ops: dict[tuple[int, int], Async] = {}
-    seen = 0
-    for i, (who, _) in enumerate(model.trace):
-        if i > position:
-            break
-        if who >= 0:
-            if not push(run, run.threads[who]):
-                return False
-            while seen < len(run.asyncs):
-                ops[run.asyncs[seen].key] = run.asyncs[seen]
-                seen += 1
-            continue
-        op = model.asyncs[-1 - who]
-        if op.index != late and not ops[op.key].done:
-            run.complete(ops[op.key])
+    follow = _Follower(run, model)
+    for who, _ in model.trace[: position + 1]:
+        if who < 0:
+            if -1 - who != late:
+                follow.complete(-1 - who)
+        elif not push(run, run.threads[who]):
+            return False
     if late >= 0:
-        held = ops.get(model.asyncs[late].key)
-        if held is not None and not held.done:
-            run.complete(held)
+        follow.complete(late)
     return True

@@ -361,6 +361,9 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
     lanes = run.lanes[cta, warp]
     if not t.info.lanes & lanes & -lanes:
         return DONE  # a further class of a warp: the one with its lowest lane counts
+    if run.ignores_pool:
+        pool.held[warp] = registers
+        return DONE
     if pool.grant(warp, registers):
         for o in run.threads:
             if o.blocked and o.waits_on[:1] == ("registers",):
@@ -405,7 +408,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
         return DONE
     if use_of == "ignored":
-        run.report(Obligation.O2, "SV209", "the result of this poll is never looked at: what follows does not wait",
+        run.report(Obligation.POLL, "SV209", "the result of this poll is never looked at: what follows does not wait",
                    t, site, barrier=b, severity=Severity.WARNING, fix="loop until it is true")  # fmt: skip
         t.answer = 0
         return YIELD
@@ -455,7 +458,7 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
         run.report(Obligation.UB, "SV211", "the threads leave while bulk stores still read shared memory", t, t.last_bulk,
                    fix="bulk.commit and bulk.wait.read 0 before the end")  # fmt: skip
-    if t.mma.issued and t.clock.knows(E, run.columns.of("mma", t.cls), True) < t.mma.issued:
+    if t.mma.issued and t.clock.knows(E, t.columns["mma"], True) < t.mma.issued:
         run.report(Obligation.UB, "SV211", "the threads leave while a wgmma is in flight", t, t.last_mma,
                    fix="wgmma.commit and wgmma.wait 0 before the end")  # fmt: skip
     past = t.clock.past()
