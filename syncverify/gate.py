@@ -54,6 +54,7 @@ class Program:
     kernel: Kernel
     policy: Policy
     blocks_per_sm: int = 1
+    streaming: bool = False
     cache: Cache = field(default_factory=Cache.default)
     _proved: set[tuple[tuple[str, int], ...]] = field(default_factory=set, repr=False)
     _loaded: dict[int, driver.Function] = field(default_factory=dict, repr=False)
@@ -66,7 +67,7 @@ class Program:
 
     @cached_property
     def source(self) -> str:
-        return emit(self.kernel, self.blocks_per_sm)
+        return emit(self.kernel, self.blocks_per_sm, self.streaming)
 
     @cached_property
     def key(self) -> str:
@@ -216,9 +217,8 @@ def compile(
     store = cache or Cache.default()
 
     def make(vector: int) -> Program:
-        return Program(
-            build(fusion, schedule, policy, vector, observe), policy, schedule.blocks_per_sm, store
-        )
+        kernel = build(fusion, schedule, policy, vector, observe)
+        return Program(kernel, policy, schedule.blocks_per_sm, schedule.cache == "streaming", store)
 
     vector = widest_vector(fusion, schedule)
     program = make(vector)
@@ -376,5 +376,4 @@ def run_on_host(
         for name, a in results.items():
             driver.copy_out(a.owner, addresses[name])
     finally:
-        for address in addresses.values():
-            driver.free(address)
+        driver.free_all(addresses.values())

@@ -19,12 +19,15 @@ from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import Kernel
 
-Ending = Literal["finished", "timeout", "failed"]
+Ending = Literal["finished", "timeout", "crashed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class UnsafeResult:
-    """How the child ended; ``wrong`` counts elements that differ from the reference, over all launches."""
+    """How the child ended: ``timeout`` is a hang, ``crashed`` a kernel that the hardware stopped.
+
+    ``wrong`` counts elements that differ from the reference, over all launches.
+    """
 
     ending: Ending
     wrong: int = 0
@@ -48,7 +51,11 @@ def run_in_child(
         child.communicate()
         return UnsafeResult("timeout", message=f"killed after {timeout} s")
     if child.returncode != 0:
-        return UnsafeResult("failed", message=err.decode(errors="replace").strip()[-400:])
+        lines = err.decode(errors="replace").strip().splitlines()
+        message = lines[-1] if lines else f"status {child.returncode}"
+        return UnsafeResult(
+            "crashed" if "waiting for the kernel failed" in message else "failed", message=message
+        )
     answer = json.loads(out)
     return UnsafeResult("finished", answer["wrong"], answer["elements"])
 

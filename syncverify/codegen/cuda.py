@@ -23,16 +23,20 @@ def helpers() -> str:
     return files("syncverify.codegen").joinpath("helpers.cuh").read_text()
 
 
-def emit(kernel: Kernel, blocks_per_sm: int = 1) -> str:
-    """The kernel's CUDA source, its helpers included; InputError for operations it cannot write."""
-    return helpers() + "\n" + "\n".join(_Emitter(kernel).kernel(blocks_per_sm)) + "\n"
+def emit(kernel: Kernel, blocks_per_sm: int = 1, streaming: bool = False) -> str:
+    """The kernel's CUDA source, its helpers included; InputError for operations it cannot write.
+
+    ``streaming``: global data is hinted to leave L2 first, because nobody reads it again.
+    """
+    return helpers() + "\n" + "\n".join(_Emitter(kernel, streaming).kernel(blocks_per_sm)) + "\n"
 
 
 class _Emitter:
     """Writes one kernel. ``names`` and ``lengths`` hold the integers and value registers in scope."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, streaming: bool) -> None:
         self.kernel_ir = kernel
+        self.hint = "_streaming" if streaming else ""
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.tensors = {t.name: t for t in kernel.tensors}
@@ -226,7 +230,7 @@ class _Emitter:
             case n.StShared(dst, e):
                 yield from self._store(self._shared_at(dst), dst.count, e, dst)
             case n.StGlobal(dst, e, sem="weak"):
-                yield from self._store(self._global_at(dst), dst.count, e)
+                yield from self._store(self._global_at(dst), dst.count, e, hint=self.hint)
             case _:
                 yield self._synchronization(stmt)
 
@@ -269,10 +273,10 @@ class _Emitter:
             case n.BulkLoad(dst, src, bar, None):
                 total = self._bytes(self.tensors[src.tensor], src.count)
                 operands = (self._shared_at(dst), self._global_at(src), total, self._bar(bar))
-                return f"bulk_load({', '.join(operands)});"
+                return f"bulk_load{self.hint}({', '.join(operands)});"
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
-                return f"bulk_store({self._global_at(dst)}, {self._shared_at(src)}, {total});"
+                return f"bulk_store{self.hint}({self._global_at(dst)}, {self._shared_at(src)}, {total});"
             case n.BulkCommit():
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
@@ -296,11 +300,11 @@ class _Emitter:
         yield f"load({name}, {address});"
 
     def _store(
-        self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None
+        self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None, hint: str = ""
     ) -> Iterator[str]:
         length = self._length(count, region)
         if isinstance(e, Var) and self.lengths.get(e.name) == length:
-            yield f"store({address}, {e.name});"
+            yield f"store{hint}({address}, {e.name});"
             return
         if not isinstance(e, (Var, Float)) and Values(self.lengths).length(e) > length:
             raise InputError("a store of fewer elements than its value has")
@@ -308,7 +312,7 @@ class _Emitter:
         yield f"  float v[{length}];"
         yield "  #pragma unroll"
         yield f"  for (int k = 0; k < {length}; ++k) v[k] = {value(e, Values(self.lengths, self.fast))};"
-        yield f"  store({address}, v);"
+        yield f"  store{hint}({address}, v);"
         yield "}"
 
     def _length(self, count: Expr | None, region: n.Region | None) -> int:

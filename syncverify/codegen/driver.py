@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -122,8 +122,10 @@ def allocate(size: int) -> int:
     return int(checked(_driver().cuMemAlloc(max(size, 16)), f"allocating {size} bytes"))
 
 
-def free(address: int) -> None:
-    checked(_driver().cuMemFree(address), "freeing memory")
+def free_all(addresses: Iterable[int]) -> None:
+    """Gives memory back; a context that a kernel broke cannot, and what broke it is already reported."""
+    for address in addresses:
+        _driver().cuMemFree(address)
 
 
 def copy_in(address: int, host: Any) -> None:

@@ -30,7 +30,7 @@ _FUNCTIONS = {
     "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "sigmoid": "sigmoid",
 }  # fmt: skip
 #: Cheaper forms whose error is far below the rounding of a 16-bit result.
-_FAST = {"exp": "__expf", "log": "__logf", "tanh": "tanh_fast", "sigmoid": "sigmoid_fast", "erf": "erf_fast"}
+_FAST = {"exp": "exp_fast", "sigmoid": "sigmoid_fast", "erf": "erf_fast"}
 
 
 @dataclass
@@ -95,6 +95,10 @@ def _index(e: Expr, names: Names) -> tuple[str, int]:
             return "~" + _at_least(_index(a, names), _UNARY), _UNARY
         case Binary("//" | "%" as op, a, b) if not (names.is_natural(a) and names.is_natural(b)):
             function = "floor_div" if op == "//" else "floor_mod"
+            return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
+        case Binary("//" | "%" as op, a, b) if not isinstance(b, Int):
+            # unsigned division is the shorter code
+            function = "divide" if op == "//" else "remainder_of"
             return f"{function}<{_type(e, names)}>({index(a, names)}, {index(b, names)})", _ATOM
         case Binary(op, a, b):
             return _infix(

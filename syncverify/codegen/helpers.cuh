@@ -15,6 +15,10 @@ template <class T> __device__ __forceinline__ T ceil_div(T a, T b) { return -flo
 template <class T> __device__ __forceinline__ T least(T a, T b) { return a < b ? a : b; }
 template <class T> __device__ __forceinline__ T most(T a, T b) { return a > b ? a : b; }
 
+// of numbers that cannot be negative
+template <class T> __device__ __forceinline__ T divide(T a, T b) { return sizeof(T) == 8 ? T(uint64(a) / uint64(b)) : T(uint32(a) / uint32(b)); }
+template <class T> __device__ __forceinline__ T remainder_of(T a, T b) { return sizeof(T) == 8 ? T(uint64(a) % uint64(b)) : T(uint32(a) % uint32(b)); }
+
 // ---- warps and barriers
 __device__ __forceinline__ bool elect_one() {
   uint32 yes;
@@ -80,6 +84,20 @@ __device__ __forceinline__ void bulk_store(void* to, const void* from, uint32 by
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
                ::"l"(__cvta_generic_to_global(to)), "r"(shared_address(from)), "r"(bytes) : "memory");
 }
+// the same for data that is used once: L2 gives it up first
+__device__ __forceinline__ uint64 evict_first() {
+  uint64 policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+__device__ __forceinline__ void bulk_load_streaming(void* to, const void* from, uint32 bytes, uint64* bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+               ::"r"(shared_address(to)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(bar)), "l"(evict_first()) : "memory");
+}
+__device__ __forceinline__ void bulk_store_streaming(void* to, const void* from, uint32 bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;"
+               ::"l"(__cvta_generic_to_global(to)), "r"(shared_address(from)), "r"(bytes), "l"(evict_first()) : "memory");
+}
 __device__ __forceinline__ void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int N> __device__ __forceinline__ void bulk_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory"); }
 template <int N> __device__ __forceinline__ void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
@@ -96,15 +114,17 @@ __device__ __forceinline__ float min_nan(float a, float b) { float y; asm("min.N
 __device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 // approximate forms, for results that are rounded to 16 bits
-__device__ __forceinline__ float sigmoid_fast(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
-__device__ __forceinline__ float tanh_fast(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
-__device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 1.5e-7
-  float a = fabsf(x), t = __fdividef(1.0f, fmaf(0.3275911f, a, 1.0f));
+__device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.4426950408889634f); }
+__device__ __forceinline__ float sigmoid_fast(float x) { return reciprocal_fast(1.0f + exp2_fast(x * -1.4426950408889634f)); }
+__device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 2e-7
+  float t = reciprocal_fast(fmaf(0.3275911f, fabsf(x), 1.0f));
   float s = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);
-  return copysignf(fmaf(-s * t, __expf(-a * a), 1.0f), x);
+  return copysignf(fmaf(-s * t, exp2_fast(x * -1.4426950408889634f * x), 1.0f), x);
 }
 
-// ---- N consecutive elements of one thread, in the widest aligned accesses
+// ---- N consecutive elements of one thread, in the widest aligned accesses of at most 16 bytes
 template <int Bytes> struct word;
 template <> struct word<16> { using type = uint4; };
 template <> struct word<8> { using type = uint2; };
@@ -115,19 +135,51 @@ template <int N, class T> struct pack {
   static constexpr int bytes = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
   static constexpr int words = N * sizeof(T) / bytes;
   using word_type = typename word<bytes>::type;
-  union { word_type word[words]; T element[N]; };
+  union { word_type word[words]; T element[N]; uint32 pair[N * sizeof(T) < 4 ? 1 : N * sizeof(T) / 4]; };
 };
+__device__ __forceinline__ void widen2(float& lo, float& hi, uint32 pair, bf16) {
+  lo = __uint_as_float(pair << 16), hi = __uint_as_float(pair & 0xffff0000u);
+}
+__device__ __forceinline__ void widen2(float& lo, float& hi, uint32 pair, f16) {
+  asm("{ .reg .b16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; }" : "=f"(lo), "=f"(hi) : "r"(pair));
+}
+__device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, bf16) {
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+}
+__device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, f16) {
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+}
 template <int N, class T> __device__ __forceinline__ void load(float (&x)[N], const T* from) {
   pack<N, T> v;
 #pragma unroll
   for (int k = 0; k < pack<N, T>::words; ++k) v.word[k] = reinterpret_cast<const typename pack<N, T>::word_type*>(from)[k];
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
 #pragma unroll
-  for (int k = 0; k < N; ++k) x[k] = widen(v.element[k]);
+    for (int k = 0; k < N; k += 2) widen2(x[k], x[k + 1], v.pair[k / 2], T());
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k) x[k] = widen(v.element[k]);
+  }
+}
+template <int N, class T> __device__ __forceinline__ pack<N, T> packed(const float (&x)[N]) {
+  pack<N, T> v;
+  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+#pragma unroll
+    for (int k = 0; k < N; k += 2) narrow2(v.pair[k / 2], x[k], x[k + 1], T());
+  } else {
+#pragma unroll
+    for (int k = 0; k < N; ++k) narrow(v.element[k], x[k]);
+  }
+  return v;
 }
 template <int N, class T> __device__ __forceinline__ void store(T* to, const float (&x)[N]) {
-  pack<N, T> v;
-#pragma unroll
-  for (int k = 0; k < N; ++k) narrow(v.element[k], x[k]);
+  pack<N, T> v = packed<N, T>(x);
 #pragma unroll
   for (int k = 0; k < pack<N, T>::words; ++k) reinterpret_cast<typename pack<N, T>::word_type*>(to)[k] = v.word[k];
+}
+// the same for data that nobody will read soon
+template <int N, class T> __device__ __forceinline__ void store_streaming(T* to, const float (&x)[N]) {
+  pack<N, T> v = packed<N, T>(x);
+#pragma unroll
+  for (int k = 0; k < pack<N, T>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T>::word_type*>(to) + k, v.word[k]);
 }

@@ -17,11 +17,12 @@ SHARED_LIMIT = 227 * 1024 - 1024
 class Schedule:
     """How a fusion runs.
 
-    ``tile``: elements per tile (0: about 32 KB of inputs in every stage). ``stages``: slots of each circular buffer. ``prefetch``: tiles in flight
-    ahead of the one computed (None: as many as the mode allows). ``split``: which async warps load each
-    input; several warps share its tile (None: round robin). ``arrive``: every reader signals a free slot, or
-    one lane of every warp. ``registers``: per thread of the async and of the compute warpgroups, for
-    setmaxnreg. ``blocks_per_sm``: the persistent grid's size. ``index``: width of element indices.
+    ``tile``: elements per tile (0: about 32 KB of inputs in every stage). ``stages``: slots of each circular
+    buffer. ``prefetch``: tiles in flight ahead of the one computed (None: as many as the mode allows).
+    ``split``: which async warps load each input; several warps share its tile (None: round robin).
+    ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
+    async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
+    ``index``: width of element indices. ``cache``: whether L2 is told that the data is used once.
     """
 
     tile: int = 0
@@ -37,6 +38,7 @@ class Schedule:
     registers: tuple[int, int] | None = None
     blocks_per_sm: int = 1
     index: Literal["i32", "i64"] = "i32"
+    cache: Literal["normal", "streaming"] = "normal"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -135,13 +137,13 @@ _PARSERS: dict[str, Any] = {
     "tile": int, "stages": int, "prefetch": _optional_int, "async_warps": int, "split": _split,
     "mode": _choice("warp-specialized", "pipelined"), "store": _choice("direct", "tma"), "store_stages": int,
     "compute_warps": int, "arrive": _choice("warp", "thread"), "registers": _registers, "blocks_per_sm": int,
-    "index": _choice("i32", "i64"),
+    "index": _choice("i32", "i64"), "cache": _choice("normal", "streaming"),
 }  # fmt: skip
 _HELP = {
     "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",
     "split": "INPUT:WARP or INPUT:WARP+WARP, separated by commas, or none",
     "mode": "warp-specialized or pipelined", "store": "direct or tma", "store_stages": "a number",
     "compute_warps": "a number", "arrive": "warp or thread", "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64",
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal or streaming",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}
