@@ -18,6 +18,9 @@ from syncverify.source import Span
 #: Clusters whose blocks are simulated; a larger grid is covered at both ends.
 MAX_CLUSTERS = 16
 
+#: States still visited once a harm is found, for other harms.
+AFTER_HARM = 10_000
+
 #: ``(group entity or async op, what)``: "step", "true" (a poll), "land", "part".
 Action = tuple[str, int]
 
@@ -73,10 +76,10 @@ def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
     grid = grid_of(kernel, vals)
     count = max(1, grid[0] * grid[1] * grid[2] // kernel.launch.ctas)
     strict = policy is Policy.STRICT
-    _, flags = followed(kernel)
+    tracked, flags = followed(kernel)
     whole = True
     picks: list[tuple[int, ...]]
-    if flags:
+    if tracked or flags:
         whole = count <= MAX_CLUSTERS
         picks = [tuple(range(min(count, MAX_CLUSTERS)))]
     elif mentions(kernel, ("block", "block.x", "block.y", "block.z")):
@@ -113,7 +116,7 @@ def programs(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
 
 
 def explore(kernel: n.Kernel, values: Mapping[str, int] | None = None, *, policy: Policy = Policy.PRACTICAL,
-            limit_states: int = 200_000, first_only: bool = False) -> Exploration:  # fmt: skip
+            limit_states: int = 50_000, first_only: bool = False) -> Exploration:  # fmt: skip
     """Tries every schedule. ``first_only`` ends at the first harm. Raises InputError for bad launch values."""
     result = _Result()
     try:
@@ -231,7 +234,8 @@ class _Search:
             elif len(actions) > 1:
                 steps_of = [i for kind, i in actions if kind == "step"]
                 only = self.reducer.alone(s, steps_of, [i for kind, i in actions if kind == "land"])
-                actions = [only] if only is not None else actions
+                if only is not None:
+                    actions = [a for a in actions if a == only or (only[0] == "step" and a == ("true", only[1]))]
             for i, a in enumerate(actions):
                 t = s.copy() if i < len(actions) - 1 else s
                 self.m.stopped = False
@@ -240,6 +244,8 @@ class _Search:
                     self.report(index, a)
                     if self.first_only and self.result.harms:
                         return
+                    if self.result.harms:
+                        self.limit = min(self.limit, len(seen) + AFTER_HARM)
                 if self.m.stopped:
                     continue
                 k = self.m.key(t)
@@ -363,13 +369,14 @@ class _Search:
 
 def hang_rule(events: Iterable[Event]) -> str:
     """The family of a hang, by what the blocked ones wait for; a missed mbarrier explains the rest."""
+    events = tuple(events)
     ops = {e.op for e in events}
     if ops & {Op.WAIT, Op.WAIT_TOKEN}:
         return "SV210"
     if Op.REGISTERS in ops:
         return "SV304"
     if Op.BAR_SYNC in ops:
-        return "SV301"
+        return "SV302" if any(e.op is Op.BAR_SYNC and not e.n for e in events) else "SV301"
     if Op.CLUSTER_WAIT in ops:
         return "SV302"
     return "SV303" if ops & {Op.WARP_SYNC, Op.WGMMA_WAIT} else "SV210"
@@ -395,7 +402,7 @@ def blocked(p: Program, s: State) -> tuple[Blocked, ...]:
 
 
 def steps(p: Program, m: Machine) -> tuple[Step, ...]:
-    """A log as witness steps; events that only the group itself notices are left out."""
+    """A log as witness steps, one a statement."""
     out: list[Step] = []
     for g, node, op, phase in m.log or ():
         if op >= 0:
@@ -403,7 +410,7 @@ def steps(p: Program, m: Machine) -> tuple[Step, ...]:
             out.append(Step(f"{p.groups[g].name}.async{a.seq}", a.span, a.text, p.bars[a.bar].name, phase))
             continue
         e = p.events[node]
-        if e.op is Op.SETTLE:
+        if not e.ends or e.op in (Op.SETTLE, Op.EXIT):
             continue
         bar = p.bars[e.bar].name if e.bar >= 0 else None
         out.append(Step(p.groups[g].name, e.span, e.text, bar, phase if phase >= -1 and bar else None))

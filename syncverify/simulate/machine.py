@@ -35,6 +35,7 @@ class Bar(NamedTuple):
     CA: int = 0
     CX: int = 0
     init: int = 0
+    seen: bool = True  # somebody has waited for the last completed phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,7 @@ class Machine:
         bars = []
         for b in s.bars:
             bars.append((b.alive, b.phase, b.pending, b.expected, b.tx, b.RH & live, b.RA & live, b.RX & live,
-                         b.CH & live, b.CA & live, b.CX & live))  # fmt: skip
+                         b.CH & live, b.CA & live, b.CX & live, b.seen or not self.p.strict))  # fmt: skip
         return (
             tuple(s.node), tuple(s.H), tuple(s.O), tuple(s.A), tuple(s.AO), tuple(bars), tuple(s.cw), tuple(s.cr),
             s.fly, s.partial, tuple(sorted(s.named.items(), key=lambda x: x[0])) if s.named else (),
@@ -373,7 +374,7 @@ class Machine:
 
     def close(self, s: State, bar: int, b: Bar) -> Bar:
         keep = not self.p.strict  # rulebook theory: older arrivals are inherited in practical mode only
-        return b._replace(phase=b.phase + 1, pending=b.expected, CH=b.RH, CA=b.RA, CX=b.RX,
+        return b._replace(phase=b.phase + 1, pending=b.expected, seen=False, CH=b.RH, CA=b.RA, CX=b.RX,
                         RH=b.RH if keep else 0, RA=b.RA if keep else 0, RX=b.RX if keep else 0)  # fmt: skip
 
     def arrive(self, s: State, g: int, e: Event) -> None:
@@ -394,6 +395,8 @@ class Machine:
             changes = {"RH": b.RH | self.scoped(h)}
         b = b._replace(**changes)
         first = b.phase
+        if self.p.strict and not b.seen:  # PTX ISA, mbarrier: phases are observed before they are reused (K14)
+            self.harm("order-violation", "SV207", f"{e.text}: nobody has waited for the phase before", e, g)
         for _ in range(e.n):
             if e.bytes >= 0:
                 b = b._replace(tx=b.tx + e.bytes)
@@ -486,6 +489,8 @@ class Machine:
     def passed(self, s: State, g: int, e: Event, phase: int) -> None:
         """A wait or poll came true: what its phase's release arrivals knew is known here."""
         b = s.bars[e.bar]
+        if not b.seen and phase == b.phase - 1:
+            b = s.bars[e.bar] = b._replace(seen=True)
         if "relaxed" in e.flags:
             self.held(s, g, 0, b.CH, b.CA)
             self.held(s, g, 1, b.CX, b.CA)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from syncverify.simulate.machine import END, NO_CLUSTER, Machine, State
-from syncverify.simulate.program import Op, Program
+from syncverify.simulate.program import Op
 
 POLLS = (Op.POLL, Op.POLL_TOKEN)
 WAITS = (Op.WAIT, Op.WAIT_TOKEN)
@@ -36,8 +36,9 @@ class Reducer:
 
     def __init__(self, m: Machine) -> None:
         self.m, self.p = m, m.p
-        self.off = any(e.op in (*POLLS, Op.SPIN) for e in self.p.events)
-        self.step = _steps(self.p)
+        self.off = any(e.op is Op.SPIN for e in self.p.events)
+        self.first_seen: dict[int, int] = {END: END}
+        self.later: dict[int, int] = {}
 
     def alone(self, s: State, entities: list[int], lands: list[int]) -> tuple[str, int] | None:
         """An action that suffices for this state, or None."""
@@ -104,6 +105,11 @@ class Reducer:
             owners = self.m.cta_groups[self.p.bars[bar].cta]
             if all(ahead.ended >> g & 1 for g in owners):
                 return False
+        if self.p.strict and not b.seen and (e.op in WAITS and more or e.op is Op.ARRIVE and bar in ahead.late):
+            return False
+        if e.op in POLLS:
+            # The answer must not depend on when it is asked; both answers are tried where it may be true.
+            return len(members) == 1 and (more < b.pending or (b.pending == 0 and not landing and not more))
         if e.op in WAITS:
             return more < b.pending or (b.pending == 0 and not landing and not more)
         if e.op is Op.INIT or e.op is Op.EXPECT:
@@ -129,7 +135,7 @@ class Reducer:
     def ahead(self, s: State, frozen: int, held: int) -> Ahead:
         """Runs all groups but ``frozen`` as far as they could get; ``held``: a barrier that cannot complete."""
         p, out = self.p, Ahead()
-        at = [self.step[node] if node != END else END for node in s.node]
+        at = [self.step(node) for node in s.node]
         free: set[int] = set()
         todo = [g for g in range(len(at)) if not frozen >> g & 1]
         for g in todo:
@@ -144,8 +150,11 @@ class Reducer:
                     if not self.passes(s, g, node, frozen, held, out, free):
                         break
                     moved = True
-                    following = p.after[node][0]
-                    node = self.step[following] if following != END else END
+                    if p.events[node].op in POLLS and not self.one_answer(s, g, node, held, out, free):
+                        self.anything(g, node, out)
+                        node = END
+                        break
+                    node = self.step(p.after[node][0])
                     if node != END and p.events[node].op is Op.EXIT:
                         node = END
                         out.ended |= 1 << g
@@ -161,6 +170,8 @@ class Reducer:
                 out.expects.add(e.bar)
             if e.flags & {"drop", "no_complete"}:
                 out.others.add(e.bar)
+            return True
+        if op in POLLS:
             return True
         if op is Op.WAIT or op is Op.WAIT_TOKEN:
             return self.wait_passes(s, g, node, held, out, free)
@@ -200,6 +211,57 @@ class Reducer:
             out.others.add(e.bar)
         return True
 
+    def step(self, node: int) -> int:
+        """The first event from here that others may notice."""
+        first = self.first_seen.get(node)
+        if first is None:
+            first = node
+            while first != END:
+                e = self.p.events[first]
+                if e.op >= Op.EXIT or (e.op is Op.ISSUE and e.asyncs):
+                    break
+                first = self.p.after[first][0]
+            self.first_seen[node] = first
+        return first
+
+    def one_answer(self, s: State, g: int, node: int, held: int, out: Ahead, free: set[int]) -> bool:
+        """Whether only one continuation of a poll is possible, which is then the first one."""
+        no, yes = self.p.after[node]
+        e = self.p.events[node]
+        if no == yes:
+            out.late.add(e.bar)
+            return True
+        return not self.wait_passes(s, g, node, held, out, free)
+
+    def anything(self, g: int, node: int, out: Ahead) -> None:
+        """From a poll on that may go either way: all barriers of the group's future count as touched."""
+        mask = self.future(node)
+        out.others.update(i for i in range(len(self.p.bars)) if mask >> i & 1)
+        group = self.p.groups[g]
+        out.named.update(k for k in self.p.bar_users if k[0] == group.cta)
+        out.pools.add(group.cta)
+        out.ended |= 1 << g
+
+    def future(self, node: int) -> int:
+        """Barriers touched from a node on."""
+        known = self.later.get(node)
+        if known is not None:
+            return known
+        seen, work, mask = {END}, [node], 0
+        while work:
+            x = work.pop()
+            if x in seen:
+                continue
+            seen.add(x)
+            e = self.p.events[x]
+            if e.bar >= 0:
+                mask |= 1 << e.bar
+            for a in e.asyncs:
+                mask |= 1 << self.p.asyncs[a].bar
+            work.extend(self.p.after[x])
+        self.later[node] = mask
+        return mask
+
     def users(self, cta: int, key: int) -> list[int]:
         """Groups of a CTA that ever use a named barrier."""
         return self.p.bar_users.get((cta, key), [])
@@ -212,7 +274,7 @@ class Reducer:
             if not b.alive:
                 out.others.add(bar)
             return True
-        now = b.phase % 2 != e.key if e.op is Op.WAIT else b.phase > dict(s.tokens[g]).get(e.token, b.phase)
+        now = b.phase % 2 != e.key if e.op in (Op.WAIT, Op.POLL) else b.phase > dict(s.tokens[g]).get(e.token, b.phase)
         if now:
             out.late.add(bar)
             return True
@@ -226,16 +288,3 @@ class Reducer:
             return True
         return False
 
-
-def _steps(p: Program) -> list[int]:
-    """From each node, the first one that others may notice."""
-    step = [END] * len(p.events)
-    for node in range(len(p.events) - 1, -1, -1):
-        e = p.events[node]
-        seen = e.op > Op.EXIT or (e.op is Op.ISSUE and e.asyncs) or e.op is Op.EXIT
-        if seen:
-            step[node] = node
-        else:
-            following = p.after[node][0]
-            step[node] = step[following] if following != END else END
-    return step

@@ -93,6 +93,7 @@ class Tracer:
         self.pc = 0
         self.stmt: n.Stmt | None = None
         self.left_early = False
+        self.merge: dict[tuple[object, ...], int] = {}
         self.polled = False
         self.aligned: list[int] = []  # pcs of instructions that a whole warp executes
         self.wgmma_ops: list[int] = []
@@ -129,7 +130,11 @@ class Tracer:
                 elif isinstance(ins, Branch):
                     self.pc = self.pc + 1 if self.agreed(ins.fn(t.env)) else ins.target
                 elif isinstance(ins.stmt, n.MbarrierTest):
-                    node = self.poll(ins.stmt, t)
+                    key = self.poll_key(ins.stmt, t)
+                    if key in self.merge:  # been here: the answers before made no difference that lasts
+                        self.link(self.merge[key])
+                        return []
+                    node = self.merge[key] = self.poll(ins.stmt, t)
                     self.polled = True
                     true, false = t.copy(), t
                     true.env[ins.stmt.name], false.env[ins.stmt.name] = 1, 0
@@ -193,15 +198,26 @@ class Tracer:
         span = self.span
         p.events.append(Event(op, span, text, span.line, **fields))
         p.after.append((-1, -1))
-        if self.last < 0:
-            self.first = node
-        else:
-            a, b = p.after[self.last]
-            p.after[self.last] = (a, node) if self.slot else (node, b)
-            if p.events[self.last].op not in (Op.POLL, Op.POLL_TOKEN):
-                p.after[self.last] = (node, node)
+        self.link(node)
         self.last, self.slot = node, 0
         return node
+
+    def link(self, node: int) -> None:
+        """Makes a node the successor of the last one."""
+        p = self.ctx.program
+        if self.last < 0:
+            self.first = node
+        elif p.events[self.last].op in (Op.POLL, Op.POLL_TOKEN):
+            a, b = p.after[self.last]
+            p.after[self.last] = (a, node) if self.slot else (node, b)
+        else:
+            p.after[self.last] = (node, node)
+
+    def poll_key(self, s: n.MbarrierTest, t: Thread) -> tuple[object, ...]:
+        """What the rest of the trace depends on, the poll's own register aside."""
+        env = tuple((k, v if isinstance(v, int) else v.tobytes()) for k, v in sorted(t.env.items()) if k != s.name)
+        return (self.pc, env, tuple(sorted(t.pend.items())), t.cp_open, t.cp_groups, t.bulk_open, t.bulk_groups,
+                t.mma_open, t.mma_groups, t.mma_frags, t.fenced, t.own_reads, t.own_generic, t.seq)  # fmt: skip
 
     def harm(self, claim: str, rule: str, message: str) -> None:
         self.emit(Op.HARM, message, flags=frozenset({claim}), rule=rule, message=message)
@@ -315,7 +331,7 @@ class Tracer:
         undrained = t.bulk_open[0]
         for read, _ in t.bulk_groups:
             undrained |= read
-        self.emit(Op.EXIT, "exit", mask=undrained & ~t.drained)
+        self.emit(Op.EXIT, "exit", mask=undrained & ~t.drained, ends=True)
 
 
 def register(e: Expr) -> str:
