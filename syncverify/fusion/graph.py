@@ -22,8 +22,6 @@ DTYPES = ("f32", "bf16", "f16")
 #: Names that the lowering uses itself.
 RESERVED = frozenset({"i", "j", "k", "n", "p", "q", "base", "tiles", "rest", "last", "blocks"}) | BUILTINS
 
-Operand = "Value | float | int"
-
 
 @dataclass(frozen=True, slots=True)
 class Tensor:

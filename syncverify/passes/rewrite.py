@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from syncverify.ir.expr import Binary, Expr, Int, Var, substitute
+from syncverify.ir.expr import Binary, Expr, Int, substitute
 from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, If, Region, Role, Stmt
 
 Body = tuple[Stmt, ...]
@@ -98,7 +98,3 @@ def parity(slot: Expr | None, offset: int = 0) -> Expr:
 def plus(e: Expr, n: int) -> Expr:
     """``e + n``, without a useless ``+ 0``."""
     return e if n == 0 else (e + n if n > 0 else e - (-n))
-
-
-def loop_variable(name: str) -> Expr:
-    return Var(name)

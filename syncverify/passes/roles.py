@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from syncverify.ir.expr import Call, Int, Var
+from syncverify.ir.expr import Call, Expr, Int, Var
 from syncverify.ir.nodes import BulkLoad, BulkStore, For, If, Kernel, Let, Role, Stmt
 from syncverify.passes.rewrite import Body, contains, flat_map, keep, plus, replaced
 
@@ -114,11 +114,11 @@ class Prefetch:
         inner = (later, *rest) if self.free_before else (*rest, later)
         return [first, replace(loop, body=inner)]
 
-    def _issued(self, loads: Body, loop: For, iteration: object) -> Body:
+    def _issued(self, loads: Body, loop: For, iteration: Expr) -> Body:
         roles: list[Stmt] = []
         for barrier, warp in self.warps.items():
             mine = tuple(
-                replaced(s, {loop.var: iteration})  # type: ignore[dict-item]
+                replaced(s, {loop.var: iteration})
                 for s in loads
                 if isinstance(s, BulkLoad) and s.bar.name == barrier
             )
