@@ -219,8 +219,9 @@ def handover(rng: random.Random, bug: str) -> Program:
         body_right = lines("let t = mbarrier.arrive there[0]", "mbarrier.wait.token there[0], t", take)
         give = block("for i in 0..1", lines(put, arrive, arrive if rng.random() < 0.7 else []))
     if bug == "unobserved":  # the barrier counts, but the meeting is another one (rulebook B20)
-        give = block("for i in 0..2", lines(put, arrive, "bar.sync 0", "bar.sync 0"))
-        body_right = [block("for i in 0..2", lines("bar.sync 0", take, "bar.sync 0"))]
+        meet = "barrier.sync 0"
+        give = block("for i in 0..2", lines(put, arrive, meet, meet))
+        body_right = [block("for i in 0..2", lines(meet, take, meet))]
     count = left + (1 if bug in ("count", "token-twice") else 0)
     body = lines(
         block(f"if tid == {right}", f"mbarrier.init there[0], {count}", "mbarrier.init back[0], 1"),

@@ -28,9 +28,9 @@ FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
 
 #: Bugs whose rules few others break: drawn more often.
 RARE = {
-    "late-use": 3, "out-of-bounds": 5, "aliased": 2, "remote-wait": 3, "cta-scope": 5, "ignored-poll": 4,
-    "dead-copy": 5, "no-wgmma-fence": 3, "touched-fragment": 3, "unobserved": 3, "no-wait": 2,
-    "wait-elsewhere": 2,
+    "late-use": 3, "out-of-bounds": 6, "aliased": 3, "remote-wait": 3, "cta-scope": 5,
+    "ignored-poll": 4, "dead-copy": 5, "no-wgmma-fence": 3, "touched-fragment": 3, "early-fence": 2,
+    "misplaced-fence": 2, "read-early": 2, "unobserved": 6, "no-wait": 2, "wait-elsewhere": 2,
 }  # fmt: skip
 
 

@@ -136,7 +136,7 @@ POOL_BUGS = (
 def pool(rng: random.Random, bug: str) -> Program:
     """Warpgroups trade registers (rulebook D12)."""
     groups = 3 if bug == "unordered-requests" else 2
-    base = 136
+    base = 152
     give = base - rng.choice([8, 16, 40])
     taken = base + (base - give)
     if bug == "too-much":
@@ -165,13 +165,20 @@ def pool(rng: random.Random, bug: str) -> Program:
     roles: list[Item] = list(order)
     if bug == "unordered-requests" or (bug == "none" and rng.random() < 0.3):
         groups = 3
-        half = (base - give) if bug == "unordered-requests" else (base - give) // 16 * 8
-        half = max(half, 8)
+        half = rng.choice([8, 16, 24])
+        released = half if bug == "unordered-requests" else 2 * half
+        gather = lines(
+            f"setmaxnreg.inc {base + half}", [f"setmaxnreg.dec {base}"] if rng.random() < 0.3 else []
+        )
+        if rng.random() < 0.5:  # in two steps: with the pool of one, each may hold a half for ever
+            released = (4 if bug == "none" else 2) * half
+            meet_group = "bar.sync wg + 2, 128"
+            one, more = f"setmaxnreg.inc {base + half}", f"setmaxnreg.inc {base + 2 * half}"
+            gather = [one, meet_group, more, meet_group, f"setmaxnreg.dec {base}"]
         roles = [
-            block("role give warpgroups 0..1", f"setmaxnreg.dec {base - min(base - give, half * 2)}"),
-            block("role take warpgroups 1..3", f"setmaxnreg.inc {base + half}",
-                  [f"setmaxnreg.dec {base}"] if rng.random() < 0.3 else []),
-        ]  # fmt: skip
+            block("role give warpgroups 0..1", f"setmaxnreg.dec {base - released}"),
+            block("role take warpgroups 1..3", gather),
+        ]
     header = [f"launch block [{128 * groups}] registers {base}"]
     return Program("pool", header, lines(meet, roles), bug)
 
