@@ -12,6 +12,7 @@ from syncverify.ir.forms import BY_NODE, RESERVED, did_you_mean
 from syncverify.source import Span
 
 MAX_DEPTH = 200
+MAX_BLOCKS = 100
 CLUSTER_LIMIT = 16  # non-portable cluster size of sm_90; 8 is portable
 THREAD_LIMIT = 1024
 REGISTER_FILE = 65536
@@ -46,6 +47,7 @@ class Checks:
     registers: dict[str, Kind] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
+    depth: int = 0
 
     def __post_init__(self) -> None:
         k = self.kernel
@@ -65,6 +67,15 @@ class Checks:
 
     def body(self, body: Iterable[nodes.Stmt], rules: dict[type[nodes.Stmt], Rule]) -> None:
         """Every statement in text order: a name must be set before it is read, in any block."""
+        self.depth += 1
+        if self.depth <= MAX_BLOCKS:
+            self._statements(body, rules)
+        elif self.depth == MAX_BLOCKS + 1:
+            span = next((s.span for s in body), self.kernel.span)
+            self.error(f"blocks and else-ifs nest deeper than {MAX_BLOCKS}", span)
+        self.depth -= 1
+
+    def _statements(self, body: Iterable[nodes.Stmt], rules: dict[type[nodes.Stmt], Rule]) -> None:
         for s in body:
             for name, kind in _OPERANDS.get(type(s), ()):
                 self._operand(s, name, kind)

@@ -206,6 +206,12 @@ def test_the_first_error_is_reported_with_their_number() -> None:
     assert caught.value.span.line == 15
 
 
+def test_long_chains_of_else_if() -> None:
+    chain = "if tid == 0 {\n}" + " else if tid == 1 {\n}" * 3000
+    assert found(chain) == ["blocks and else-ifs nest deeper than 100"]
+    assert found("if tid == 0 {\n}" + " else if tid == 1 {\n}" * 90) == []
+
+
 def test_nodes_built_by_hand() -> None:
     deep: Expr = Var("tid")
     for _ in range(3000):
