@@ -382,7 +382,7 @@ def land(run: Run, op: Async) -> None:
     for b, nbytes, record in op.targets:
         if b < 0:  # the source of a copy to another CTA: known with the write that came before it in the list
             assert record is not None
-            record.tag_value = op.records[1].tag_value
+            record.tag_value = op.records[-1].tag_value
             continue
         s = barrier(run, b)
         s.copies += 1

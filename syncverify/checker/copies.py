@@ -8,6 +8,7 @@ from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, contribute, us
 from syncverify.checker.clocks import E
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
+from syncverify.checker.globals import bulk_read, bulk_write, early, use_map
 from syncverify.checker.memory import access, touch_barriers
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import meet
@@ -45,9 +46,10 @@ def _access(run: Run, t: Thread, r: Record) -> None:
 
 def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
     """Global to shared: an async-proxy write that completes on a barrier beside its destination."""
-    _, site, copies, _, _ = event
+    _, site, copies, source, number = event
     records: list[Record] = []
     targets: list[tuple[int, int, Record | None]] = []
+    early(run, t, site)
     for fp, b, nbytes in copies:
         s = barrier(run, b)
         use(run, t, s, site)
@@ -56,17 +58,23 @@ def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
             _access(run, t, r)
             records.append(r)
         targets.append((b, nbytes * t.n, r))
+    if source >= 0:
+        targets.append((-1, 0, bulk_read(run, t, site, source, records[0].tag, IN_FLIGHT)))
+    if records:
+        use_map(run, t, site, number, records[0])
     run.launch(start(run, t, site, tuple(records), targets))
     return DONE
 
 
 def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
     """Shared to global: reads its source until a bulk group's read completion."""
-    _, site, fp, _, _, _ = event
+    _, site, fp, target, descriptor, reduction = event
     number = t.bulk.issue()
     t.last_bulk = site
     r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
     _access(run, t, r)
+    use_map(run, t, site, descriptor, r)
+    bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction))
     run.launch(start(run, t, site, (r,), []))
     return DONE
 
@@ -111,6 +119,7 @@ def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
 
 def on_cp_async(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, _ = event
+    early(run, t, site)
     r = Record(Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue())
     _access(run, t, r)
     run.launch(start(run, t, site, (r,), []))

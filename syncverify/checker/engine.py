@@ -69,6 +69,7 @@ class Thread:
     fenced: bool = False
     release_fence: Matrix | None = None  # what the last release fence covers
     release_scope: int = 0
+    release_site: int = -1
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
     seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
     suspect: tuple[int, int, int, int] | None = None  # time, position, site, barrier of a wait that told nothing
@@ -123,6 +124,10 @@ class Run:
         self.clusters: dict[int, Any] = {}
         self.suspects: list[tuple[int, int, int, int, int]] = []  # position, class, time, site, barrier
         self.narrow: dict[tuple[int, int], int] = {}  # (class, CTA reached) -> site of a release of too small scope
+        self.locations: dict[int, Any] = {}  # flags and counters in global memory
+        self.maps: dict[int, Any] = {}  # tensor maps
+        self.grid_waits: list[tuple[int, int]] = []
+        self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from syncverify.checker import barriers, copies, memory, sync
+from syncverify.checker import barriers, copies, globals, memory, sync
 from syncverify.checker.engine import DONE, Handlers, Run, Thread
 from syncverify.model.events import Ev, Event
 
 
 def _nothing(run: Run, t: Thread, event: Event) -> int:
-    """Untracked global accesses and launch hints: nothing in shared memory depends on them."""
+    """A hint: nothing depends on it."""
     return DONE
 
 
@@ -55,6 +55,14 @@ HANDLERS: Handlers = {
     Ev.WGMMA_WAIT: copies.on_wgmma_wait,
     Ev.FRAG_READ: copies.on_frag_read,
     Ev.FRAG_WRITE: copies.on_frag_write,
-    Ev.GLOBAL_READ: _nothing,
-    Ev.GLOBAL_WRITE: _nothing,
+    Ev.GLOBAL_READ: globals.on_read,
+    Ev.GLOBAL_WRITE: globals.on_write,
+    Ev.GLOBAL_ATOMIC: globals.on_atomic,
+    Ev.SPIN: globals.on_spin,
+    Ev.MAP_REPLACE: globals.on_map_replace,
+    Ev.MAP_RELEASE: globals.on_map_release,
+    Ev.MAP_ACQUIRE: globals.on_map_acquire,
+    Ev.MAP_CP_FENCE: globals.on_map_cp_fence,
+    Ev.GRID_WAIT: globals.on_grid_wait,
+    Ev.GRID_LAUNCH: _nothing,
 }

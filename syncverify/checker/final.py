@@ -9,6 +9,7 @@ from syncverify.checker.barriers import Barrier, before, check_accounting, knows
 from syncverify.checker.clocks import E
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.globals import check_early, check_spins
 from syncverify.checker.sync import Request
 from syncverify.model.events import Ev
 
@@ -22,7 +23,9 @@ def finish(run: Run) -> None:
         _open_phase(run, s)
         _overlaid(run, s)
     _aliased_waits(run)
+    check_early(run)
     if not run.hung:
+        check_spins(run)
         _unseen_copies(run)
         _late_remote(run)
     registers(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from syncverify.checker.clocks import AG, A, H, HW, SA, SH
+from syncverify.checker.clocks import AG, A, E, H, HW, SA, SH
 from syncverify.checker.engine import DONE, Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
@@ -56,12 +56,14 @@ def note_suspect(run: Run, t: Thread) -> None:
 def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> None:
     """One pair of accesses to ``lo..hi``."""
     row = ordering(first.kind, second.kind)
-    if row.need == Need.NOTHING or (first.atomic and second.atomic):
+    if row.need == Need.NOTHING or (first.atomic and second.atomic and first.kind.proxy == second.kind.proxy):
         return
     own = first.cls == t.cls
     if own and t.clock.multi and not second.lane_free and not first.lane_free:
         fps = run.info.footprints
         own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
+    if run.info.footprints[first.fp].memory == GLOBAL_MEMORY and not _global_pair(run, t, first, second, own):
+        return
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
         _judge_strict(run, t, first, second, row, own, lo)
@@ -69,10 +71,24 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     _fail(run, t, first, second, row, ordered, lo)
 
 
+def _global_pair(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
+    """Whether a pair in global memory is to be judged: something orders it in time."""
+    if first.atomic and second.atomic:
+        # A generic atomic and a bulk reduction are never mutually atomic (A3).
+        mixed = first.kind.proxy != second.kind.proxy
+        if mixed and not known(run, t, first, Need.ORDER, own, strict=False)[0]:
+            run.report(Obligation.RACE, "SV504", f"{what(run, second)} and {what(run, first)} are atomic each in its own "
+                       "proxy only: an update may be lost", t, second.site, first=first, second=second)  # fmt: skip
+        return False
+    return own or t.clock.knows(E, first.cls, own) >= first.time
+
+
 def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
     """Whether the first access is ordered before this point, and whether it is bridged to the async proxy."""
     clock = t.clock
     h, a = (SH, SA) if strict else (H, A)
+    if run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
+        h, a = H, AG
     if first.kind.asynchronous:
         ordered = completion_known(run, t, first, h, own, strict)
         if need != Need.COMPLETION_BRIDGE or not ordered:
@@ -149,6 +165,8 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         if row.contested == "K6":
             # Practical mode on sm_90: what ships and never failed on hardware.
             severity, strict_only = Severity.WARNING, True
+    elif first.kind == Access.ASYNC_WRITE and run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
+        rule = "SV501"
     elif first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ:
         rule = _group_rule(run, first, rule)
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
@@ -157,7 +175,7 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         site = idle_wait_site(run, first)
         message = f"this wait by threads that issued nothing covers nothing: {message}"
     elif rule == "SV115":
-        site = run.narrow.get((first.cls, t.info.cta), site)
+        site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
     f = Failure(Obligation.RACE, rule, message, site, t.cls, t.time, len(run.trace), severity=severity,
                 contested=contested, strict_only=strict_only, first=first, second=second)  # fmt: skip
     run.fail(f)

@@ -249,6 +249,7 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
         t.release_fence = matrix(run.columns)
         t.clock.hand(t.release_fence)
         t.release_scope = scope
+        t.release_site = event[1]
     if flags & (Flag.ACQUIRE | Flag.SC) and t.acquirable is not None:
         np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
         t.acquirable = None

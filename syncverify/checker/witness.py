@@ -72,6 +72,8 @@ def describe_wait(run: Run, t: Thread) -> tuple[str, int | None, str]:
         return "cluster barrier", state.auto.generation, f"{len(missing)} of its thread classes are missing"
     if kind == "warp":
         return "bar.warp.sync", None, "lanes of its mask are missing"
+    if kind == "spin":
+        return "a flag in global memory", None, "no write makes its condition true"
     if kind == "meet":
         return "the other lanes of its warp", None, "they do not come to this warp-wide instruction"
     if kind == "mma":

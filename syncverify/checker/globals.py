@@ -1,0 +1,324 @@
+"""Global memory in a run: flags between blocks, tracked data, tensor maps and dependent grids (SV5xx).
+
+Data is tracked only where blocks synchronize with each other (``info.tracks_global``). A pair of global
+accesses is judged if something orders them in time: whether indices are disjoint is not the checker's
+business, whether an order that the kernel builds is also visible, is.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from syncverify.checker.clocks import E, H, HW, Matrix, matrix
+from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled
+from syncverify.checker.failure import Obligation
+from syncverify.checker.memory import access
+from syncverify.checker.shadow import Record
+from syncverify.model.events import Event, Flag
+from syncverify.model.proxies import Access, Scope
+
+_COMPARE = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
+
+
+@dataclass(slots=True, eq=False)
+class Write:
+    """One synchronizing write: the value it leaves, what it adds, and what happened before it."""
+
+    cls: int
+    time: int
+    value: int | None
+    added: int | None  # of an atomic add; None for a store
+    past: Matrix
+    site: int
+
+
+@dataclass(slots=True, eq=False)
+class Location:
+    """A flag or counter in global memory. Workspaces are taken to be zero at launch."""
+
+    value: int | None = 0
+    writes: list[Write] = field(default_factory=list)
+    released: dict[int, Matrix] = field(default_factory=dict)  # CTA -> what its releases hand on, for other CTAs
+    waiting: list[Thread] = field(default_factory=list)
+    spins: list[tuple[int, int, str, int, int]] = field(default_factory=list)  # class, site, cmp, value, writes seen
+
+
+def location(run: Run, fp: int) -> Location:
+    key = run.info.footprints[fp].intervals[0][0]
+    at = run.locations.get(key)
+    if at is None:
+        at = run.locations[key] = Location()
+    assert isinstance(at, Location)
+    return at
+
+
+def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool = False) -> None:
+    early(run, t, site)
+    if fp >= 0:
+        r = Record(kind, t.cls, t.time, fp, site, atomic=atomic)
+        r.used = t.time
+        access(run, t, r)
+
+
+# ------------------------------------------------------------------ reads, writes, atomics
+
+
+def on_read(run: Run, t: Thread, event: Event) -> int:
+    _, site, fp, flags, _ = event
+    if fp >= 0 and flags & Flag.ACQUIRE:
+        raise Unmodelled("control or data may depend on one acquire load of a flag; only spins are analysed", site)
+    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & Flag.STRONG))
+    return DONE
+
+
+def on_write(run: Run, t: Thread, event: Event) -> int:
+    _, site, fp, flags, scope, value = event
+    strong = bool(flags & (Flag.STRONG | Flag.RELEASE))
+    _touch(run, t, Access.GENERIC_WRITE, fp, site, strong)
+    if fp >= 0 and strong:
+        signal(run, t, site, fp, flags, scope, value, None)
+    return DONE
+
+
+def on_atomic(run: Run, t: Thread, event: Event) -> int:
+    """A strong read-modify-write (PTX ISA: atom, red); as a semaphore it adds."""
+    _, site, fp, flags, scope, op, value = event
+    _touch(run, t, Access.GENERIC_WRITE, fp, site, True)
+    if fp >= 0:
+        n = t.n
+        signal(run, t, site, fp, flags, scope, None, None if op != "add" or value is None else value * n)
+    return DONE
+
+
+def signal(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None,
+           added: int | None) -> None:  # fmt: skip
+    """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6)."""
+    at = location(run, fp)
+    t.syncs.append(t.time)
+    if added is not None:
+        at.value = None if at.value is None else at.value + added
+    else:
+        at.value = value
+    at.writes.append(Write(t.cls, t.time, at.value, added, t.clock.past(), site))
+    full: Matrix | None = None
+    width = scope
+    if flags & Flag.RELEASE:
+        full = matrix(run.columns)
+        t.clock.hand(full)
+    elif t.release_fence is not None:
+        full, width = t.release_fence, min(scope, t.release_scope)
+    if full is not None:
+        gathered = at.released.setdefault(t.info.cta, matrix(run.columns))
+        if width >= Scope.GPU:
+            np.maximum(gathered, full, out=gathered)
+        else:
+            np.maximum(gathered[HW], full[HW], out=gathered[HW])
+            run.narrow[t.cls, -1] = fence_site(t, site, flags)
+    for o in at.waiting:
+        run.wake(o)
+    at.waiting = []
+
+
+def fence_site(t: Thread, site: int, flags: int) -> int:
+    """Where the scope is written that turned out too narrow: the release itself, or the fence before it."""
+    return site if flags & Flag.RELEASE or t.release_site < 0 else t.release_site
+
+
+def on_spin(run: Run, t: Thread, event: Event) -> int:
+    """Spins on a strong load until the comparison holds; acquires what the writes released."""
+    _, site, fp, flags, scope, compare, value = event
+    early(run, t, site)
+    if fp < 0:
+        raise Unmodelled("a spin on global memory that is not tracked", site)
+    at = location(run, fp)
+    if at.value is None and at.writes:
+        raise Unmodelled("the value that this spin waits for is not known", site)
+    if not _COMPARE[compare](at.value, value):
+        if run.forced and t.waits_on == ("forced",):
+            t.waits_on = ()
+            return DONE
+        t.waits_on = ("spin", site)
+        at.waiting.append(t)
+        return RETRY
+    t.waits_on = ()
+    t.syncs.append(t.time)
+    seen = first_true(at, compare, value)
+    at.spins.append((t.cls, site, compare, value, seen))
+    m = t.clock.m
+    for w in at.writes[:seen]:
+        if w.added is not None or w is at.writes[seen - 1]:
+            np.maximum(m[E], w.past, out=m[E])
+        _launch_order(run, t, w, site)
+    if flags & Flag.ACQUIRE:
+        for cta, r in at.released.items():
+            if cta == t.info.cta or scope >= Scope.GPU:
+                np.maximum(m[H:], r[H:], out=m[H:])
+            else:
+                np.maximum(m[HW], r[HW], out=m[HW])
+                run.narrow[t.cls, -1] = site
+    return DONE
+
+
+def first_true(at: Location, compare: str, value: int) -> int:
+    """How many writes the condition needed in this run."""
+    if _COMPARE[compare](0, value):
+        return 0
+    for i, w in enumerate(at.writes):
+        if w.value is not None and _COMPARE[compare](w.value, value):
+            return i + 1
+    return len(at.writes)
+
+
+def _launch_order(run: Run, t: Thread, w: Write, site: int) -> None:
+    """O9: a block waits for lower-numbered ones, or all blocks run at once (a cooperative launch)."""
+    mine, other = t.info.cta // run.info.ctas, run.threads[w.cls].info.cta // run.info.ctas
+    if other > mine and not run.info.cooperative:
+        raise Unmodelled(f"block {mine} waits for block {other}, which may not be running: launch cooperatively", site)
+
+
+def check_spins(run: Run) -> None:
+    """The writes a spin was joined with must be the ones it needs in every execution (O1 to O3 for flags)."""
+    for at in run.locations.values():
+        total = sum(w.added or 0 for w in at.writes)
+        for _, site, compare, value, seen in at.spins:
+            if not seen:
+                continue
+            last = at.writes[seen - 1]
+            for i, w in enumerate(at.writes):
+                if w.added is not None:
+                    fine = i >= seen or not _COMPARE[compare](total - w.added, value) or compare not in (">=", ">")
+                else:
+                    ordered = w.past[last.cls] >= last.time
+                    satisfies = w.value is not None and _COMPARE[compare](w.value, value)
+                    fine = i < seen - 1 and not satisfies or w is last or (i >= seen and (ordered or not satisfies))
+                if not fine:
+                    raise Unmodelled("several writes may end this spin: which one comes first is not decided", site)
+
+
+# ------------------------------------------------------------------ bulk copies of global memory
+
+
+def bulk_read(run: Run, t: Thread, site: int, fp: int, column: int, value: int) -> Record | None:
+    """A bulk load's read of global memory, through the async proxy."""
+    early(run, t, site)
+    if fp < 0:
+        return None
+    r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column, tag_value=value)
+    access(run, t, r)
+    return r
+
+
+def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int, reduction: bool) -> None:
+    """A bulk store's or reduction's write of global memory, complete with its full group wait."""
+    early(run, t, site)
+    if fp >= 0:
+        access(run, t, Record(Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=column, tag_value=number,
+                              atomic=reduction))  # fmt: skip
+
+
+# ------------------------------------------------------------------ dependent grids
+
+
+def early(run: Run, t: Thread, site: int) -> None:
+    """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
+    if not run.info.dependent_launch or t.cls in run.early:
+        return
+    row = t.clock.past()
+    if not any(row[c] >= time for c, time in run.grid_waits):
+        run.early[t.cls] = (t.time, site, len(run.trace))
+
+
+def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
+    run.grid_waits.append((t.cls, t.time))
+    return DONE
+
+
+def check_early(run: Run) -> None:
+    """A kernel that waits for the grid before it must not touch global memory sooner (E70)."""
+    if not run.grid_waits:
+        return
+    for cls, (_, site, position) in sorted(run.early.items(), key=lambda x: x[1][2])[:1]:
+        f = run.report(Obligation.UB, "SV503", "global memory is accessed before griddep.wait: the grid before may still "
+                       "be writing it", run.threads[cls], site, fix="move griddep.wait before it")  # fmt: skip
+        f.position = position
+
+
+# ------------------------------------------------------------------ tensor maps
+
+
+@dataclass(slots=True, eq=False)
+class Map:
+    """A tensor map: its last edit, the releases and acquires since, and its uses."""
+
+    edited: tuple[int, int] | None = None  # class, time
+    edit_site: int = -1
+    released: tuple[int, int] | None = None
+    acquired: list[tuple[int, int, int]] = field(default_factory=list)  # CTA, class, time
+    uses: list[tuple[Record, int]] = field(default_factory=list)
+
+
+def tensor_map(run: Run, number: int) -> Map:
+    m = run.maps.get(number)
+    if m is None:
+        m = run.maps[number] = Map()
+    assert isinstance(m, Map)
+    return m
+
+
+def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None:
+    """A copy through a map that this kernel edits needs an acquire in its own CTA after the release (A17, B64)."""
+    if number < 0:
+        return
+    m = tensor_map(run, number)
+    m.uses.append((record, site))
+    if m.edited is None:
+        return
+    if not any(cta == t.info.cta and t.clock.knows(H, c, c == t.cls) >= time for cta, c, time in m.acquired):
+        what = "released and acquired" if m.released is None else "acquired in this CTA"
+        run.report(Obligation.UB, "SV502", f"the tensor map {run.info.maps[number]} was edited and not {what} before "
+                   "this use", t, site, labels=[(m.edit_site, "edited here")],
+                   fix="fence.proxy.tensormap.acquire after the release, before the use")  # fmt: skip
+
+
+def on_map_replace(run: Run, t: Thread, event: Event) -> int:
+    """Every use of the old descriptor must be over (B49, B65)."""
+    _, site, number = event
+    m = tensor_map(run, number)
+    for record, use_site in m.uses:
+        if record.tag < 0 or t.clock.knows(H, record.tag, record.cls == t.cls) < record.tag_value:
+            run.report(Obligation.UB, "SV502", f"the tensor map {run.info.maps[number]} is edited while a copy may still "
+                       "use it", t, site, labels=[(use_site, "used here")],
+                       fix="drain the copies (bulk.wait.read 0) before the edit")  # fmt: skip
+            break
+    m.uses = []
+    m.edited, m.edit_site, m.released, m.acquired = (t.cls, t.time), site, None, []
+    return DONE
+
+
+def _release_map(t: Thread, m: Map) -> None:
+    if m.edited is not None and t.clock.knows(H, m.edited[0], m.edited[0] == t.cls) >= m.edited[1]:
+        m.released = (t.cls, t.time)
+
+
+def on_map_release(run: Run, t: Thread, event: Event) -> int:
+    for m in run.maps.values():
+        _release_map(t, m)
+    return DONE
+
+
+def on_map_cp_fence(run: Run, t: Thread, event: Event) -> int:
+    """tensormap.cp_fenceproxy: the warp publishes the edited copy (B64)."""
+    _release_map(t, tensor_map(run, event[2]))
+    return DONE
+
+
+def on_map_acquire(run: Run, t: Thread, event: Event) -> int:
+    for number, m in list(run.maps.items()):
+        if event[2] in (number, -1) and m.released is not None:
+            if t.clock.knows(H, m.released[0], m.released[0] == t.cls) >= m.released[1]:
+                m.acquired.append((t.info.cta, t.cls, t.time))
+    return DONE
+
