@@ -70,9 +70,10 @@ class Checks:
         self.depth += 1
         if self.depth <= MAX_BLOCKS:
             self._statements(body, rules)
-        elif self.depth == MAX_BLOCKS + 1:
-            span = next((s.span for s in body), self.kernel.span)
-            self.error(f"blocks and else-ifs nest deeper than {MAX_BLOCKS}", span)
+        else:
+            for s in body:
+                self.error(f"blocks and else-ifs nest deeper than {MAX_BLOCKS}", s.span)
+                break
         self.depth -= 1
 
     def _statements(self, body: Iterable[nodes.Stmt], rules: dict[type[nodes.Stmt], Rule]) -> None:
