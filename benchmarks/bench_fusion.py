@@ -1,6 +1,6 @@
 """Fusions on an H200: correct over many schedules, fast against a copy kernel, refuted ones forced to run.
 
-    python benchmarks/bench_fusion.py [correct] [speed] [refuted] [--quick]
+    python benchmarks/bench_fusion.py [correct] [arrays] [speed] [refuted] [--quick]
 
 Needs torch, cuda-core and a Hopper GPU. Writes bench_fusion.json into $OUT if that is set. Kernels are
 compiled and proved by a pool of processes first; the GPU then runs only what the gate lets through.
@@ -255,6 +255,53 @@ def correctness_cases(quick: bool) -> Iterator[Case]:
             yield Case(name, schedule, more)
     for name in ("one.f32", "two.f32", "two.bf16"):
         yield Case(name, Schedule(), huge)
+
+
+def arrays(quick: bool) -> dict[str, Any]:
+    """The array libraries, the caller's stream, and what is refused."""
+    import numpy as np
+
+    torch = _torch()
+    kernel = gate.compile(examples.mul, Schedule(tile=2048))
+    strict = gate.compile(examples.mul, Schedule(tile=2048), Policy.STRICT)
+    result: dict[str, bool] = {}
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((300, 1000), dtype=np.float32) for _ in range(2))
+    result["numpy"] = bool(np.array_equal(kernel(a, b), a * b))
+    x, y = torch.tensor(a, device="cuda"), torch.tensor(b, device="cuda")
+    result["torch"] = bool(torch.equal(kernel(x, y), x * y))
+    result["torch, compiled strictly"] = bool(torch.equal(strict(x, y), x * y))
+    bf16 = gate.compile(examples.mul_bf16)
+    result["torch bf16"] = bool(torch.equal(bf16(x.bfloat16(), y.bfloat16()), x.bfloat16() * y.bfloat16()))
+    side = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        # the kernel must wait for the slow writer of its input, which only the side stream orders
+        torch.cuda._sleep(200_000_000)
+        late = x + 1.0
+        got = kernel(late, y)
+    side.synchronize()
+    result["torch, side stream"] = bool(torch.equal(got, (x + 1.0) * y))
+    try:
+        import cupy
+
+        c, d = cupy.asarray(a), cupy.asarray(b)
+        result["cupy"] = bool((kernel(c, d) == c * d).all())
+    except ImportError:
+        print("cupy is not installed")
+    for name, bad in {
+        "unaligned": (x.flatten()[1:1001].reshape(1, 1000), y[:1]), "host tensor": (x.cpu(), y.cpu()),
+        "two devices": (x, b), "transposed": (x.T, y.T), "other type": (x.double(), y.double()),
+    }.items():  # fmt: skip
+        try:
+            kernel(*bad)
+            result[f"refused: {name}"] = False
+        except gate.InputError as e:
+            result[f"refused: {name}"] = True
+            print(f"  {name}: {e}")
+    for name, good in result.items():
+        print(f"{'ok   ' if good else 'WRONG'} {name}", flush=True)
+    return dict(result)
 
 
 # ---------------------------------------------------------------- speed
@@ -568,11 +615,12 @@ def refuted(quick: bool) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=[], help="correct, speed, refuted (default: all)")
+    parser.add_argument("parts", nargs="*", default=[], help="which parts (default: all)")
     parser.add_argument("--quick", action="store_true", help="fewer cases")
     options = parser.parse_args()
     available: dict[str, Callable[[bool], dict[str, Any]]] = {
         "correct": correct,
+        "arrays": arrays,
         "speed": speed,
         "refuted": refuted,
     }

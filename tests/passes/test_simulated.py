@@ -27,8 +27,8 @@ def kernel(settings: str, *without: str) -> Kernel:
 
 @pytest.mark.parametrize(
     "settings",
-    ["", "store=tma", "mode=pipelined", "mode=pipelined store=tma prefetch=2", "async_warps=2", "arrive=thread",
-     "prefetch=1", "store=tma store_stages=1"],
+    ["", "store=tma", "mode=pipelined", "mode=pipelined store=tma prefetch=2", "async_warps=2",
+     "arrive=thread", "prefetch=1", "store=tma store_stages=1"],
 )  # fmt: skip
 def test_proved_kernels_do_no_harm(settings: str) -> None:
     proved = kernel(settings)
@@ -40,7 +40,8 @@ def test_proved_kernels_do_no_harm(settings: str) -> None:
     ("settings", "missing"),
     [
         ("", "full-barriers"), ("", "empty-barriers"), ("", "mbarrier-init"), ("store=tma", "bulk-groups"),
-        ("store=tma", "proxy-fences"), ("store=tma", "handover-barriers"), ("mode=pipelined", "handover-barriers"),
+        ("store=tma", "proxy-fences"), ("store=tma", "handover-barriers"),
+        ("mode=pipelined", "handover-barriers"),
     ],
 )  # fmt: skip
 def test_refutations_replay(settings: str, missing: str) -> None:
