@@ -28,9 +28,10 @@ FAMILIES: tuple[tuple[Family, tuple[str, ...], int], ...] = (
 
 #: Bugs whose rules few others break: drawn more often.
 RARE = {
-    "late-use": 3, "out-of-bounds": 6, "aliased": 3, "remote-wait": 3, "cta-scope": 5,
-    "ignored-poll": 4, "dead-copy": 5, "no-wgmma-fence": 3, "touched-fragment": 3, "early-fence": 2,
-    "misplaced-fence": 2, "read-early": 2, "unobserved": 6, "no-wait": 2, "wait-elsewhere": 2,
+    "late-use": 3, "out-of-bounds": 6, "aliased": 3, "remote-wait": 3, "cta-scope": 7,
+    "ignored-poll": 6, "dead-copy": 5, "no-wgmma-fence": 3, "touched-fragment": 3, "early-fence": 2,
+    "misplaced-fence": 2, "read-early": 2, "unobserved": 12, "no-wait": 2, "wait-elsewhere": 2,
+    "expect-after": 3, "onlooker": 6, "noinc-unbudgeted": 2, "one-releases": 2,
 }  # fmt: skip
 
 

@@ -13,14 +13,14 @@ BUGS = (
     "expect-elsewhere", "no-init-barrier", "early-inval", "reinit", "aliased", "out-of-bounds",
     "ignored-poll", "consumer-longer", "producer-longer", "predicated-copy", "dead-copy",
     "no-expect", "prefill", "overwrite", "misplaced-fence", "wrong-space-fence", "fence-one",
-    "tx-overflow", "two-arrivers",
+    "tx-overflow", "two-arrivers", "onlooker",
 )  # fmt: skip
 
 #: Bugs that need a second lap to show.
 LAPPED = frozenset(
     {
         "no-flip", "no-empty-wait", "no-release", "late-use", "early-release", "empty-less",
-        "empty-more", "misplaced-fence", "wrong-space-fence", "fence-one", "overwrite",
+        "empty-more", "onlooker", "misplaced-fence", "wrong-space-fence", "fence-one", "overwrite",
     }
 )  # fmt: skip
 
@@ -36,7 +36,7 @@ def ring(rng: random.Random, bug: str) -> Program:
     size = 4 * elements
     same_warp = rng.random() < 0.3
     first = readers if same_warp else 32
-    extra = 1 if bug in ("double-issue", "expect-elsewhere", "two-arrivers") else 0
+    extra = 1 if bug in ("double-issue", "expect-elsewhere", "two-arrivers", "onlooker") else 0
     threads = first + 1 + extra
     stage = f"i % {stages}" if stages > 1 else "0"
     lap = f"(i // {stages}) % 2" if stages > 1 else "i % 2"
@@ -172,6 +172,9 @@ def ring(rng: random.Random, bug: str) -> Program:
     if bug in ("expect-elsewhere", "two-arrivers"):
         helper = [block(f"role helper threads {first + 1}..{first + 2}",
                         block(f"for i in 0..{trips}", f"mbarrier.arrive {full}"))]  # fmt: skip
+    if bug == "onlooker":  # waits, but nobody waits for it (rulebook E22)
+        look = block(f"for i in 0..{trips}", f"mbarrier.wait {full}, {lap}")
+        helper = [block(f"role helper threads {first + 1}..{first + 2}", look)]
     if bug == "aliased":
         end = [block("if tid == 0", "st.shared flag[][0 : 2], 1.0"), *end]
     header = [
