@@ -211,7 +211,7 @@ class MbarrierInval(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class MbarrierArrive(Stmt):
-    """``[let t =] mbarrier.arrive[.expect_tx][.drop][.no_complete][.relaxed][.cluster] b[, n][, count n]``."""
+    """``[let t =] mbarrier.arrive[.expect_tx][.drop][.no_complete][.relaxed][.cluster] b[, n][, count c]``"""
 
     bar: BarrierRef
     expect: Expr | None = None
