@@ -151,7 +151,7 @@ def _end_column(span: Span, source: str) -> int:
 def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iterator[str]:
     """The schedule; its message only where it adds to what the finding ``said``."""
     yield ""
-    news = "" if w.message in said else f" {w.message.removeprefix(said).removeprefix('; ')}"
+    news = "" if w.message in said else f" {w.message.removeprefix(said).removeprefix('; ').removeprefix('then ')}"
     yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')}{news}"
     hidden = len(w.steps) - SHOWN_STEPS
     if hidden > 0:
@@ -173,7 +173,9 @@ def steps_table(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _step_row(s: Step) -> tuple[str, str, str]:
-    phase = f" (phase {s.phase} of {s.barrier})" if s.barrier is not None and s.phase is not None else ""
+    phase = ""
+    if s.barrier is not None and s.phase is not None and s.phase >= 0:
+        phase = f" (phase {s.phase} of {s.barrier})"
     return s.agent, f"line {s.span.line}", s.op + phase
 
 
