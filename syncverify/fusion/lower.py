@@ -14,7 +14,7 @@ from functools import reduce
 import networkx as nx
 
 from syncverify.fusion.functions import FUNCTIONS
-from syncverify.fusion.graph import Fusion
+from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.schedule import SHARED_LIMIT, Schedule
 from syncverify.ir.expr import Call, Expr, ExprLike, Float, Int, Var, as_expr
 from syncverify.ir.nodes import (
@@ -76,7 +76,7 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
         return schedule
     sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
     out = [DTYPE_BYTES[o.dtype] for o in fusion.outputs]
-    unit = VECTOR_BYTES // min(sizes + out) * schedule.compute_warps * 32
+    unit = VECTOR_BYTES // max(sizes + out) * schedule.compute_warps * 32
     staged = sum(out) * schedule.store_stages if schedule.store == "tma" else 0
     per_block = SHARED_LIMIT // schedule.blocks_per_sm
     most = min(
@@ -88,11 +88,18 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
     return replace(schedule, tile=tile)
 
 
+def _element_sizes(fusion: Fusion) -> list[int]:
+    """Bytes per element of everything that moves in whole tiles."""
+    streamed = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
+    return streamed + [DTYPE_BYTES[o.dtype] for o in fusion.outputs]
+
+
 def widest_vector(fusion: Fusion, schedule: Schedule) -> int:
-    """Elements per access, as far as types and tile allow: the narrowest type fills 16 bytes."""
-    sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
-    sizes += [DTYPE_BYTES[o.dtype] for o in fusion.outputs]
-    vector = VECTOR_BYTES // min(sizes)
+    """Elements per access, as far as the tile allows: the widest type fills 16 bytes.
+
+    More would leave gaps between the 16-byte accesses of neighbouring lanes.
+    """
+    vector = VECTOR_BYTES // max(_element_sizes(fusion))
     while vector > 1 and schedule.tile % (vector * schedule.compute_warps * 32):
         vector //= 2
     return vector
@@ -232,11 +239,11 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     for o in fusion.outputs:
         if schedule.store == "tma":
             inner.append(
-                StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o.node))
+                StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o))
             )
         else:
             where = GlobalRegion(o.name, Var("base") + Var("p"), Int(vector))
-            inner.append(StGlobal(where, _result(fusion, o.node)))
+            inner.append(StGlobal(where, _result(fusion, o)))
     loop = For("j", Int(0), Int(steps), Int(1), tuple(inner), unroll=steps)
     stores: list[Stmt] = []
     if schedule.store == "tma":
@@ -256,7 +263,7 @@ def _remainder(fusion: Fusion, schedule: Schedule, elements: Expr) -> Stmt:
     body: list[Stmt] = [LdGlobal(_register(n), GlobalRegion(n, index)) for n in fusion.streamed]
     body += _broadcast_loads(fusion, index, 1)
     body += _arithmetic(fusion)
-    body += [StGlobal(GlobalRegion(o.name, index), _result(fusion, o.node)) for o in fusion.outputs]
+    body += [StGlobal(GlobalRegion(o.name, index), _result(fusion, o)) for o in fusion.outputs]
     guarded = If(Var("p") < Var("rest"), tuple(body))
     rounds = Call("cdiv", (Var("rest"), Int(threads)))
     return For("k", Int(0), rounds, Int(1), (Let("p", Var("k") * threads + Var("tid")), guarded))
@@ -314,8 +321,14 @@ def _arithmetic(fusion: Fusion) -> list[Stmt]:
     return [Compute(f"t{i}", _expression(fusion, i, top=True)) for i in _live(fusion) if _is_named(fusion, i)]
 
 
+def _stored_node(fusion: Fusion, output: Output) -> int:
+    """The node whose value is stored: a final cast to the output's own type is what the store does anyway."""
+    node = fusion.node(output.node)
+    return node.args[0] if node.op == f"cast.{output.dtype}" else output.node
+
+
 def _live(fusion: Fusion) -> list[int]:
-    targets = {o.node for o in fusion.outputs}
+    targets = {_stored_node(fusion, o) for o in fusion.outputs}
     needed = targets.union(*(nx.ancestors(fusion.graph, t) for t in targets))
     return [i for i in fusion.order() if i in needed]
 
@@ -323,7 +336,9 @@ def _live(fusion: Fusion) -> list[int]:
 def _is_named(fusion: Fusion, i: int) -> bool:
     if fusion.node(i).op in ("input", "const"):
         return False
-    return fusion.graph.out_degree(i) > 1 or any(o.node == i for o in fusion.outputs)
+    live = set(_live(fusion))
+    users = [u for u in fusion.graph.successors(i) if u in live]
+    return len(users) > 1 or any(_stored_node(fusion, o) == i for o in fusion.outputs)
 
 
 def _expression(fusion: Fusion, i: int, top: bool = False) -> Expr:
@@ -337,8 +352,8 @@ def _expression(fusion: Fusion, i: int, top: bool = False) -> Expr:
     return FUNCTIONS[node.op].express(*(_expression(fusion, a) for a in node.args))
 
 
-def _result(fusion: Fusion, i: int) -> Expr:
-    return _expression(fusion, i)
+def _result(fusion: Fusion, output: Output) -> Expr:
+    return _expression(fusion, _stored_node(fusion, output))
 
 
 def _product(factors: Sequence[Expr]) -> Expr:
