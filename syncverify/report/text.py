@@ -151,7 +151,8 @@ def _end_column(span: Span, source: str) -> int:
 def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iterator[str]:
     """The schedule; its message only where it adds to what the finding ``said``."""
     yield ""
-    news = "" if w.message in said else f" {w.message.removeprefix(said).removeprefix('; ').removeprefix('then ')}"
+    news = w.message.removeprefix(said).removeprefix("; ").removeprefix("then ")
+    news = "" if w.message in said else f" {news}"
     yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')}{news}"
     hidden = len(w.steps) - SHOWN_STEPS
     if hidden > 0:
