@@ -27,6 +27,8 @@ __all__ = ["Budget", "Outcome", "check"]
 
 #: Blocked classes let through after a hang, to find independent mistakes.
 FORCED_RELEASES = 10_000
+#: Failures that are undefined behaviour at once: a witness ends there.
+ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
 #: Consequences listed under one error.
 MOST_NOTES = 8
 
@@ -82,14 +84,15 @@ def _fresh(model: Run, budget: Budget) -> Run:
     return run
 
 
-def _judge(run: Run, policy: Policy, budget: Budget, slack: int) -> Outcome:
+def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | None = None) -> Outcome:
+    """``starved``: the run that hung on the register pool, if ``run`` ignores it."""
     hang: Failure | None = None
     model = run
     finish(run)
     if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.ignores_pool:
         # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
         other = _canonical(run.system, budget, slack, ignore_pool=True)[0]
-        return _judge(other, policy, budget, slack)
+        return _judge(other, policy, budget, slack, run)
     if run.hung:
         model = _canonical(run.system, budget, slack, run.ignores_pool)[0]
         end, waiting = len(run.trace), stuck(run)
@@ -107,7 +110,7 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int) -> Outcome:
     undecided: list[Failure] = []
     obligation: str | None = None
     for g in group(run, failures, hang):
-        shown = _witness(model, g, hang, policy, budget)
+        shown = _witness(model, g, hang, policy, budget, starved)
         if shown is None:
             undecided.append(g.root)
             continue
@@ -133,25 +136,34 @@ def _claim(f: Failure) -> Claim:
     return Claim.STALE_VALUE if f.obligation == Obligation.RACE else Claim.UB
 
 
-def _witness(model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget) -> Witness | None:
+def _witness(model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget,
+             starved: Run | None) -> Witness | None:  # fmt: skip
     """A schedule that shows the group's harm; None if none was found."""
     f = g.root
-    if hang is not None and (hang is f or hang in g.consequences):
+    hangs = hang is not None and (hang is f or hang in g.consequences)
+    if starved is not None and (hangs or f.rule == "SV304"):
+        return build(starved, Claim.HANG, f.rule, f.message, policy)
+    illegal = [o for o in (f, *g.consequences) if o.obligation in ILLEGAL and o.severity == Severity.ERROR]
+    if illegal and (hangs or f in illegal):
+        first = min(illegal, key=lambda o: o.position)
+        return _collision(model, first, f, policy, budget)
+    if hangs:
         return build(model, Claim.HANG, f.rule, f.message, policy)
     if f.obligation in HARM or f.obligation == Obligation.O8:
-        return _collision(model, f, policy, budget)
+        return _collision(model, f, f, policy, budget)
     return _search(model, g, policy, budget)
 
 
-def _collision(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witness:
-    """The canonical order up to the two events, the first one's completion held back if it is not needed."""
+def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:
+    """The canonical order up to the event, a completion it does not wait for held back until after it."""
     claim = _claim(f)
+    message = root.message if root is f else f"{root.message}; then {f.message}"
     late = f.first.issue if f.first is not None else -1
     for held in [late, -1] if late >= 0 else [-1]:
         run = _fresh(model, budget)
         if truncate(run, model, f.position, held):
-            return build(run, claim, f.rule, f.message, policy)
-    return build(model, claim, f.rule, f.message, policy)
+            return build(run, claim, root.rule, message, policy)
+    return build(model, claim, root.rule, message, policy)
 
 
 def _search(model: Run, g: Group, policy: Policy, budget: Budget) -> Witness | None:

@@ -49,7 +49,7 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     if hang is not None:
         protocol.append(hang)
     groups: list[Group] = []
-    if execution and (hang is None or hang.rule in EXECUTION or min(f.position for f in execution) <= hang.position):
+    if execution and (hang is None or hang.rule in EXECUTION or any(f.rule == "SV303" for f in execution) or min(f.position for f in execution) <= hang.position):
         root = execution_root(execution, hang)
         groups.append(Group(root, _without(root, [*execution, *protocol, *races])))
         protocol, races = [], []
@@ -75,13 +75,14 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         groups += [Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))]
     else:
         groups += _by_rule(early)
-    groups += _race_groups(run, races)
     if registers:
         root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.position))
         groups.append(Group(root, _without(root, registers)))
-    if leftovers and not groups:
-        groups += _by_rule(leftovers)
-    return groups
+    broken = bool(protocol)
+    groups += _race_groups(run, races)
+    if groups:
+        leftovers = [f for f in leftovers if f.rule == "SV207" and not broken]
+    return groups + _by_rule(leftovers)
 
 
 def _follows(race: Failure, cause: Failure) -> bool:
@@ -129,9 +130,14 @@ def refine(run: Run, f: Failure) -> None:
         _refine_race(run, f)
 
 
+def _array(run: Run, b: int) -> str:
+    """The name of the array that a barrier belongs to."""
+    return re.split(r"\W", run.info.barriers[b].name)[0]
+
+
 def dead_copies(run: Run, b: int) -> list[int]:
     """Copies on a barrier (or its array) that stand in the source but that nobody ever executed."""
-    base = re.split(r"\W", run.info.barriers[b].name)[0]
+    base = _array(run, b)
     executed = {op.site for op in run.asyncs}
     return [
         i for i, site in enumerate(run.info.sites)
@@ -191,8 +197,8 @@ def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Fa
     lapped = [f for f in solid if f.obligation == Obligation.O3]
     open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
     unheard = [f for f in races if _never_waited(run, f)]
-    silent = {_tag_barrier(run, f) for f in unheard}
-    if unheard and all(f.barrier in silent for f in solid):
+    silent = {_array(run, _tag_barrier(run, f)) for f in unheard}
+    if unheard and all(f.barrier >= 0 and _array(run, f.barrier) in silent for f in solid):
         return unheard[0]
     wait = suspect_wait(run, [*failures, *races])
     if wait is not None:

@@ -73,6 +73,7 @@ class Thread:
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
     seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
     suspect: tuple[int, int, int, int] | None = None  # time, position, site, barrier of a wait that told nothing
+    setmaxnregs: int = 0
     cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
@@ -125,6 +126,7 @@ class Run:
         self.suspects: list[tuple[int, int, int, int, int]] = []  # position, class, time, site, barrier
         self.narrow: dict[tuple[int, int], int] = {}  # (class, CTA reached) -> site of a release of too small scope
         self.locations: dict[int, Any] = {}  # flags and counters in global memory
+        self.signals: list[tuple[int, int, int]] = []  # class, time, site of synchronizing global writes
         self.maps: dict[int, Any] = {}  # tensor maps
         self.grid_waits: list[tuple[int, int]] = []
         self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
@@ -257,7 +259,8 @@ class Run:
         p = self.pools.get(cta)
         if p is None:
             held = self.info.registers or most_registers(self.info.threads)
-            p = self.pools[cta] = RegisterPool(0, {w: held for w in range(self.info.warps)})
+            groups = range(-(-self.info.warps // 4))
+            p = self.pools[cta] = RegisterPool(0, dict.fromkeys(groups, held), dict.fromkeys(groups, 0))
         return p
 
     def shadow(self, memory: int) -> Shadow:

@@ -98,6 +98,7 @@ def signal(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, valu
     """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6)."""
     at = location(run, fp)
     t.syncs.append(t.time)
+    run.signals.append((t.cls, t.time, site))
     if added is not None:
         at.value = None if at.value is None else at.value + added
     else:

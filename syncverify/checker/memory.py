@@ -22,11 +22,11 @@ def access(run: Run, t: Thread, record: Record) -> None:
     shadow = run.shadow(fp.memory)
     record.position = len(run.trace)
     for lo, hi in fp.intervals:
-        unwritten = True
+        written = 0
         for s in shadow.overlapping(lo, hi):
             a, b = max(lo, s.lo), min(hi, s.hi)
             if s.write is not None:
-                unwritten = False
+                written += b - a
                 record.over = s.write
                 judge(run, t, s.write, record, a, b)
             if record.kind.writes:
@@ -36,7 +36,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
             shadow.write(lo, hi, record)
         else:
             record.over = None
-            record.fresh = record.fresh or unwritten
+            record.fresh = record.fresh or written < hi - lo
             shadow.read(lo, hi, record)
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
@@ -174,6 +174,9 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     if rule == "SV403":
         site = idle_wait_site(run, first)
         message = f"this wait by threads that issued nothing covers nothing: {message}"
+    elif rule == "SV501":
+        site = next((x for c, time, x in run.signals if c == first.cls and time > first.time), site)
+        message = f"the flag is released before the bulk write is complete: {message}"
     elif rule == "SV115":
         site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
     f = Failure(Obligation.RACE, rule, message, site, t.cls, t.time, len(run.trace), severity=severity,

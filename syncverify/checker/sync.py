@@ -344,38 +344,35 @@ class Request:
 def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
     """Gives registers back at once, or blocks until the pool can serve (PTX ISA: setmaxnreg)."""
     _, site, inc, registers = event
-    cta, warp = t.info.cta, t.info.warp
-    pool = run.pool(cta)
+    group = t.info.warp // 4
+    pool = run.pool(t.info.cta)
     if t.met != t.time:
         t.met = t.time
+        t.setmaxnregs += 1
+        held = pool.held[group]
         if not legal(registers):
             run.report(Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site)
-        held = pool.held[warp]
-        if (inc and registers < held) or (not inc and registers > held):
+        elif t.setmaxnregs > pool.served[group] and (registers < held if inc else registers > held):
             verb = "inc" if inc else "dec"
-            run.report(Obligation.O8, "SV304", f"setmaxnreg.{verb} {registers} by warp {warp}, which holds {held}", t, site)
-        note_request(run, t, site, inc, registers, held)
-    if run.forced and t.waits_on == ("forced",):
-        pool.held[warp] = registers
+            run.report(Obligation.O8, "SV304", f"setmaxnreg.{verb} {registers} by a warpgroup that holds {held}", t, site)
+        note_request(run, t, site, inc, registers, pool.need(group, registers))
+    forced = run.forced and t.waits_on == ("forced",)
+    if run.ignores_pool or forced:
+        pool.held[group] = registers
+        pool.served[group] = max(pool.served[group], t.setmaxnregs)
         t.waits_on = ()
         return DONE
-    lanes = run.lanes[cta, warp]
-    if not t.info.lanes & lanes & -lanes:
-        return DONE  # a further class of a warp: the one with its lowest lane counts
-    if run.ignores_pool:
-        pool.held[warp] = registers
-        return DONE
-    if pool.grant(warp, registers):
-        for o in run.threads:
-            if o.blocked and o.waits_on[:1] == ("registers",):
-                run.wake(o)
-        t.waits_on = ()
-        return DONE
-    t.waits_on = ("registers", registers)
-    return RETRY
+    if not pool.grant(group, t.setmaxnregs, registers):
+        t.waits_on = ("registers", registers)
+        return RETRY
+    for o in run.threads:
+        if o.blocked and o.waits_on[:1] == ("registers",):
+            run.wake(o)
+    t.waits_on = ()
+    return DONE
 
 
-def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, held: int) -> None:
+def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need: int) -> None:
     """Groups the warps of one warpgroup that execute one setmaxnreg together."""
     group = t.info.warp // 4
     for r in reversed(run.requests):
@@ -384,7 +381,6 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, held:
             return
         if r.cta == t.info.cta and r.group == group:
             break
-    need = (registers - held) * 128
     run.requests.append(
         Request(t.info.cta, group, site, registers, need, bool(inc), {t.cls: before(t)}, {t.cls: t.time})
     )

@@ -33,6 +33,8 @@ def steps_of(run: Run) -> tuple[Step, ...]:
         if event[0] in _SILENT:
             continue
         site = run.info.sites[event[1]]
+        if event[0] == Ev.ELECT and not site.text.startswith("elect"):
+            continue  # the warp comes together for the instruction whose own event follows
         steps.append(Step(run.threads[who].info.name, site.span, site.text, _barrier(run, event)))
     return tuple(steps)
 

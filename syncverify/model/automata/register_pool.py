@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-WARP = 32
+WARPGROUP = 128
 REGISTER_FILE = 65536
 LOWEST, HIGHEST, STEP = 24, 256, 8
 
@@ -21,20 +21,24 @@ def legal(registers: int) -> bool:
 
 @dataclass(slots=True)
 class RegisterPool:
-    """Free registers of one CTA, and what each warp holds per thread."""
+    """Free registers of one CTA. A warpgroup's first warp to reach its n-th setmaxnreg asks for all four."""
 
     free: int
-    held: dict[int, int]
+    held: dict[int, int]  # warpgroup -> registers per thread
+    served: dict[int, int]  # warpgroup -> its setmaxnregs so far
 
-    def request(self, warp: int, registers: int) -> int:
-        """Registers that the warp needs from the pool (negative: gives back)."""
-        return (registers - self.held[warp]) * WARP
+    def need(self, group: int, registers: int) -> int:
+        """Registers that the warpgroup takes from the pool (negative: gives back)."""
+        return (registers - self.held[group]) * WARPGROUP
 
-    def grant(self, warp: int, registers: int) -> bool:
-        """Takes or returns; false if the pool cannot serve it now."""
-        need = self.request(warp, registers)
+    def grant(self, group: int, number: int, registers: int) -> bool:
+        """The warpgroup's setmaxnreg ``number`` (from 1): takes or returns; false if the pool cannot serve it now."""
+        if number <= self.served[group]:
+            return True
+        need = self.need(group, registers)
         if need > self.free:
             return False
         self.free -= need
-        self.held[warp] = registers
+        self.held[group] = registers
+        self.served[group] = number
         return True
