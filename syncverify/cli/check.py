@@ -85,7 +85,7 @@ def check(
         _check_tables(found, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found.reports, Path(witness_dir)))
     report = Report(Policy(policy), tuple(found.reports), paths)
-    if found.reports or not found.failed:
+    if found.reports or format_ != "text":
         emit(_renderer(format_, use_color(output))(report), output)
     return status(report, found.failed, on_unknown)
 

@@ -192,6 +192,11 @@ def test_unusable_file_is_one_error(
     assert "Traceback" not in err
 
 
+def test_machine_formats_are_whole_even_without_a_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "missing.syncir", "--format", "json"]) == 2
+    assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "policy": "practical", "kernels": []}
+
+
 def test_missing_file_and_directory_are_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", str(tmp_path / "no.syncir"), str(tmp_path)]) == 2
     lines = capsys.readouterr().err.splitlines()
