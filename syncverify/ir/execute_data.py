@@ -195,8 +195,9 @@ class DataOps(Ops):
         return op
 
     def _remote(self, site: int, cta: int, bar: int, where: Where, what: str) -> list[Event]:
-        """A push needs another CTA as its target, with the barrier beside the data."""
-        if cta == where.cta:
+        """A push needs its barrier beside the data, and another CTA: st.async is content with a cluster of
+        several (PTX ISA, st.async, red.async, cp.async.bulk)."""
+        if self.t.ctas == 1 or (cta == where.cta and what != "st.async"):
             return [self.fault(site, "SV208", f"{what} into the executing CTA's own shared memory")]
         if bar >= 0 and self.t.barriers[bar].cta != cta:
             return [self.fault(site, "SV208", f"{what}: data and barrier lie in different CTAs")]

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_tables import Tables
 from syncverify.ir.expr import Expr, Int
-from syncverify.ir.footprints import TENSOR_SHIFT, Place, Range, Value, footprint, locate
+from syncverify.ir.footprints import (
+    TENSOR_SHIFT,
+    Place,
+    Range,
+    Shifted,
+    Value,
+    footprint,
+    locate,
+    locate_shifted,
+)
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag
 from syncverify.model.proxies import Scope
 
@@ -79,11 +88,13 @@ class _Region:
     """A resolved region: its CTA, its ranges (one, or one per lane), bytes per lane (None: they differ)."""
 
     cta: int
-    ranges: Range | list[Range]
+    ranges: Range | Shifted | list[Range]
     bytes: int | None
     faults: list[Event]
 
     def starts(self) -> list[int]:
+        if isinstance(self.ranges, Shifted):
+            return list(self.ranges.los)
         return [self.ranges.lo] if isinstance(self.ranges, Range) else [r.lo for r in self.ranges]
 
 
@@ -151,14 +162,22 @@ class Ops:
             if one.problem is not None:
                 faults.append(self.fault(site, "SV114", one.problem))
             return _Region(cta, one.range, one.bytes, faults)
+        if all(i < 0 or isinstance(v[i], int) for i in (*at.index, at.count, at.rows, at.pitch)):
+            starts = v[at.start]
+            assert isinstance(starts, tuple)
+            index = [_int(v[i]) for i in at.index]
+            sizes = (_pick(v, at.count, 0), _pick(v, at.rows, 0), _pick(v, at.pitch, 0))
+            shifted = locate_shifted(buffer, index, starts, *sizes)
+            if shifted is not None:
+                return _Region(cta, shifted, shifted.each.bytes, faults)
         places = [place(j) for j in range(len(where.lanes))]
         bad = next(
             ((lane, p.problem) for lane, p in zip(where.lanes, places, strict=True) if p.problem), None
         )
         if bad is not None:
             faults.append(self.fault(site, "SV114", f"lane {bad[0]}: {bad[1]}"))
-        sizes = {p.bytes for p in places}
-        return _Region(cta, [p.range for p in places], sizes.pop() if len(sizes) == 1 else None, faults)
+        each = {p.bytes for p in places}
+        return _Region(cta, [p.range for p in places], each.pop() if len(each) == 1 else None, faults)
 
     def _fp(self, region: _Region, where: Where, varying: bool = False) -> int:
         many = len(where.lanes) > 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from syncverify.ir.layout import BufferLayout
 from syncverify.model.events import Footprint
@@ -85,8 +86,35 @@ def _clip(r: Range, lo: int, hi: int) -> Range:
     return Range(lo, 0)
 
 
-def footprint(memory: int, ranges: Range | Sequence[Range], lanes: Sequence[int], *, varying: bool = False,
-              many: bool = False) -> Footprint:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """The same range at another place for each lane."""
+
+    los: tuple[int, ...]
+    each: Range
+
+    def ranges(self) -> list[Range]:
+        return [Range(lo, self.each.size, self.each.rows, self.each.pitch) for lo in self.los]
+
+
+def locate_shifted(buffer: BufferLayout, index: Sequence[int], starts: Sequence[int], count: int | None,
+                   rows: int | None, pitch: int | None) -> Shifted | None:  # fmt: skip
+    """``locate`` for lanes that differ only in ``start``; None where some lane leaves the buffer."""
+    low, high = (locate(buffer, index, s, count, rows, pitch) for s in (min(starts), max(starts)))
+    if low.problem or high.problem:
+        return None
+    base = low.range.lo - min(starts) * buffer.element
+    return Shifted(tuple([base + s * buffer.element for s in starts]), low.range)
+
+
+def footprint(
+    memory: int,
+    ranges: Range | Shifted | Sequence[Range],
+    lanes: Sequence[int],
+    *,
+    varying: bool = False,
+    many: bool = False,
+) -> Footprint:
     """The footprint of one range for all lanes, or of one range per lane.
 
     ``varying``: it is a write whose value differs between lanes; ``many``: more than one lane writes a
@@ -95,6 +123,12 @@ def footprint(memory: int, ranges: Range | Sequence[Range], lanes: Sequence[int]
     if isinstance(ranges, Range):
         runs = merge(ranges.runs())
         return Footprint(memory, runs, (), varying and many and bool(runs))
+    if isinstance(ranges, Shifted):
+        size = ranges.each.size
+        if ranges.each.rows == 1 and size > 0 and all(a + size <= b for a, b in pairwise(ranges.los)):
+            apart = tuple([(lo, lo + size, lane) for lo, lane in zip(ranges.los, lanes, strict=True)])
+            return Footprint(memory, merge([(a, b) for a, b, _ in apart]), apart)
+        ranges = ranges.ranges()
     pieces = sorted((a, b, lane) for r, lane in zip(ranges, lanes, strict=True) for a, b in r.runs())
     overlap = varying and any(p[1] > q[0] and p[2] != q[2] for p, q in _neighbours(pieces))
     return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces), overlap)

@@ -81,6 +81,16 @@ def test_remote_faults_in_a_cluster() -> None:
     assert [e[0] for e in theirs] == ["INIT", "WAIT", "ARRIVE", "BULK_STORE", "EXIT"]
 
 
+def test_own_cta_as_the_target_of_a_push() -> None:
+    body = """
+      st.async s[0][0 : 1] @ rank, 1.0, b[0] @ rank
+      red.async.add s[0][0 : 1] @ rank, 1.0, b[0] @ rank
+    """
+    got = streams(only(body, f"launch grid [2] block [1] cluster [2]\n{HEADER}"))["cta1.warp0.lanes0"]
+    assert [e[0] for e in got] == ["ST_ASYNC", "FAULT", "ST_ASYNC", "EXIT"]
+    assert got[1][2] == "red.async into the executing CTA's own shared memory"
+
+
 def test_faulty_bytes_are_clipped_to_the_buffer() -> None:
     system = only("st.shared s[1][60 : 8], 1.0", f"launch grid [1] block [1]\n{HEADER}")
     events = run(system.agents()[0])

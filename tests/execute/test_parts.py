@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from syncverify.ir.execute_expr import closure, condition, fold, shared_parts, shift_left, shift_right, source
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, evaluate, names
-from syncverify.ir.footprints import Range, box_ranges, footprint, locate, merge
+from syncverify.ir.footprints import Range, box_ranges, footprint, locate, locate_shifted, merge
 from syncverify.ir.layout import BufferLayout
 
 SLOTS = {"x": 0, "y": 1, "tid": 2}
@@ -89,6 +89,23 @@ def test_footprint_of_lanes(found: list[Range], varying: bool) -> None:
         assert {b for lo, hi, who in fp.lanes if who == lane for b in range(lo, hi)} == bytes_
     shared = any(every[i] & every[j] for i in range(len(every)) for j in range(i))
     assert fp.overlap == (varying and shared)
+
+
+@given(st.lists(st.integers(0, 30), min_size=2, max_size=5), st.integers(0, 4), st.integers(0, 3),
+       st.integers(0, 6), st.booleans())  # fmt: skip
+def test_lanes_that_differ_in_place_only(
+    starts: list[int], count: int, rows: int, pitch: int, varying: bool
+) -> None:
+    buffer = BufferLayout("s", 64, (2, 20), 4)
+    places = [locate(buffer, [1], s, count, rows, pitch) for s in starts]
+    shifted = locate_shifted(buffer, [1], starts, count, rows, pitch)
+    if shifted is None:
+        assert any(p.problem for p in places)
+        return
+    assert not any(p.problem for p in places)
+    lanes = range(len(starts))
+    expected = footprint(0, [p.range for p in places], lanes, varying=varying)
+    assert footprint(0, shifted, lanes, varying=varying) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), max_size=12))
