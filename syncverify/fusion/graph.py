@@ -274,7 +274,8 @@ def fusion(**tensors: Tensor) -> Callable[[Callable[..., Any]], Fusion]:
 
 def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion:
     """Runs ``function`` once on symbolic tensors and returns what it computed."""
-    name = function.__name__
+    # a lambda has no name that a kernel could have
+    name = function.__name__ if function.__name__.isidentifier() else "fused"
     span = _span(function)
     parameters = list(inspect.signature(function).parameters)
     if set(parameters) != set(tensors):

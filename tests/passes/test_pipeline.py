@@ -10,7 +10,7 @@ import pytest
 
 from syncverify.diagnostics import Policy, Verdict
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Schedule
+from syncverify.fusion import Schedule, Tensor, trace, where
 from syncverify.fusion.pipeline import PASS_NAMES, build, passes
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int
@@ -59,6 +59,23 @@ def test_compiled_kernels_are_proved(settings: str, policy: Policy) -> None:
 def test_other_fusions_are_proved(name: str, settings: str) -> None:
     kernel = build(getattr(examples, name), SMALL.with_settings(settings.split()))
     assert verdict(kernel) is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("store", "mode"), list(product(["direct", "tma"], ["warp-specialized", "pipelined"]))
+)
+def test_copies_outer_products_and_two_outputs_are_proved(store: str, mode: str) -> None:
+    fused = [
+        trace(lambda a: a.cast("bf16"), {"a": Tensor("f32", ("R", "C"))}),
+        trace(lambda a, b: a * b, {"a": Tensor("f32", ("R",)), "b": Tensor("f32", ("C",))}),
+        trace(
+            lambda a: {"x": where(a > 0.0, a, 1.0), "y": where(a > 0.0, 0.0, a)}, {"a": Tensor("f32", ("N",))}
+        ),
+    ]
+    for fusion in fused:
+        assert (
+            verdict(build(fusion, SMALL.with_settings([f"store={store}", f"mode={mode}"]))) is Verdict.PROVED
+        )
 
 
 @pytest.mark.parametrize("stages", range(2, 9))
