@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from syncverify.source import InputError
     from syncverify.verify import check_file, check_kernel
 
+__version__ = "0.1.0"
+
 _HOME = {
     "CompiledKernel": "gate",
     "Diagnostic": "diagnostics",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import chdir
@@ -134,6 +135,11 @@ def readme(page: str) -> str:
     return page
 
 
+def untimed(page: str) -> str:
+    """The page without the seconds a check took, which differ from run to run."""
+    return re.sub(r"\d+\.\d+ s\b", "", page)
+
+
 def worked_report(kernel: str) -> str:
     """What ``check`` prints of a kernel in ``ring.syncir``."""
     from syncverify.report.base import Report
@@ -150,4 +156,5 @@ if __name__ == "__main__":
     root = Path(sys.argv[1])
     front = root.parent / "README.md"
     for path, text in {**pages(root), front: readme(front.read_text("utf-8"))}.items():
-        path.write_text(text, "utf-8")
+        if untimed(text) != untimed(path.read_text("utf-8")):
+            path.write_text(text, "utf-8")

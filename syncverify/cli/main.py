@@ -9,6 +9,7 @@ from importlib import import_module
 
 import click
 
+from syncverify import __version__
 from syncverify.cli.common import Exit, complain, complain_bug
 from syncverify.source import InputError
 
@@ -44,7 +45,7 @@ class _Lazy(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit status: 0 all proved; 1 something refuted; 2 bad usage or input; 3 something unknown.",
 )
-@click.version_option(package_name="syncverify")
+@click.version_option(__version__, prog_name="syncverify")
 def cli() -> None:
     """Proves or refutes the asynchronous synchronization of NVIDIA Hopper kernels."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from syncverify import __version__
 from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
 from syncverify.explanations import explanation
 from syncverify.report.base import Report, one_line
@@ -29,7 +29,7 @@ def render(report: Report) -> str:
         "tool": {
             "driver": {
                 "name": "syncverify",
-                "version": version("syncverify"),
+                "version": __version__,
                 "rules": [_rule(r) for r in used],
             }
         },
