@@ -18,7 +18,7 @@ from syncverify.checker.failure import HARM, Failure, Obligation
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
-from syncverify.checker.schedule import explore, provoke, truncate
+from syncverify.checker.schedule import explore, provoke, push, truncate
 from syncverify.checker.witness import build
 from syncverify.diagnostics import Claim, Diagnostic, Policy, Severity, Verdict, Witness
 from syncverify.model.events import LaneSplit, System
@@ -149,7 +149,7 @@ def _witness(model: Run, g: Group, hang: Failure | None, policy: Policy, budget:
         return _collision(model, first, f, policy, budget)
     if hangs:
         return build(model, Claim.HANG, f.rule, f.message, policy)
-    if f.obligation in HARM or f.obligation == Obligation.O8:
+    if f.obligation in HARM or (f.obligation == Obligation.O8 and f.past is None):
         return _collision(model, f, f, policy, budget)
     return _search(model, g, policy, budget)
 
@@ -158,6 +158,11 @@ def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Bu
     """The canonical order up to the event, a completion it does not wait for held back until after it."""
     claim = _claim(f)
     message = root.message if root is f else f"{root.message}; then {f.message}"
+    if f.provoked:
+        run = _fresh(model, budget)
+        if provoke(run, model, f):
+            push(run, run.threads[f.cls])
+            return build(run, claim, root.rule, message, policy)
     late = f.first.issue if f.first is not None else -1
     for held in [late, -1] if late >= 0 else [-1]:
         run = _fresh(model, budget)

@@ -126,7 +126,7 @@ def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
                        t, site, barrier=s.index, past=t.clock.past(), labels=[(s.init_site, "initialized here")])  # fmt: skip
     remote = run.info.barriers[s.index].cta != t.info.cta
     if remote:
-        run.remote_uses[t.cls, run.info.barriers[s.index].cta] = (t.time, site)
+        run.remote_uses[t.cls, run.info.barriers[s.index].cta] = (t.time, site, before(t))
     return True
 
 
@@ -303,6 +303,7 @@ def on_arrive(run: Run, t: Thread, event: Event) -> int:
     if not use(run, t, s, site):
         return DONE
     t.answer = s.auto.phase
+    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), count * t.n)
     if nbytes >= 0 and t.n > 1:
         for _ in range(t.n):  # each lane announces, then arrives: the phase may end between two lanes
             expect(run, t, s, site, nbytes)

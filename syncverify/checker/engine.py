@@ -64,7 +64,7 @@ class Thread:
     proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
     syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals
     idle_waits: dict[str, int] = field(default_factory=dict)  # group waits with nothing issued: kind -> site
-    collectives: list[tuple[int, int]] = field(default_factory=list)  # (site, code) of whole-warp operations
+    collectives: list[tuple[int, int, int]] = field(default_factory=list)  # site, code, position of warp-wide events
     fragments: dict[int, list[int]] = field(default_factory=dict)  # frag -> [last mma on it, touched since fence]
     fenced: bool = False
     release_fence: Matrix | None = None  # what the last release fence covers
@@ -130,6 +130,7 @@ class Run:
         self.maps: dict[int, Any] = {}  # tensor maps
         self.grid_waits: list[tuple[int, int]] = []
         self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
+        self.ignored_polls: set[int] = set()  # sites
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
@@ -142,7 +143,7 @@ class Run:
         self.ready: deque[Thread] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}
-        self.remote_uses: dict[tuple[int, int], tuple[int, int]] = {}
+        self.remote_uses: dict[tuple[int, int], tuple[int, int, Matrix]] = {}  # class, CTA -> time, site, past
         for t in self.threads:
             key = (t.info.cta, t.info.warp)
             self.live[key] = self.live.get(key, 0) | t.info.lanes

@@ -51,6 +51,7 @@ class Failure:
     first: Record | None = None
     second: Record | None = None
     past: Matrix | None = None  # what to run before the event so that it goes wrong
+    provoked: bool = False  # the witness is ``past`` and then the event, not the canonical order
     withheld: bool = False  # the event itself must stay out (O4: an expect that may come too late)
     again: tuple[int, int, int] | None = None  # who arrived twice in the phase before: class, time, site
     fix: str | None = None
@@ -60,4 +61,4 @@ class Failure:
     def key(self) -> tuple[object, ...]:
         """Failures with one key are one mistake met again."""
         first = self.first.site if self.first is not None else -1
-        return (self.rule, self.site, first, self.barrier if self.obligation != Obligation.RACE else -1, self.strict_only)
+        return (self.obligation, self.rule, self.site, first, self.barrier if self.obligation != Obligation.RACE else -1, self.strict_only)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations, product
 
+import numpy as np
+
 from syncverify.checker.barriers import Barrier, before, check_accounting, knows_phase, name
-from syncverify.checker.clocks import E
+from syncverify.checker.clocks import E, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
@@ -92,16 +94,19 @@ def _unseen_copies(run: Run) -> None:
             if known is not None and known[record.tag] < record.tag_value:
                 run.report(Obligation.UB, "SV211",
                            f"the copy on {name(run, b)} may still be in flight when its CTA leaves: nobody waits for it",
-                           op.thread, op.site, barrier=b, fix="wait for its barrier before the end")  # fmt: skip
+                           op.thread, op.site, barrier=b, first=record,
+                           fix="wait for its barrier before the end")  # fmt: skip
 
 
 def _late_remote(run: Run) -> None:
     """A CTA must not leave while others may still reach into it (PTX ISA: Cluster of CTAs; B25)."""
-    for (cls, cta), (time, site) in run.remote_uses.items():
+    for (cls, cta), (time, site, past) in run.remote_uses.items():
         known = run.exits.get(cta)
         if known is not None and known[cls] < time:
-            run.report(Obligation.UB, "SV211", f"cta{cta} may have left when this operation reaches it",
-                       run.threads[cls], site, fix="a cluster barrier before the end")  # fmt: skip
+            f = run.report(Obligation.UB, "SV211", f"cta{cta} may have left when this operation reaches it",
+                           run.threads[cls], site, past=np.maximum(past, known), provoked=True,
+                           fix="a cluster barrier before the end")  # fmt: skip
+            f.time = time
 
 
 # ------------------------------------------------------------------ registers
@@ -144,8 +149,9 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
             return
 
 
-def _register_failure(run: Run, t: Thread, r: Request, message: str, labels: list[tuple[int, str]]) -> None:
-    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], len(run.trace),
+def _register_failure(run: Run, t: Thread, r: Request, message: str, labels: list[tuple[int, str]],
+                      past: Matrix | None = None) -> None:  # fmt: skip
+    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], r.position, past=past,
                 labels=list(dict.fromkeys(labels)))  # fmt: skip
     run.fail(f)
 
@@ -181,8 +187,25 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                     t = run.threads[next(iter(r.pasts))]
                     _register_failure(run, t, r, f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
                                       f"every order: {r.need} registers are needed, {free} may be free",
-                                      [(o.site, "takes or returns registers") for o in every if o is not r])  # fmt: skip
+                                      [(o.site, "takes or returns registers") for o in every if o is not r],
+                                      _all_but(run, x, every))  # fmt: skip
                     return
+
+
+def _all_but(run: Run, x: tuple[Request, ...], every: list[Request]) -> Matrix:
+    """The past in which everybody else has been served and the requests of ``x`` come next."""
+    past = np.zeros(run.columns.capacity, dtype=np.int32)
+    for r in every:
+        if r in x or not any(_follows(q, r) for q in x):
+            for p in r.pasts.values():
+                np.maximum(past, p, out=past)
+        if r not in x and not any(_follows(q, r) for q in x) and r.need > 0:
+            for c, time in r.times.items():
+                past[c] = max(int(past[c]), time)
+    for r in x:
+        for c, time in r.times.items():
+            past[c] = min(int(past[c]), time - 1)
+    return past
 
 
 def _before(a: Request, b: Request) -> bool:
@@ -216,29 +239,29 @@ def collectives(run: Run) -> None:
     for (cta, warp), threads in warps.items():
         groups.setdefault((cta, warp // 4), []).append(threads[0])
     for threads in groups.values():
-        if not run.forced and any(c >= Ev.WGMMA_FENCE for t in threads for _, c in t.collectives):
+        if not run.forced and any(c >= Ev.WGMMA_FENCE for t in threads for _, c, _ in t.collectives):
             _agree(run, threads, "warpgroup", _mma_only)
 
 
-def _mma_only(t: Thread) -> list[tuple[int, int]]:
+def _mma_only(t: Thread) -> list[tuple[int, int, int]]:
     return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
 
 
-def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int]]]) -> None:
+def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int, int]]]) -> None:
     lists = [of(t) for t in threads]
     for i in range(max(len(x) for x in lists)):
-        seen: dict[tuple[int, int], Thread] = {}
+        seen: dict[tuple[int, int], tuple[Thread, int]] = {}
         missing = False
         for t, x in zip(threads, lists, strict=True):
             if i < len(x):
-                seen.setdefault(x[i], t)
+                seen.setdefault(x[i][:2], (t, x[i][2]))
             elif t.done:
                 missing = True
         if len(seen) > 1 or (seen and missing):
-            (site, _), t = next(iter(seen.items()))
+            (site, _), (t, position) = min(seen.items(), key=lambda x: x[1][1])
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"
             f = Failure(Obligation.UB, "SV303", f"this instruction needs the whole {unit}, but {absent} do not "
-                        f"execute it with {t.info.name}", site, t.cls, t.time, len(run.trace),
+                        f"execute it with {t.info.name}", site, t.cls, t.time, position,
                         fix=f"execute it under a condition that is uniform in the {unit}")  # fmt: skip
             run.fail(f)
             return

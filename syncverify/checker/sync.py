@@ -58,7 +58,7 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
     if flags & Flag.ALIGNED:
-        t.collectives.append((site, event[0]))
+        t.collectives.append((site, event[0], len(run.trace)))
     run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
     total = -(-run.info.threads // 32) * 32
     want = threads or total
@@ -180,7 +180,7 @@ def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
     t.syncs.append(t.time)
     run.contributors.setdefault(("cluster",), set()).add(t.cls)
     if flags & Flag.ALIGNED:
-        t.collectives.append((site, event[0]))
+        t.collectives.append((site, event[0], len(run.trace)))
     if t.cluster_owed:
         run.report(Obligation.UB, "SV302", "the same threads arrive twice on the cluster barrier without a wait", t, site)
     elif not knows_generation(t, g, state.column, state.auto.generation):
@@ -229,7 +229,7 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
     t.syncs.append(t.time)
     t.waits_on = ()
     if event[2] & Flag.ALIGNED:
-        t.collectives.append((event[1], event[0]))
+        t.collectives.append((event[1], event[0], len(run.trace)))
     if last is None or not t.cluster_owed:
         run.report(Obligation.UB, "SV302", "barrier.cluster.wait without an arrive of these threads before it",
                    t, event[1])  # fmt: skip
@@ -284,7 +284,7 @@ def meet(run: Run, t: Thread, event: Event) -> int:
     """
     if t.met != t.time:
         t.met = t.time
-        t.collectives.append((event[1], event[0]))
+        t.collectives.append((event[1], event[0], len(run.trace)))
     elif not t.meeting:
         return DONE
     cta, warp = t.info.cta, t.info.warp
@@ -339,6 +339,7 @@ class Request:
     inc: bool
     pasts: dict[int, Matrix]
     times: dict[int, int]
+    position: int
 
 
 def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
@@ -382,7 +383,8 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
         if r.cta == t.info.cta and r.group == group:
             break
     run.requests.append(
-        Request(t.info.cta, group, site, registers, need, bool(inc), {t.cls: before(t)}, {t.cls: t.time})
+        Request(t.info.cta, group, site, registers, need, bool(inc), {t.cls: before(t)}, {t.cls: t.time},
+                len(run.trace))
     )
 
 
@@ -407,6 +409,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
     if use_of == "ignored":
         run.report(Obligation.POLL, "SV209", "the result of this poll is never looked at: what follows does not wait",
                    t, site, barrier=b, severity=Severity.WARNING, fix="loop until it is true")  # fmt: skip
+        run.ignored_polls.add(site)
         t.answer = 0
         return YIELD
     raise Unmodelled("control depends on the result of a single poll", site)

@@ -30,7 +30,7 @@ def steps_of(run: Run) -> tuple[Step, ...]:
             steps.append(Step(f"{op.thread.info.name}.async{op.number}", site.span, f"completion of {site.text}",
                               None if target is None else name(run, target)))  # fmt: skip
             continue
-        if event[0] in _SILENT:
+        if event[0] in _SILENT or event[1] in run.ignored_polls:
             continue
         site = run.info.sites[event[1]]
         if event[0] == Ev.ELECT and not site.text.startswith("elect"):
