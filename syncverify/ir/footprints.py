@@ -71,7 +71,8 @@ def locate(buffer: BufferLayout, index: Sequence[int], start: int | None, count:
     el = buffer.element
     found = Range(buffer.offset + (flat * rest + first) * el, max(n, 0) * el, max(k, 0), max(step, 0) * el)
     if problem is None:
-        return Place(found, found.bytes)
+        touched = found if step else Range(found.lo, found.size, min(found.rows, 1))
+        return Place(touched, found.bytes)
     return Place(_clip(found, buffer.offset, buffer.offset + buffer.size), found.bytes, problem)
 
 
@@ -79,11 +80,11 @@ def _clip(r: Range, lo: int, hi: int) -> Range:
     """What of the range lies inside the buffer: all of it, its first inside run, or nothing."""
     if r.lo >= lo and r.lo + max(r.rows - 1, 0) * r.pitch + r.size <= hi:
         return r
-    for a, b in r.runs():
-        x, y = max(a, lo), min(b, hi)
-        if x < y:
-            return Range(x, y - x)
-    return Range(lo, 0)
+    # the first run that ends beyond the buffer's start; later ones only lie further on
+    first = max(-(-(lo - r.lo - r.size + 1) // r.pitch), 0) if r.pitch > 0 else 0
+    a = max(r.lo + first * r.pitch, lo)
+    b = min(r.lo + first * r.pitch + r.size, hi)
+    return Range(a, b - a) if first < r.rows and a < b else Range(lo, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from syncverify.source import InputError
 CORPUS = sorted(Path(__file__).parents[2].glob("corpus/**/*.syncir"))
 NUMBERS = [0, 0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 48, 64, 100, 128, 255, 256, 1000, 4096, 65536, 1 << 21]
 NAMES = ["tid", "lane", "warp", "block", "rank", "(lane - 3)", "(0 - 5)", "(block * tid)", "(lane >> 2)"]
-EVENTS = 3000
+EVENTS = 500
 
 
 def changed(text: str, rng: random.Random) -> str:
@@ -55,18 +55,18 @@ def drive(system: IrSystem, rng: random.Random) -> int:
     return 0
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_changed_numbers(seed: int) -> None:
-    rng = random.Random(seed)
     events = 0
-    for path in rng.sample(CORPUS, 4):
+    for path in random.Random(seed).sample(CORPUS, 4):
+        rng = random.Random(f"{seed} {path.name}")
         try:
             for kernel in parse(changed(path.read_text(), rng)):
                 for i, system in enumerate(systems(kernel, {})):
                     if isinstance(system, IrSystem):
                         events += drive(system, rng)
-                    if i == 2:
+                    if i == 1:
                         break
         except InputError as e:
             assert e.message
-    assert events >= 0
+    assert events > 0  # a seed whose every kernel is rejected would test nothing
