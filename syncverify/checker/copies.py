@@ -196,9 +196,6 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     number = t.mma.issue()
     t.issues.append(t.clock.past())
     t.last_mma = site
-    for o in siblings(run, t):
-        if o.waits_on[:1] == ("mma",):
-            run.wake(o)
     tag = column(run, t, "mma")
     records = tuple(
         Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
@@ -227,13 +224,16 @@ def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
     if meet(run, t, event) == RETRY:
         return RETRY
     t.mma.commit()
+    for o in siblings(run, t):
+        if o.waits_on[:1] == ("mma",):
+            run.wake(o)
     return DONE
 
 
 def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
     """The covered groups are complete for every thread of the warpgroup that waits (PTX ISA: wgmma.wait_group).
 
-    A wgmma is one operation of four warps: it completes only after all of them have issued it.
+    A wgmma is one operation of four warps: it completes only after all of them have issued and committed it.
     """
     _, site, pending = event
     if meet(run, t, event) == RETRY:
@@ -243,7 +243,7 @@ def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
     covered = t.mma.covered(pending)
     if covered and not run.forced:
         others = siblings(run, t)
-        if any(len(o.issues) < covered and not o.done for o in others):
+        if any(o.mma.covered(0) < covered and not o.done for o in others):
             t.waits_on = ("mma", covered)
             return RETRY
         for o in others:

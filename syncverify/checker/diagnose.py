@@ -76,9 +76,9 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     else:
         groups += _by_rule(early)
     if registers:
-        root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.position))
+        root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
         groups.append(Group(root, _without(root, registers)))
-    broken = bool(protocol)
+    broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
     groups += _race_groups(run, races)
     if groups:
         leftovers = [f for f in leftovers if f.rule == "SV207" and not broken]

@@ -77,7 +77,6 @@ class Thread:
     cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
-    logged: bool = False  # its current event is in the trace already
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
     last_bulk: int = -1  # site of the newest bulk store
     last_mma: int = -1
@@ -131,6 +130,7 @@ class Run:
         self.grid_waits: list[tuple[int, int]] = []
         self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
         self.ignored_polls: set[int] = set()  # sites
+        self.met: list[Thread] = []  # classes that a meeting just let through
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
@@ -138,6 +138,7 @@ class Run:
         self.requests: list[Any] = []
         self.asyncs: list[Async] = []
         self.pending: dict[int, Async] = {}
+        self.judged: set[tuple[int, int, bool]] = set()  # racing pairs of sites met before
         self.failures: dict[tuple[object, ...], Failure] = {}
         self.trace: list[tuple[int, Event]] = []
         self.ready: deque[Thread] = deque(self.threads)
@@ -168,22 +169,20 @@ class Run:
         if result == DONE or result == YIELD:
             t.event = None
             t.blocked = False
-            if t.logged:
-                t.logged = False
-            else:
-                self.trace.append((t.cls, event))
+            self.trace.append((t.cls, event))
             if self.eager and self.pending:
                 for op in list(self.pending.values()):
                     self.complete(op)
+            while self.met:
+                # Lanes that met for one instruction execute it together, before any of them goes on.
+                other = self.met.pop(0)
+                if other.event is not None and not other.blocked:
+                    self.step(other)
         elif result == PARKED:
             self.trace.append((t.cls, event))
             t.blocked = t.parked = True
         else:
             t.blocked = True
-            if t.meeting and not t.logged:
-                # It has come to the meeting: that is the step others may depend on.
-                t.logged = True
-                self.trace.append((t.cls, event))
         return result
 
     def wake(self, t: Thread) -> None:

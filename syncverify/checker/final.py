@@ -141,17 +141,17 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
         if present != warps or len(warps) < 4:
             missing = ", ".join(str(w) for w in sorted(warps - present)) or "none: the warpgroup is not full"
             _register_failure(run, t, r, f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
-                              f"(missing: {missing}); all four must execute the same one", others)  # fmt: skip
+                              f"(missing: {missing}); all four must execute the same one", others, 0)  # fmt: skip
             return
         if i and not _group_synced(requests[i - 1], r):
             _register_failure(run, t, r, f"two setmaxnreg of warpgroup {group} without a barrier of its warps between",
-                              [(requests[i - 1].site, "the one before")])  # fmt: skip
+                              [(requests[i - 1].site, "the one before")], 1)  # fmt: skip
             return
 
 
 def _register_failure(run: Run, t: Thread, r: Request, message: str, labels: list[tuple[int, str]],
-                      past: Matrix | None = None) -> None:  # fmt: skip
-    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], r.position, past=past,
+                      rank: int, past: Matrix | None = None) -> None:  # fmt: skip
+    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], r.position, past=past, phase=rank,
                 labels=list(dict.fromkeys(labels)))  # fmt: skip
     run.fail(f)
 
@@ -188,7 +188,7 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                     _register_failure(run, t, r, f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
                                       f"every order: {r.need} registers are needed, {free} may be free",
                                       [(o.site, "takes or returns registers") for o in every if o is not r],
-                                      _all_but(run, x, every))  # fmt: skip
+                                      2, _all_but(run, x, every))  # fmt: skip
                     return
 
 
@@ -258,12 +258,12 @@ def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], li
             elif t.done:
                 missing = True
         if len(seen) > 1 or (seen and missing):
-            (site, _), (t, position) = min(seen.items(), key=lambda x: x[1][1])
+            (site, _), (t, position) = min(seen.items(), key=lambda x: run.info.sites[x[0][0]].span.line)
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"
             f = Failure(Obligation.UB, "SV303", f"this instruction needs the whole {unit}, but {absent} do not "
                         f"execute it with {t.info.name}", site, t.cls, t.time, position,
                         fix=f"execute it under a condition that is uniform in the {unit}")  # fmt: skip
-            run.fail(f)
+            run.failures.setdefault(f.key, f)
             return
 
 

@@ -139,6 +139,10 @@ def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Order
     ordered, bridged = known(run, t, first, row.need, own, strict=True)
     if ordered and bridged:
         return
+    pair = (first.site, second.site, True)
+    if pair in run.judged:
+        return
+    run.judged.add(pair)
     rule = row.unbridged if ordered else row.unordered
     if ordered:
         across = run.threads[first.cls].info.cta != t.info.cta
@@ -154,6 +158,10 @@ def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Order
 
 
 def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
+    pair = (first.site, second.site, False)
+    if pair in run.judged:
+        return
+    run.judged.add(pair)
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
     strict_only = False

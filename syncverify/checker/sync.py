@@ -325,6 +325,7 @@ def end_meeting(run: Run, n: Named) -> None:
         t.meeting = False
         np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
         run.wake(t)
+        run.met.append(t)
 
 
 @dataclass(slots=True, eq=False)
@@ -333,6 +334,7 @@ class Request:
 
     cta: int
     group: int
+    number: int  # which setmaxnreg of its warps, from 1
     site: int
     registers: int
     need: int
@@ -376,15 +378,13 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
 def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need: int) -> None:
     """Groups the warps of one warpgroup that execute one setmaxnreg together."""
     group = t.info.warp // 4
-    for r in reversed(run.requests):
-        if r.cta == t.info.cta and r.group == group and r.site == site and t.cls not in r.pasts:
+    for r in run.requests:
+        if (r.cta, r.group, r.number, r.site) == (t.info.cta, group, t.setmaxnregs, site):
             r.pasts[t.cls], r.times[t.cls] = before(t), t.time
             return
-        if r.cta == t.info.cta and r.group == group:
-            break
     run.requests.append(
-        Request(t.info.cta, group, site, registers, need, bool(inc), {t.cls: before(t)}, {t.cls: t.time},
-                len(run.trace))
+        Request(t.info.cta, group, t.setmaxnregs, site, registers, need, bool(inc), {t.cls: before(t)},
+                {t.cls: t.time}, len(run.trace))  # fmt: skip
     )
 
 
