@@ -1,4 +1,4 @@
-"""The good kernels are good for other sizes too: few tiles, fewer than stages, odd and even numbers of them."""
+"""The good kernels are good for other sizes too: few tiles, fewer than stages, odd numbers, even numbers."""
 
 from __future__ import annotations
 
