@@ -13,7 +13,12 @@ from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_blocks import Grid
-from syncverify.ir.execute_code import (
+from syncverify.ir.execute_code import Code, Program
+from syncverify.ir.execute_expr import statements
+from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
+from syncverify.ir.execute_lanes import Elections, elections, role_of
+from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
+from syncverify.ir.execute_text import (
     BUILTIN_SLOTS,
     CLASS,
     CTA,
@@ -24,15 +29,9 @@ from syncverify.ir.execute_code import (
     PC,
     QUEUE,
     QUEUED,
-    Code,
     Disagreement,
-    Program,
     Vec,
 )  # fmt: skip
-from syncverify.ir.execute_expr import statements
-from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
-from syncverify.ir.execute_lanes import Elections, elections, role_of
-from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
 from syncverify.source import InputError
@@ -241,7 +240,7 @@ class IrSystem:
         r[CLASS] = program.class_id(c.warp, lanes, self.grid.warp_mask(c.warp))
         r[CTA], r[ELECTED] = c.cta, self.info.elected_lane
         for name, per_lane in self.grid.builtins(self.cluster, c.cta, c.warp, lanes).items():
-            r[BUILTIN_SLOTS[name]] = program.vec(per_lane)
+            r[BUILTIN_SLOTS[name]] = program.vecs.register(per_lane)
         return IrAgent(cls, code, r)
 
     def _settled(self, classes: list[ThreadClass]) -> list[ThreadClass]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, evaluate
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
 
 #: Comparison operators.
@@ -180,7 +180,7 @@ def shared_parts(e: Expr, varying: frozenset[str], registers: frozenset[str]) ->
         if e.name not in varying or e.name in registers:
             yield e
         return
-    if not mentions(e, varying):
+    if not mentions(e, varying) and not _may_fail(e):
         yield e
         return
     match e:
@@ -192,6 +192,16 @@ def shared_parts(e: Expr, varying: frozenset[str], registers: frozenset[str]) ->
         case Call(_, args):
             for a in args:
                 yield from shared_parts(a, varying, registers)
+
+
+def _may_fail(e: Expr) -> bool:
+    """Whether a divisor or a shift could stop the evaluation: ``and``, ``or`` and ``select`` may skip it."""
+    match e:
+        case Binary("//" | "%", a, Int(d)) if d:
+            return _may_fail(a)
+        case Binary("//" | "%" | "<<" | ">>", _, _) | Call("cdiv", _):
+            return True
+    return any(_may_fail(c) for c in children(e))
 
 
 def mentions(e: Expr, names: frozenset[str]) -> bool:

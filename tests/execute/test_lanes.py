@@ -129,3 +129,21 @@ def test_a_class_emits_what_each_of_its_lanes_would(path: Path) -> None:
                     alone = system._agent(0, replace(c, lanes=1 << lane))
                     expected = [projected(system, e, lane) for e in run(alone, 1)]
                     assert [projected(system, e, lane) for e in events] == expected
+
+
+def test_a_divisor_that_the_guard_keeps_out() -> None:
+    body = """
+      let x = 0
+      let y = lane
+      if x != 0 and (8 // x) > lane {
+        bulk.commit
+      }
+      if y != 0 and (8 // y) > 3 {
+        fence.mbarrier_init
+      }
+    """
+    got = streams(only(body, "launch grid [1] block [32]"))
+    assert got == {
+        "cta0.warp0.lanes0,3-31": [("EXIT",)],
+        "cta0.warp0.lanes1-2": [("INIT_FENCE",), ("EXIT",)],
+    }

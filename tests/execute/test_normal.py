@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncverify.ir.execute import IrAgent, IrSystem, systems
-from syncverify.ir.execute_code import ENTRY, FIRST_REGISTER, PC, QUEUED
 from syncverify.ir.execute_normal import periods
+from syncverify.ir.execute_text import ENTRY, FIRST_REGISTER, PC, QUEUED
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.parser import parse_file
 from tests.execute.helpers import only, run
