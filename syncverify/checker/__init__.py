@@ -11,7 +11,7 @@ from random import Random
 
 from syncverify.checker import barriers
 from syncverify.checker.clocks import Columns, ColumnsExhausted
-from syncverify.checker.diagnose import Group, diagnostic, group
+from syncverify.checker.diagnose import Group, diagnostic, distinct, group, warnings
 from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
 from syncverify.checker.failure import HARM, Failure, Obligation
@@ -49,7 +49,12 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
                 slack *= 2
     except (Unmodelled, TooManyEvents) as e:
         return _undecided(system, e, budget, time.perf_counter() - start)
-    stats = {**outcome.stats, "events": events, "thread_events": lanes, "seconds": time.perf_counter() - start}
+    stats = {
+        **outcome.stats,
+        "events": events,
+        "thread_events": lanes,
+        "seconds": time.perf_counter() - start,
+    }
     return Outcome(outcome.verdict, outcome.diagnostics, outcome.witness, outcome.reason, stats)
 
 
@@ -116,17 +121,22 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
             continue
         obligation = obligation or g.root.obligation.name
         found.append(diagnostic(run, g.root))
-        found += [diagnostic(run, f, Severity.NOTE) for f in g.consequences[:MOST_NOTES]]
+        found += [diagnostic(run, f, Severity.NOTE) for f in distinct(g.consequences, g.root)[:MOST_NOTES]]
         witness = witness or shown
     found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
-    found += [diagnostic(run, f) for f in failures if f.severity == Severity.WARNING]
+    found += [diagnostic(run, f) for f in distinct(warnings(failures, bool(found)))]
     stats = {"obligation": obligation}
     if witness is not None:
         return Outcome(Verdict.REFUTED, tuple(found), witness, None, stats)
     if undecided:
         f = undecided[0]
-        return Outcome(Verdict.UNKNOWN, tuple(found), None, f"{run.info.sites[f.site].span}: {f.message}; "
-                       "no schedule that was tried does harm", stats)  # fmt: skip
+        return Outcome(
+            Verdict.UNKNOWN,
+            tuple(found),
+            None,
+            f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm",
+            stats,
+        )
     return Outcome(Verdict.PROVED, tuple(found), stats=stats)
 
 
@@ -136,8 +146,9 @@ def _claim(f: Failure) -> Claim:
     return Claim.STALE_VALUE if f.obligation == Obligation.RACE else Claim.UB
 
 
-def _witness(model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget,
-             starved: Run | None) -> Witness | None:  # fmt: skip
+def _witness(
+    model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget, starved: Run | None
+) -> Witness | None:
     """A schedule that shows the group's harm; None if none was found."""
     f = g.root
     hangs = hang is not None and (hang is f or hang in g.consequences)
@@ -178,7 +189,9 @@ def _search(model: Run, g: Group, policy: Policy, budget: Budget) -> Witness | N
     for i in range(budget.schedules):
         rng = Random(budget.seed * 1000 + i)
         run = _fresh(model, budget)
-        aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None  # every fourth is random from the start
+        aim = (
+            aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
+        )  # every fourth is random from the start
         if aim is not None and not provoke(run, model, aim):
             run, aim = _fresh(model, budget), None
         starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.checker.clocks import AG, A, E, H, HW, INHERITED, SA, SH, Columns, Matrix, matrix
+from syncverify.checker.clocks import AG, HW, INHERITED, SA, SH, A, Columns, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
+from syncverify.checker.flags import CLUSTER, DROP, NO_COMPLETE, RELAXED
 from syncverify.diagnostics import Severity
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
-from syncverify.model.events import Event, Flag
+from syncverify.model.events import Event
 from syncverify.model.proxies import Scope
-
 
 #: ``Async.number`` of cp.async arrivals, which witnesses do not number: the form that counts, the net-zero one.
 NOINC, NET_ZERO = -1, -2
@@ -34,8 +34,23 @@ class Expect:
 class Phase:
     """What one phase has gathered: released knowledge, enablement, and its bookkeeping."""
 
-    __slots__ = ("again", "arrived", "asynchronous", "completions", "con", "drained", "expects", "far", "m", "remote", "sites",
-                 "sum_complete", "sum_expect", "tx", "waited")  # fmt: skip
+    __slots__ = (
+        "again",
+        "arrived",
+        "asynchronous",
+        "completions",
+        "con",
+        "drained",
+        "expects",
+        "far",
+        "m",
+        "remote",
+        "sites",
+        "sum_complete",
+        "sum_expect",
+        "tx",
+        "waited",
+    )
 
     def __init__(self, columns: Columns) -> None:
         self.m = matrix(columns)  # E: of arrivals only until the phase closes, then of every contribution
@@ -52,7 +67,9 @@ class Phase:
         self.drained = False
         self.waited = False
         self.remote = False
-        self.again: tuple[int, int, int] | None = None  # a class that arrived a second time: class, time, site
+        self.again: tuple[int, int, int] | None = (
+            None  # a class that arrived a second time: class, time, site
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -78,6 +95,7 @@ class Barrier:
     bytes_expected: int = 0
     bytes_completed: int = 0
     copies: int = 0
+    no_complete: bool = False  # an arrive.noComplete was used
     net_zero: int = 0  # cp.async arrivals of the default form
     arrivals: dict[int, int] = field(default_factory=dict)  # site -> arrivals over the whole run
     expect_sites: dict[int, int] = field(default_factory=dict)
@@ -113,17 +131,38 @@ def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
     s.last_position = len(run.trace)
     if not s.auto.live:
         if s.inits:
-            run.report(Obligation.O5, "SV205", f"{name(run, s.index)} is used after its invalidation", t, site,
-                       barrier=s.index, labels=[(s.inval_site, "invalidated here")])  # fmt: skip
+            run.report(
+                Obligation.O5,
+                "SV205",
+                f"{name(run, s.index)} is used after its invalidation",
+                t,
+                site,
+                barrier=s.index,
+                labels=[(s.inval_site, "invalidated here")],
+            )
         else:
-            run.report(Obligation.O5, "SV204", f"{name(run, s.index)} is used before any init", t, site,
-                       barrier=s.index)  # fmt: skip
+            run.report(
+                Obligation.O5,
+                "SV204",
+                f"{name(run, s.index)} is used before any init",
+                t,
+                site,
+                barrier=s.index,
+            )
         return False
     if t.cls not in s.ready:
         s.ready.add(t.cls)
         if not init_known(run, t, s):
-            run.report(Obligation.O5, "SV204", f"the init of {name(run, s.index)} is not ordered before this use",
-                       t, site, barrier=s.index, past=t.clock.past(), labels=[(s.init_site, "initialized here")])  # fmt: skip
+            run.report(
+                Obligation.O5,
+                "SV204",
+                f"the init of {name(run, s.index)} is not ordered before this use",
+                t,
+                site,
+                barrier=s.index,
+                past=t.clock.past(),
+                labels=[(s.init_site, "initialized here")],
+            )
     remote = run.info.barriers[s.index].cta != t.info.cta
     if remote:
         run.remote_uses[t.cls, run.info.barriers[s.index].cta] = (t.time, site, before(t))
@@ -141,10 +180,25 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
     _, site, b, count = event
     s = barrier(run, b)
     if s.auto.live:
-        run.report(Obligation.O5, "SV205", f"{name(run, b)} is initialized again while it is alive", t, site,
-                   barrier=b, labels=[(s.init_site, "initialized here")], fix="mbarrier.inval before it")  # fmt: skip
+        run.report(
+            Obligation.O5,
+            "SV205",
+            f"{name(run, b)} is initialized again while it is alive",
+            t,
+            site,
+            barrier=b,
+            labels=[(s.init_site, "initialized here")],
+            fix="mbarrier.inval before it",
+        )
     if not 1 <= count <= LIMIT:
-        run.report(Obligation.UB, "SV202", f"count {count} of {name(run, b)} is outside 1..{LIMIT}", t, site, barrier=b)
+        run.report(
+            Obligation.UB,
+            "SV202",
+            f"count {count} of {name(run, b)} is outside 1..{LIMIT}",
+            t,
+            site,
+            barrier=b,
+        )
     if t.n > 1:
         run.report(Obligation.UB, "SV205", f"{t.n} threads initialize {name(run, b)}", t, site, barrier=b)
     s.auto.init(count)
@@ -164,14 +218,24 @@ def on_inval(run: Run, t: Thread, event: Event) -> int:
     s = barrier(run, b)
     if not s.auto.live:
         why = "is invalidated twice" if s.inits else "is invalidated before any init"
-        run.report(Obligation.O5, "SV205" if s.inits else "SV204", f"{name(run, b)} {why}", t, site, barrier=b)
+        run.report(
+            Obligation.O5, "SV205" if s.inits else "SV204", f"{name(run, b)} {why}", t, site, barrier=b
+        )
         return DONE
     late = [(c, u) for c, u in s.last_use.items() if t.clock.knows(E, c, c == t.cls and t.n == 1) < u[0]]
     if late or (s.async_phase >= 0 and t.clock.m[E, s.column] <= s.async_phase):
         where = late[0][1][1] if late else s.init_site
-        run.report(Obligation.O5, "SV205", f"{name(run, b)} is invalidated while other threads may still use it",
-                   t, site, barrier=b, past=t.clock.past(), labels=[(where, "not ordered before the invalidation")],
-                   fix="put a barrier of all its users before the invalidation")  # fmt: skip
+        run.report(
+            Obligation.O5,
+            "SV205",
+            f"{name(run, b)} is invalidated while other threads may still use it",
+            t,
+            site,
+            barrier=b,
+            past=t.clock.past(),
+            labels=[(where, "not ordered before the invalidation")],
+            fix="put a barrier of all its users before the invalidation",
+        )
     s.auto.inval()
     s.inval_site = site
     return DONE
@@ -219,9 +283,17 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
         previous = s.phases[1].con if len(s.phases) > 1 else {}
         again = previous.get(t.cls, t.time) < t.time and what != "cp"
         merged = s.phases[1].again if len(s.phases) > 1 else None
-        f = run.report(Obligation.O1, "SV206" if again else "SV202",
-                   f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
-                   f"phase {k - 1} is complete", t, site, barrier=s.index, phase=k, past=before(t))  # fmt: skip
+        f = run.report(
+            Obligation.O1,
+            "SV206" if again else "SV202",
+            f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
+            f"phase {k - 1} is complete",
+            t,
+            site,
+            barrier=s.index,
+            phase=k,
+            past=before(t),
+        )
         f.again = merged
     p = s.phases[0]
     if k >= 1 and what == "arrive":
@@ -239,12 +311,26 @@ def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
     row = t.clock.m[E]
     if any(row[c] >= w[0] for c, w in s.waits.items()):
         return
-    run.report(Obligation.O1, "SV207", f"nobody has waited for phase {k - 1} of {name(run, s.index)} before this arrival "
-               f"of phase {k}", t, site, barrier=s.index, phase=k, severity=Severity.WARNING, contested="K14",
-               strict_only=True)  # fmt: skip
+    run.report(
+        Obligation.O1,
+        "SV207",
+        f"nobody has waited for phase {k - 1} of {name(run, s.index)} before this arrival of phase {k}",
+        t,
+        site,
+        barrier=s.index,
+        phase=k,
+        severity=Severity.WARNING,
+        contested="K14",
+        strict_only=True,
+    )
 
 
-_CONTRIBUTION = {"arrive": "arrival", "expect": "expect-tx", "complete": "complete-tx", "cp": "cp.async arrival"}
+_CONTRIBUTION = {
+    "arrive": "arrival",
+    "expect": "expect-tx",
+    "complete": "complete-tx",
+    "cp": "cp.async arrival",
+}
 
 
 def before(t: Thread) -> Matrix:
@@ -258,7 +344,7 @@ def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) ->
     """Hands on what an arrival releases; a relaxed one enables but publishes nothing (PTX ISA: mbarrier.arrive)."""
     cta = run.info.barriers[s.index].cta
     local = cta == t.info.cta
-    if flags & Flag.RELAXED:
+    if flags & RELAXED:
         t.clock.hand_row(E, p.m[E])
         if t.release_fence is None:
             return
@@ -270,7 +356,7 @@ def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) ->
         t.clock.hand(p.m)
         return
     else:
-        full, wide = matrix(run.columns), bool(flags & Flag.CLUSTER)
+        full, wide = matrix(run.columns), bool(flags & CLUSTER)
         t.clock.hand(full)
     p.remote = True
     if p.far is None:
@@ -291,9 +377,16 @@ def narrowed(run: Run, full: Matrix) -> Matrix:
 
 
 def over_arrival(run: Run, t: Thread, s: Barrier, site: int) -> None:
-    run.report(Obligation.OVERFLOW, "SV202",
-               f"an arrival on {name(run, s.index)} finds no arrival pending while bytes are outstanding "
-               f"(phase {s.auto.phase}, count {s.auto.count})", t, site, barrier=s.index, phase=s.auto.phase)  # fmt: skip
+    run.report(
+        Obligation.OVERFLOW,
+        "SV202",
+        f"an arrival on {name(run, s.index)} finds no arrival pending while bytes are outstanding "
+        f"(phase {s.auto.phase}, count {s.auto.count})",
+        t,
+        site,
+        barrier=s.index,
+        phase=s.auto.phase,
+    )
 
 
 def on_arrive(run: Run, t: Thread, event: Event) -> int:
@@ -329,10 +422,17 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> No
         release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
-        if flags & Flag.NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
-            run.report(Obligation.UB, "SV202", f"arrive.noComplete completes phase {s.auto.phase} of {name(run, s.index)}",
-                       t, site, barrier=s.index)  # fmt: skip
-        if s.auto.arrive(take, bool(flags & Flag.DROP)):
+        s.no_complete |= bool(flags & NO_COMPLETE)
+        if flags & NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
+            run.report(
+                Obligation.UB,
+                "SV202",
+                f"arrive.noComplete completes phase {s.auto.phase} of {name(run, s.index)}",
+                t,
+                site,
+                barrier=s.index,
+            )
+        if s.auto.arrive(take, bool(flags & DROP)):
             close(run, s, t.cls, t.time, site)
         elif s.auto.pending == 0:
             drained(run, s, site)
@@ -354,8 +454,15 @@ def expect(run: Run, t: Thread, s: Barrier, site: int, nbytes: int) -> None:
 def check_range(run: Run, t: Thread, s: Barrier, p: Phase, site: int) -> None:
     """O4 (c): the transaction count stays in range in every order (PTX ISA: tx-count)."""
     if abs(s.auto.tx) > LIMIT or max(p.sum_expect, p.sum_complete) > LIMIT:
-        run.report(Obligation.OVERFLOW, "SV203", f"the transaction count of {name(run, s.index)} exceeds {LIMIT}",
-                   t, site, barrier=s.index, phase=s.auto.phase)  # fmt: skip
+        run.report(
+            Obligation.OVERFLOW,
+            "SV203",
+            f"the transaction count of {name(run, s.index)} exceeds {LIMIT}",
+            t,
+            site,
+            barrier=s.index,
+            phase=s.auto.phase,
+        )
 
 
 def on_expect_tx(run: Run, t: Thread, event: Event) -> int:
@@ -388,15 +495,29 @@ def land(run: Run, op: Async) -> None:
         s = barrier(run, b)
         s.copies += 1
         if not s.auto.live:
-            run.report(Obligation.O5, "SV205" if s.inits else "SV204",
-                       f"a copy completes on {name(run, b)}, which is not alive", t, op.site, barrier=b)  # fmt: skip
+            run.report(
+                Obligation.O5,
+                "SV205" if s.inits else "SV204",
+                f"a copy completes on {name(run, b)}, which is not alive",
+                t,
+                op.site,
+                barrier=b,
+            )
             continue
         k = s.auto.phase
         s.last_tx = k
         run.contributors.setdefault(("wait", b), set()).add(t.cls)
         if k >= 1 and not past_knows_phase(op.past, s, k - 1):
-            run.report(Obligation.O1, "SV203", f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}",
-                       t, op.site, barrier=b, phase=k, past=op.past)  # fmt: skip
+            run.report(
+                Obligation.O1,
+                "SV203",
+                f"this copy may complete in phase {k} or {k - 1} of {name(run, b)}",
+                t,
+                op.site,
+                barrier=b,
+                phase=k,
+                past=op.past,
+            )
         p = s.phases[0]
         np.maximum(p.tx, op.past, out=p.tx)
         p.asynchronous = True
@@ -416,7 +537,13 @@ def _land_arrival(run: Run, op: Async) -> None:
     b, n = op.arrivals >> 32, op.arrivals & 0xFFFFFFFF
     s = barrier(run, b)
     if not s.auto.live:
-        run.report(Obligation.O5, "SV205", f"a cp.async arrival meets {name(run, b)} after its end", op.thread, op.site)
+        run.report(
+            Obligation.O5,
+            "SV205",
+            f"a cp.async arrival meets {name(run, b)} after its end",
+            op.thread,
+            op.site,
+        )
         return
     column, value = op.covers
     s.arrivals[op.site] = s.arrivals.get(op.site, 0) + n
@@ -429,8 +556,16 @@ def _land_arrival(run: Run, op: Async) -> None:
             over_arrival(run, op.thread, s, op.site)
             return
         if k >= 1 and not past_knows_phase(op.past, s, k - 1):
-            run.report(Obligation.O1, "SV202", f"this cp.async arrival may land in phase {k} or {k - 1} of {name(run, b)}",
-                       op.thread, op.site, barrier=b, phase=k, past=op.past)  # fmt: skip
+            run.report(
+                Obligation.O1,
+                "SV202",
+                f"this cp.async arrival may land in phase {k} or {k - 1} of {name(run, b)}",
+                op.thread,
+                op.site,
+                barrier=b,
+                phase=k,
+                past=op.past,
+            )
         p = s.phases[0]
         np.maximum(p.m[E], op.past, out=p.m[E])
         p.m[H : HW + 1, column] = np.maximum(p.m[H : HW + 1, column], value)
@@ -476,12 +611,18 @@ def check_accounting(run: Run, s: Barrier, p: Phase, k: int) -> None:
             continue
         t = run.threads[e.cls]
         f = run.report(
-            Obligation.O4, "SV206",
+            Obligation.O4,
+            "SV206",
             f"phase {k} of {name(run, s.index)} can complete before these {e.bytes} bytes are announced: no arrival "
             "of the phase comes after the expect-tx",
-            t, e.site, barrier=s.index, phase=k, past=arrivals.copy(), withheld=True,
+            t,
+            e.site,
+            barrier=s.index,
+            phase=k,
+            past=arrivals.copy(),
+            withheld=True,
             fix="announce the bytes before an arrival of the same phase (mbarrier.arrive.expect_tx)",
-        )  # fmt: skip
+        )
         f.time = e.time
 
 
@@ -499,12 +640,17 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
             both = np.maximum(past, acc)
             both[c] = min(int(both[c]), when - 1)
             f = run.report(
-                Obligation.O3, "SV201",
+                Obligation.O3,
+                "SV201",
                 f"{w.info.name} waits for phase {k - 1} of {name(run, s.index)}, but phase {k} can complete before it "
                 "looks: it would then see the same parity again and sleep",
-                w, wsite, barrier=s.index, phase=k - 1, past=both,
+                w,
+                wsite,
+                barrier=s.index,
+                phase=k - 1,
+                past=both,
                 fix="let every waiter arrive on a barrier that the next phase needs, after its wait",
-            )  # fmt: skip
+            )
             f.time = when
     p.m[E : HW + 1, s.column] = k + 1
     if p.far is not None:
@@ -561,12 +707,20 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
         with_earlier = past.copy()
         if len(s.phases) > 3:
             np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)
-        run.report(Obligation.O2, "SV201",
-                   f"this wait means phase {c - 1} of {name(run, s.index)}, but it may come while phase {c - 3} is the "
-                   "last complete one, which has the same parity" if c >= 3 else
-                   f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when it "
-                   "looks, and the parity then passes at once",
-                   t, site, barrier=s.index, phase=c - 1, past=past)  # fmt: skip
+        run.report(
+            Obligation.O2,
+            "SV201",
+            f"this wait means phase {c - 1} of {name(run, s.index)}, but it may come while phase {c - 3} is the "
+            "last complete one, which has the same parity"
+            if c >= 3
+            else f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when it "
+            "looks, and the parity then passes at once",
+            t,
+            site,
+            barrier=s.index,
+            phase=c - 1,
+            past=past,
+        )
     if t.seen.get(b := s.index) == c:
         run.suspects.append((len(run.trace), t.cls, t.time, site, b))  # it waited for this phase before
     t.suspect = (t.time, len(run.trace), site, b) if c == 0 else None
@@ -590,14 +744,14 @@ def join(t: Thread, s: Barrier, flags: int) -> None:
     p = s.phases[1]
     p.waited = True
     m = t.clock.m
-    if flags & Flag.RELAXED:
+    if flags & RELAXED:
         np.maximum(m[E], p.m[E], out=m[E])
         if t.acquirable is None:
             t.acquirable = np.zeros_like(p.m)
         np.maximum(t.acquirable, p.m, out=t.acquirable)
         return
     np.maximum(m, p.m, out=m)
-    if p.far is not None and flags & Flag.CLUSTER:
+    if p.far is not None and flags & CLUSTER:
         np.maximum(m, p.far, out=m)
 
 

@@ -28,8 +28,9 @@ def column(run: Run, t: Thread, kind: str) -> int:
     return c
 
 
-def start(run: Run, t: Thread, site: int, records: tuple[Record, ...],
-          targets: list[tuple[int, int, Record | None]]) -> Async:  # fmt: skip
+def start(
+    run: Run, t: Thread, site: int, records: tuple[Record, ...], targets: list[tuple[int, int, Record | None]]
+) -> Async:
     """Puts an operation in flight."""
     op = Async(0, t, t.asyncs, site, t.clock.past(), targets, records=records)
     t.asyncs += 1
@@ -120,7 +121,9 @@ def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
 def on_cp_async(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, _ = event
     early(run, t, site)
-    r = Record(Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue())
+    r = Record(
+        Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue()
+    )
     _access(run, t, r)
     run.launch(start(run, t, site, (r,), []))
     return DONE
@@ -149,8 +152,16 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
         t.clock.hand_row(E, p.tx)
         s.auto.pending += t.n
         s.net_zero += t.n
-    op = Async(0, t, NOINC if noinc else NET_ZERO, site, t.clock.past(), [], arrivals=b << 32 | t.n,
-               covers=(column(run, t, "cp"), t.cp.issued))  # fmt: skip
+    op = Async(
+        0,
+        t,
+        NOINC if noinc else NET_ZERO,
+        site,
+        t.clock.past(),
+        [],
+        arrivals=b << 32 | t.n,
+        covers=(column(run, t, "cp"), t.cp.issued),
+    )
     run.launch(op)
     return DONE
 
@@ -173,9 +184,13 @@ def siblings(run: Run, t: Thread) -> list[Thread]:
     """The other classes of the warpgroup that issue wgmmas."""
     me = t.info
     return [
-        o for o in run.threads
-        if o is not t and o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and not (o.done and not o.issues)
-    ]  # fmt: skip
+        o
+        for o in run.threads
+        if o is not t
+        and o.info.cta == me.cta
+        and o.info.warp // 4 == me.warp // 4
+        and not (o.done and not o.issues)
+    ]
 
 
 def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
@@ -210,10 +225,16 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
         state = t.fragments.setdefault(frag, [0, 0])
         if state[1] or not t.fenced:
             fragment = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
-            run.report(Obligation.UB, "SV402",
-                       f"registers of {fragment} were touched since the last wgmma.fence" if t.fenced else
-                       "the first wgmma needs a wgmma.fence before it",
-                       t, site, fix="wgmma.fence before it")  # fmt: skip
+            run.report(
+                Obligation.UB,
+                "SV402",
+                f"registers of {fragment} were touched since the last wgmma.fence"
+                if t.fenced
+                else "the first wgmma needs a wgmma.fence before it",
+                t,
+                site,
+                fix="wgmma.fence before it",
+            )
             state[1] = 0
         state[0] = number
     run.launch(start(run, t, site, records, []))
@@ -261,8 +282,14 @@ def _touch_fragment(run: Run, t: Thread, site: int, frag: int, verb: str) -> int
     waited = t.clock.knows(E, column(run, t, "mma"), True)
     if state[0] > waited:
         label = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
-        run.report(Obligation.UB, "SV401", f"{label} is {verb} while a wgmma that owns its registers is in flight",
-                   t, site, fix="wgmma.wait before it")  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV401",
+            f"{label} is {verb} while a wgmma that owns its registers is in flight",
+            t,
+            site,
+            fix="wgmma.wait before it",
+        )
     state[1] = 1
     return DONE
 
@@ -273,4 +300,3 @@ def on_frag_read(run: Run, t: Thread, event: Event) -> int:
 
 def on_frag_write(run: Run, t: Thread, event: Event) -> int:
     return _touch_fragment(run, t, event[1], event[2], "written")
-

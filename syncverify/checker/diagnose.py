@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from syncverify.checker.barriers import Barrier, name
@@ -10,14 +11,27 @@ from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.memory import first_after, what
 from syncverify.diagnostics import Diagnostic, Label, Severity
+from syncverify.model.events import Ev
 
 #: Failures of the barrier protocol: one mistake usually breaks several.
 PROTOCOL = frozenset(
-    {Obligation.O1, Obligation.O2, Obligation.O3, Obligation.O4, Obligation.O6, Obligation.O7, Obligation.OVERFLOW}
+    {
+        Obligation.O1,
+        Obligation.O2,
+        Obligation.O3,
+        Obligation.O4,
+        Obligation.O6,
+        Obligation.O7,
+        Obligation.OVERFLOW,
+    }
 )
 #: Mistakes that make what comes after them meaningless.
 FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
 #: How copies that complete on an mbarrier read in the source.
+#: Events that touch the data which barriers guard.
+DATA = frozenset(
+    {Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.WGMMA, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.BULK_STORE, Ev.CP_ASYNC}
+)
 COPY_TEXTS = ("bulk.load", "tma.load", "bulk.copy", "st.async", "red.async")
 EXECUTION = frozenset({"SV301", "SV302", "SV303"})
 
@@ -36,20 +50,29 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     errors = [f for f in failures if f.severity == Severity.ERROR]
     for f in errors:
         refine(run, f)
-    leftovers = [f for f in errors if f.rule in ("SV211", "SV207")]  # only a mistake of their own if there is no other
+    leftovers = [
+        f for f in errors if f.rule in ("SV211", "SV207")
+    ]  # only a mistake of their own if there is no other
     errors = [f for f in errors if f not in leftovers]
     registers = [f for f in errors if f.rule == "SV304"]
     if hang is not None and hang.rule == "SV304":
         registers.append(hang)
         hang = None
     execution = [f for f in errors if f.rule in EXECUTION]
-    early = sorted((f for f in errors if f.obligation in FIRST and f not in execution), key=lambda f: f.position)
+    early = sorted(
+        (f for f in errors if f.obligation in FIRST and f not in execution), key=lambda f: f.position
+    )
     protocol = [f for f in errors if f.obligation in PROTOCOL and f not in execution]
     races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
     if hang is not None:
         protocol.append(hang)
     groups: list[Group] = []
-    if execution and (hang is None or hang.rule in EXECUTION or any(f.rule == "SV303" for f in execution) or min(f.position for f in execution) <= hang.position):
+    if execution and (
+        hang is None
+        or hang.rule in EXECUTION
+        or any(f.rule == "SV303" for f in execution)
+        or min(f.position for f in execution) <= hang.position
+    ):
         root = execution_root(execution, hang)
         groups.append(Group(root, _without(root, [*execution, *protocol, *races])))
         protocol, races = [], []
@@ -60,6 +83,9 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         protocol, races = [], []
     if protocol or (races and run.suspects):
         root = protocol_root(run, protocol, races)
+        if hang is not None:
+            never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
+            root.labels += [(site, "nobody ever executes this copy") for site in never]
         cause = next((f for f in early if f.position <= root.position), None)
         rest = _without(root, [*protocol, *races])
         if cause is None:
@@ -72,7 +98,9 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     if early and races:
         late = [f for f in races if any(_follows(f, e) for e in early)]
         races = [f for f in races if f not in late]
-        groups += [Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))]
+        groups += [
+            Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))
+        ]
     else:
         groups += _by_rule(early)
     if registers:
@@ -102,13 +130,18 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
     Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait for K,
     on a barrier without bytes from then on, cannot change what any wait sees, in whatever phase they count.
     """
-    if f.obligation != Obligation.O1 or f.rule not in ("SV202", "SV206") or hang is not None or f.past is None:
+    if (
+        f.obligation != Obligation.O1
+        or f.rule not in ("SV202", "SV206")
+        or hang is not None
+        or f.past is None
+    ):
         return False
     if f.barrier < 0:
         return False
     s: Barrier = run.barriers[f.barrier]
     last = s.last_waited
-    if f.phase <= last + 1 or s.last_tx > last or s.net_zero:
+    if f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.no_complete:
         return False
     return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())
 
@@ -135,14 +168,15 @@ def _array(run: Run, b: int) -> str:
     return re.split(r"\W", run.info.barriers[b].name)[0]
 
 
-def dead_copies(run: Run, b: int) -> list[int]:
-    """Copies on a barrier (or its array) that stand in the source but that nobody ever executed."""
-    base = _array(run, b)
+def dead_copies(run: Run, b: int | None) -> list[int]:
+    """Copies on a barrier's array (None: on any) that stand in the source but that nobody ever executed."""
+    base = "" if b is None else rf"\b{_array(run, b)}\b"
     executed = {op.site for op in run.asyncs}
     return [
-        i for i, site in enumerate(run.info.sites)
-        if i not in executed and site.text.startswith(COPY_TEXTS) and re.search(rf"\b{base}\b", site.text)
-    ]  # fmt: skip
+        i
+        for i, site in enumerate(run.info.sites)
+        if i not in executed and site.text.startswith(COPY_TEXTS) and re.search(base, site.text)
+    ]
 
 
 def _refine_contribution(run: Run, f: Failure) -> None:
@@ -152,14 +186,37 @@ def _refine_contribution(run: Run, f: Failure) -> None:
         return
     if lanes > s.auto.count and s.auto.count:
         f.rule = "SV202"
-        f.message = (f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus falls "
-                     f"into the next phase ({f.phase})")  # fmt: skip
+        f.message = (
+            f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus falls "
+            f"into the next phase ({f.phase})"
+        )
+        explain_surplus(run, f, s, lanes)
     elif f.rule == "SV202" and lanes == s.auto.count:
         f.rule = "SV206"
         if f.again is not None:
             cls, _, f.site = f.again
-            f.message = (f"a second arrival of {run.threads[cls].info.name} may count in phase {f.phase - 1} of "
-                         f"{name(run, f.barrier)}: nothing makes it wait for the end of that phase")  # fmt: skip
+            f.message = (
+                f"a second arrival of {run.threads[cls].info.name} may count in phase {f.phase - 1} of "
+                f"{name(run, f.barrier)}: nothing makes it wait for the end of that phase"
+            )
+
+
+def explain_surplus(run: Run, f: Failure, s: Barrier, lanes: int) -> None:
+    """Names the threads that arrive without sharing the data, and arrivals that stand there twice."""
+    touching = {who for who, event in run.trace if who >= 0 and event[0] in DATA}
+    idle = [c for c in s.lanes if c >= 0 and c not in touching]
+    extra = sum(s.lanes[c] for c in idle)
+    if idle and lanes - extra == s.auto.count:
+        warps = sorted({(run.threads[c].info.cta, run.threads[c].info.warp) for c in idle})
+        text = ", ".join(f"cta{cta}.warp{w}" for cta, w in warps)
+        f.message += f"; {extra} of them come from {text}, which touch no data"
+        f.fix = f"keep {text} out of this branch, or count them"
+    if f.again is not None:
+        cls, _, site = f.again
+        f.labels.append(
+            (site, f"{run.threads[cls].info.name} arrives a second time here before the phase is over")
+        )
+    f.labels += [(site, f"{n} arrivals in all") for site, n in s.arrivals.items() if site != f.site]
 
 
 def _refine_race(run: Run, f: Failure) -> None:
@@ -168,7 +225,9 @@ def _refine_race(run: Run, f: Failure) -> None:
     assert first is not None and second is not None
     if f.rule in ("SV111", "SV104") and first.fresh:
         _swap(run, f, "SV110")
-    elif f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site):
+    elif (
+        f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site)
+    ):
         if first.over is not None or second.kind == first.kind:
             _swap(run, f, "SV111")
 
@@ -192,7 +251,9 @@ def execution_root(failures: list[Failure], hang: Failure | None) -> Failure:
 
 def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:
     """The mistake behind broken obligations: see the order of the cases."""
-    surplus = [f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)]
+    surplus = [
+        f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)
+    ]
     solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
     lapped = [f for f in solid if f.obligation == Obligation.O3]
     open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
@@ -233,14 +294,24 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
     if not run.suspects or not failures:
         return None
     end = min(f.position for f in failures)
-    candidates = [w for w in run.suspects if w[0] <= end or any(f.cls == w[1] and f.time >= w[2] for f in failures)]
+    candidates = [
+        w for w in run.suspects if w[0] <= end or any(f.cls == w[1] and f.time >= w[2] for f in failures)
+    ]
     if not candidates:
         return None
     position, cls, time, site, b = min(candidates)
     t = run.threads[cls]
-    return Failure(Obligation.O2, "SV201",
-                   f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: its parity "
-                   "does not mean the next phase", site, cls, time, position, barrier=b)  # fmt: skip
+    return Failure(
+        Obligation.O2,
+        "SV201",
+        f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: its parity "
+        "does not mean the next phase",
+        site,
+        cls,
+        time,
+        position,
+        barrier=b,
+    )
 
 
 def _by_rule(failures: list[Failure]) -> list[Group]:
@@ -290,6 +361,22 @@ def _related(run: Run, a: Failure, b: Failure) -> bool:
 # ------------------------------------------------------------------ text
 
 
+def distinct(failures: Iterable[Failure], *said: Failure) -> list[Failure]:
+    """One failure for each rule and line; ``said`` has been reported already."""
+    seen = {(f.rule, f.site) for f in said}
+    out: list[Failure] = []
+    for f in failures:
+        if (f.rule, f.site) not in seen:
+            seen.add((f.rule, f.site))
+            out.append(f)
+    return out
+
+
+def warnings(failures: list[Failure], broken: bool) -> list[Failure]:
+    """Warnings worth a line: in a broken kernel, who has looked at which phase says nothing."""
+    return [f for f in failures if f.severity == Severity.WARNING and not (broken and f.rule == "SV207")]
+
+
 def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagnostic:
     """One failure as a finding."""
     sites = run.info.sites
@@ -297,9 +384,14 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     if f.first is not None and f.first.site != f.site:
         labels.append(Label(sites[f.first.site].span, "the other access"))
     return Diagnostic(
-        rule=f.rule, severity=severity or f.severity, message=f.message, span=sites[f.site].span, fix=f.fix or _FIX.get(f.rule),
-        contested=f.contested, related=tuple(labels),
-    )  # fmt: skip
+        rule=f.rule,
+        severity=severity or f.severity,
+        message=f.message,
+        span=sites[f.site].span,
+        fix=f.fix or _FIX.get(f.rule),
+        contested=f.contested,
+        related=tuple(labels),
+    )
 
 
 _FIX = {
@@ -315,4 +407,3 @@ _FIX = {
     "SV112": "order them: wait for the first to be complete",
     "SV204": "make the init visible first: a barrier (with fence.mbarrier_init for a cluster) between init and use",
 }
-

@@ -64,15 +64,21 @@ class Thread:
     proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
     syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals
     idle_waits: dict[str, int] = field(default_factory=dict)  # group waits with nothing issued: kind -> site
-    collectives: list[tuple[int, int, int]] = field(default_factory=list)  # site, code, position of warp-wide events
-    fragments: dict[int, list[int]] = field(default_factory=dict)  # frag -> [last mma on it, touched since fence]
+    collectives: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # site, code, position of warp-wide events
+    fragments: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # frag -> [last mma on it, touched since fence]
     fenced: bool = False
     release_fence: Matrix | None = None  # what the last release fence covers
     release_scope: int = 0
     release_site: int = -1
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
     seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
-    suspect: tuple[int, int, int, int] | None = None  # time, position, site, barrier of a wait that told nothing
+    suspect: tuple[int, int, int, int] | None = (
+        None  # time, position, site, barrier of a wait that told nothing
+    )
     setmaxnregs: int = 0
     cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
@@ -103,8 +109,15 @@ class Async:
 class Run:
     """The state of one run. Handlers of the events live in the modules beside this one."""
 
-    def __init__(self, system: System, handlers: Handlers, land: Callable[[Run, Async], None], columns: Columns,
-                 max_events: int, eager: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        system: System,
+        handlers: Handlers,
+        land: Callable[[Run, Async], None],
+        columns: Columns,
+        max_events: int,
+        eager: bool = True,
+    ) -> None:
         self.system = system
         self.info = system.info
         self.handlers = handlers
@@ -123,7 +136,9 @@ class Run:
         self.named: dict[tuple[int, int], Any] = {}
         self.clusters: dict[int, Any] = {}
         self.suspects: list[tuple[int, int, int, int, int]] = []  # position, class, time, site, barrier
-        self.narrow: dict[tuple[int, int], int] = {}  # (class, CTA reached) -> site of a release of too small scope
+        self.narrow: dict[
+            tuple[int, int], int
+        ] = {}  # (class, CTA reached) -> site of a release of too small scope
         self.locations: dict[int, Any] = {}  # flags and counters in global memory
         self.signals: list[tuple[int, int, int]] = []  # class, time, site of synchronizing global writes
         self.maps: dict[int, Any] = {}  # tensor maps
@@ -144,7 +159,9 @@ class Run:
         self.ready: deque[Thread] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}
-        self.remote_uses: dict[tuple[int, int], tuple[int, int, Matrix]] = {}  # class, CTA -> time, site, past
+        self.remote_uses: dict[
+            tuple[int, int], tuple[int, int, Matrix]
+        ] = {}  # class, CTA -> time, site, past
         for t in self.threads:
             key = (t.info.cta, t.info.warp)
             self.live[key] = self.live.get(key, 0) | t.info.lanes
@@ -242,7 +259,9 @@ class Run:
             return
         self.failures.setdefault(failure.key, failure)
 
-    def report(self, obligation: Obligation, rule: str, message: str, t: Thread, site: int, **more: Any) -> Failure:
+    def report(
+        self, obligation: Obligation, rule: str, message: str, t: Thread, site: int, **more: Any
+    ) -> Failure:
         """Builds and keeps a failure of the event that ``t`` executes now."""
         f = Failure(obligation, rule, message, site, t.cls, t.time, len(self.trace), **more)
         self.fail(f)

@@ -61,4 +61,11 @@ class Failure:
     def key(self) -> tuple[object, ...]:
         """Failures with one key are one mistake met again."""
         first = self.first.site if self.first is not None else -1
-        return (self.obligation, self.rule, self.site, first, self.barrier if self.obligation != Obligation.RACE else -1, self.strict_only)
+        return (
+            self.obligation,
+            self.rule,
+            self.site,
+            first,
+            self.barrier if self.obligation != Obligation.RACE else -1,
+            self.strict_only,
+        )

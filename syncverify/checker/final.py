@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 
 from syncverify.checker.barriers import Barrier, before, check_accounting, knows_phase, name
-from syncverify.checker.clocks import E, Matrix
+from syncverify.checker.clocks import Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
@@ -44,12 +44,22 @@ def _open_phase(run: Run, s: Barrier) -> None:
         return
     t = run.threads[next(iter(p.con))]
     many = [site for _, _, site, lanes in p.completions if lanes > 1]
-    site = many[0] if many else max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
+    site = (
+        many[0] if many else max(p.expects, key=lambda e: e.bytes).site if p.expects else p.completions[0][2]
+    )
     sign = "more" if s.auto.tx < 0 else "fewer"
-    f = Failure(Obligation.O4, "SV203",
-                f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
-                f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})",
-                site, t.cls, t.time, len(run.trace), barrier=s.index, phase=s.auto.phase)  # fmt: skip
+    f = Failure(
+        Obligation.O4,
+        "SV203",
+        f"phase {s.auto.phase} of {name(run, s.index)} never completes: {p.sum_expect} bytes are expected, "
+        f"{p.sum_complete} bytes are copied ({abs(s.auto.tx)} {sign})",
+        site,
+        t.cls,
+        t.time,
+        len(run.trace),
+        barrier=s.index,
+        phase=s.auto.phase,
+    )
     run.fail(f)
 
 
@@ -60,11 +70,23 @@ def _overlaid(run: Run, s: Barrier) -> None:
     cls, time, site, position = s.touched[0]
     later = s.last_position > position
     rule = "SV208" if later else "SV205"
-    message = (f"{name(run, s.index)} is alive and still in use, but its bytes are accessed as data" if later else
-               f"the bytes of {name(run, s.index)} are reused without mbarrier.inval")  # fmt: skip
-    f = Failure(Obligation.O5, rule, message, site, cls, time, position, barrier=s.index,
-                labels=[(s.init_site, "initialized here")],
-                fix="give the data its own bytes" if later else "mbarrier.inval before it, after a barrier")  # fmt: skip
+    message = (
+        f"{name(run, s.index)} is alive and still in use, but its bytes are accessed as data"
+        if later
+        else f"the bytes of {name(run, s.index)} are reused without mbarrier.inval"
+    )
+    f = Failure(
+        Obligation.O5,
+        rule,
+        message,
+        site,
+        cls,
+        time,
+        position,
+        barrier=s.index,
+        labels=[(s.init_site, "initialized here")],
+        fix="give the data its own bytes" if later else "mbarrier.inval before it, after a barrier",
+    )
     run.fail(f)
 
 
@@ -77,10 +99,17 @@ def _aliased_waits(run: Run) -> None:
         c = s.auto.phase
         if c >= 1 and not knows_phase(t, s, c - 1):
             assert t.event is not None
-            run.report(Obligation.O7, "SV201",
-                       f"this wait sleeps because phase {c - 1} of {name(run, s.index)} completed before it looked; "
-                       "looking earlier it would have passed", t, t.event[1], barrier=s.index, phase=c - 1,
-                       past=before(t))  # fmt: skip
+            run.report(
+                Obligation.O7,
+                "SV201",
+                f"this wait sleeps because phase {c - 1} of {name(run, s.index)} completed before it looked; "
+                "looking earlier it would have passed",
+                t,
+                t.event[1],
+                barrier=s.index,
+                phase=c - 1,
+                past=before(t),
+            )
 
 
 def _unseen_copies(run: Run) -> None:
@@ -92,10 +121,16 @@ def _unseen_copies(run: Run) -> None:
             cta = run.info.barriers[b].cta
             known = run.exits.get(cta)
             if known is not None and known[record.tag] < record.tag_value:
-                run.report(Obligation.UB, "SV211",
-                           f"the copy on {name(run, b)} may still be in flight when its CTA leaves: nobody waits for it",
-                           op.thread, op.site, barrier=b, first=record,
-                           fix="wait for its barrier before the end")  # fmt: skip
+                run.report(
+                    Obligation.UB,
+                    "SV211",
+                    f"the copy on {name(run, b)} may still be in flight when its CTA leaves: nobody waits for it",
+                    op.thread,
+                    op.site,
+                    barrier=b,
+                    first=record,
+                    fix="wait for its barrier before the end",
+                )
 
 
 def _late_remote(run: Run) -> None:
@@ -103,9 +138,16 @@ def _late_remote(run: Run) -> None:
     for (cls, cta), (time, site, past) in run.remote_uses.items():
         known = run.exits.get(cta)
         if known is not None and known[cls] < time:
-            f = run.report(Obligation.UB, "SV211", f"cta{cta} may have left when this operation reaches it",
-                           run.threads[cls], site, past=np.maximum(past, known), provoked=True,
-                           fix="a cluster barrier before the end")  # fmt: skip
+            f = run.report(
+                Obligation.UB,
+                "SV211",
+                f"cta{cta} may have left when this operation reaches it",
+                run.threads[cls],
+                site,
+                past=np.maximum(past, known),
+                provoked=True,
+                fix="a cluster barrier before the end",
+            )
             f.time = time
 
 
@@ -140,19 +182,49 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
             t = run.threads[next(iter(r.pasts))]
         if present != warps or len(warps) < 4:
             missing = ", ".join(str(w) for w in sorted(warps - present)) or "none: the warpgroup is not full"
-            _register_failure(run, t, r, f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
-                              f"(missing: {missing}); all four must execute the same one", others, 0)  # fmt: skip
+            _register_failure(
+                run,
+                t,
+                r,
+                f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
+                f"(missing: {missing}); all four must execute the same one",
+                others,
+                0,
+            )
             return
         if i and not _group_synced(requests[i - 1], r):
-            _register_failure(run, t, r, f"two setmaxnreg of warpgroup {group} without a barrier of its warps between",
-                              [(requests[i - 1].site, "the one before")], 1)  # fmt: skip
+            _register_failure(
+                run,
+                t,
+                r,
+                f"two setmaxnreg of warpgroup {group} without a barrier of its warps between",
+                [(requests[i - 1].site, "the one before")],
+                1,
+            )
             return
 
 
-def _register_failure(run: Run, t: Thread, r: Request, message: str, labels: list[tuple[int, str]],
-                      rank: int, past: Matrix | None = None) -> None:  # fmt: skip
-    f = Failure(Obligation.O8, "SV304", message, r.site, t.cls, r.times[t.cls], r.position, past=past, phase=rank,
-                labels=list(dict.fromkeys(labels)))  # fmt: skip
+def _register_failure(
+    run: Run,
+    t: Thread,
+    r: Request,
+    message: str,
+    labels: list[tuple[int, str]],
+    rank: int,
+    past: Matrix | None = None,
+) -> None:
+    f = Failure(
+        Obligation.O8,
+        "SV304",
+        message,
+        r.site,
+        t.cls,
+        r.times[t.cls],
+        r.position,
+        past=past,
+        phase=rank,
+        labels=list(dict.fromkeys(labels)),
+    )
     run.fail(f)
 
 
@@ -185,10 +257,16 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                 if all(r.need > free for r in x):
                     r = x[0]
                     t = run.threads[next(iter(r.pasts))]
-                    _register_failure(run, t, r, f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
-                                      f"every order: {r.need} registers are needed, {free} may be free",
-                                      [(o.site, "takes or returns registers") for o in every if o is not r],
-                                      2, _all_but(run, x, every))  # fmt: skip
+                    _register_failure(
+                        run,
+                        t,
+                        r,
+                        f"the register pool cannot serve this setmaxnreg.inc {r.registers} in "
+                        f"every order: {r.need} registers are needed, {free} may be free",
+                        [(o.site, "takes or returns registers") for o in every if o is not r],
+                        2,
+                        _all_but(run, x, every),
+                    )
                     return
 
 
@@ -215,7 +293,7 @@ def _before(a: Request, b: Request) -> bool:
 
 def _follows(x: Request, r: Request) -> bool:
     """``r`` comes after ``x`` in every execution."""
-    return r is not x and (_before(x, r) or (r.cta, r.group) == (x.cta, x.group) and _later(x, r))
+    return r is not x and (_before(x, r) or ((r.cta, r.group) == (x.cta, x.group) and _later(x, r)))
 
 
 def _later(x: Request, r: Request) -> bool:
@@ -247,7 +325,9 @@ def _mma_only(t: Thread) -> list[tuple[int, int, int]]:
     return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
 
 
-def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int, int]]]) -> None:
+def _agree(
+    run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], list[tuple[int, int, int]]]
+) -> None:
     lists = [of(t) for t in threads]
     for i in range(max(len(x) for x in lists)):
         seen: dict[tuple[int, int], tuple[Thread, int]] = {}
@@ -260,9 +340,16 @@ def _agree(run: Run, threads: list[Thread], unit: str, of: Callable[[Thread], li
         if len(seen) > 1 or (seen and missing):
             (site, _), (t, position) = min(seen.items(), key=lambda x: run.info.sites[x[0][0]].span.line)
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"
-            f = Failure(Obligation.UB, "SV303", f"this instruction needs the whole {unit}, but {absent} do not "
-                        f"execute it with {t.info.name}", site, t.cls, t.time, position,
-                        fix=f"execute it under a condition that is uniform in the {unit}")  # fmt: skip
+            f = Failure(
+                Obligation.UB,
+                "SV303",
+                f"this instruction needs the whole {unit}, but {absent} do not execute it with {t.info.name}",
+                site,
+                t.cls,
+                t.time,
+                position,
+                fix=f"execute it under a condition that is uniform in the {unit}",
+            )
             run.failures.setdefault(f.key, f)
             return
 

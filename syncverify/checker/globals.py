@@ -12,15 +12,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from syncverify.checker.clocks import E, H, HW, Matrix, matrix
+from syncverify.checker.clocks import HW, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled
 from syncverify.checker.failure import Obligation
+from syncverify.checker.flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.memory import access
 from syncverify.checker.shadow import Record
-from syncverify.model.events import Event, Flag
+from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
 
-_COMPARE = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt, "==": operator.eq, "!=": operator.ne}
+_COMPARE = {
+    ">=": operator.ge,
+    ">": operator.gt,
+    "<=": operator.le,
+    "<": operator.lt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -41,9 +49,13 @@ class Location:
 
     value: int | None = 0
     writes: list[Write] = field(default_factory=list)
-    released: dict[int, Matrix] = field(default_factory=dict)  # CTA -> what its releases hand on, for other CTAs
+    released: dict[int, Matrix] = field(
+        default_factory=dict
+    )  # CTA -> what its releases hand on, for other CTAs
     waiting: list[Thread] = field(default_factory=list)
-    spins: list[tuple[int, int, str, int, int]] = field(default_factory=list)  # class, site, cmp, value, writes seen
+    spins: list[tuple[int, int, str, int, int]] = field(
+        default_factory=list
+    )  # class, site, cmp, value, writes seen
 
 
 def location(run: Run, fp: int) -> Location:
@@ -68,15 +80,17 @@ def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool =
 
 def on_read(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, flags, _ = event
-    if fp >= 0 and flags & Flag.ACQUIRE:
-        raise Unmodelled("control or data may depend on one acquire load of a flag; only spins are analysed", site)
-    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & Flag.STRONG))
+    if fp >= 0 and flags & ACQUIRE:
+        raise Unmodelled(
+            "control or data may depend on one acquire load of a flag; only spins are analysed", site
+        )
+    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & STRONG))
     return DONE
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, flags, scope, value = event
-    strong = bool(flags & (Flag.STRONG | Flag.RELEASE))
+    strong = bool(flags & (STRONG | RELEASE))
     _touch(run, t, Access.GENERIC_WRITE, fp, site, strong)
     if fp >= 0 and strong:
         signal(run, t, site, fp, flags, scope, value, None)
@@ -93,8 +107,9 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def signal(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None,
-           added: int | None) -> None:  # fmt: skip
+def signal(
+    run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
+) -> None:
     """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6)."""
     at = location(run, fp)
     t.syncs.append(t.time)
@@ -106,7 +121,7 @@ def signal(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, valu
     at.writes.append(Write(t.cls, t.time, at.value, added, t.clock.past(), site))
     full: Matrix | None = None
     width = scope
-    if flags & Flag.RELEASE:
+    if flags & RELEASE:
         full = matrix(run.columns)
         t.clock.hand(full)
     elif t.release_fence is not None:
@@ -125,7 +140,7 @@ def signal(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, valu
 
 def fence_site(t: Thread, site: int, flags: int) -> int:
     """Where the scope is written that turned out too narrow: the release itself, or the fence before it."""
-    return site if flags & Flag.RELEASE or t.release_site < 0 else t.release_site
+    return site if flags & RELEASE or t.release_site < 0 else t.release_site
 
 
 def on_spin(run: Run, t: Thread, event: Event) -> int:
@@ -153,7 +168,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(m[E], w.past, out=m[E])
         _launch_order(run, t, w, site)
-    if flags & Flag.ACQUIRE:
+    if flags & ACQUIRE:
         for cta, r in at.released.items():
             if cta == t.info.cta or scope >= Scope.GPU:
                 np.maximum(m[H:], r[H:], out=m[H:])
@@ -177,7 +192,9 @@ def _launch_order(run: Run, t: Thread, w: Write, site: int) -> None:
     """O9: a block waits for lower-numbered ones, or all blocks run at once (a cooperative launch)."""
     mine, other = t.info.cta // run.info.ctas, run.threads[w.cls].info.cta // run.info.ctas
     if other > mine and not run.info.cooperative:
-        raise Unmodelled(f"block {mine} waits for block {other}, which may not be running: launch cooperatively", site)
+        raise Unmodelled(
+            f"block {mine} waits for block {other}, which may not be running: launch cooperatively", site
+        )
 
 
 def check_spins(run: Run) -> None:
@@ -190,13 +207,23 @@ def check_spins(run: Run) -> None:
             last = at.writes[seen - 1]
             for i, w in enumerate(at.writes):
                 if w.added is not None:
-                    fine = i >= seen or not _COMPARE[compare](total - w.added, value) or compare not in (">=", ">")
+                    fine = (
+                        i >= seen
+                        or not _COMPARE[compare](total - w.added, value)
+                        or compare not in (">=", ">")
+                    )
                 else:
                     ordered = w.past[last.cls] >= last.time
                     satisfies = w.value is not None and _COMPARE[compare](w.value, value)
-                    fine = i < seen - 1 and not satisfies or w is last or (i >= seen and (ordered or not satisfies))
+                    fine = (
+                        (i < seen - 1 and not satisfies)
+                        or w is last
+                        or (i >= seen and (ordered or not satisfies))
+                    )
                 if not fine:
-                    raise Unmodelled("several writes may end this spin: which one comes first is not decided", site)
+                    raise Unmodelled(
+                        "several writes may end this spin: which one comes first is not decided", site
+                    )
 
 
 # ------------------------------------------------------------------ bulk copies of global memory
@@ -216,8 +243,13 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
     """A bulk store's or reduction's write of global memory, complete with its full group wait."""
     early(run, t, site)
     if fp >= 0:
-        access(run, t, Record(Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=column, tag_value=number,
-                              atomic=reduction))  # fmt: skip
+        access(
+            run,
+            t,
+            Record(
+                Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=column, tag_value=number, atomic=reduction
+            ),
+        )
 
 
 # ------------------------------------------------------------------ dependent grids
@@ -242,8 +274,14 @@ def check_early(run: Run) -> None:
     if not run.grid_waits:
         return
     for cls, (_, site, position) in sorted(run.early.items(), key=lambda x: x[1][2])[:1]:
-        f = run.report(Obligation.UB, "SV503", "global memory is accessed before griddep.wait: the grid before may still "
-                       "be writing it", run.threads[cls], site, fix="move griddep.wait before it")  # fmt: skip
+        f = run.report(
+            Obligation.UB,
+            "SV503",
+            "global memory is accessed before griddep.wait: the grid before may still be writing it",
+            run.threads[cls],
+            site,
+            fix="move griddep.wait before it",
+        )
         f.position = position
 
 
@@ -279,9 +317,15 @@ def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None
         return
     if not any(cta == t.info.cta and t.clock.knows(H, c, c == t.cls) >= time for cta, c, time in m.acquired):
         what = "released and acquired" if m.released is None else "acquired in this CTA"
-        run.report(Obligation.UB, "SV502", f"the tensor map {run.info.maps[number]} was edited and not {what} before "
-                   "this use", t, site, labels=[(m.edit_site, "edited here")],
-                   fix="fence.proxy.tensormap.acquire after the release, before the use")  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV502",
+            f"the tensor map {run.info.maps[number]} was edited and not {what} before this use",
+            t,
+            site,
+            labels=[(m.edit_site, "edited here")],
+            fix="fence.proxy.tensormap.acquire after the release, before the use",
+        )
 
 
 def on_map_replace(run: Run, t: Thread, event: Event) -> int:
@@ -290,9 +334,15 @@ def on_map_replace(run: Run, t: Thread, event: Event) -> int:
     m = tensor_map(run, number)
     for record, use_site in m.uses:
         if record.tag < 0 or t.clock.knows(H, record.tag, record.cls == t.cls) < record.tag_value:
-            run.report(Obligation.UB, "SV502", f"the tensor map {run.info.maps[number]} is edited while a copy may still "
-                       "use it", t, site, labels=[(use_site, "used here")],
-                       fix="drain the copies (bulk.wait.read 0) before the edit")  # fmt: skip
+            run.report(
+                Obligation.UB,
+                "SV502",
+                f"the tensor map {run.info.maps[number]} is edited while a copy may still use it",
+                t,
+                site,
+                labels=[(use_site, "used here")],
+                fix="drain the copies (bulk.wait.read 0) before the edit",
+            )
             break
     m.uses = []
     m.edited, m.edit_site, m.released, m.acquired = (t.cls, t.time), site, None, []
@@ -322,4 +372,3 @@ def on_map_acquire(run: Run, t: Thread, event: Event) -> int:
             if t.clock.knows(H, m.released[0], m.released[0] == t.cls) >= m.released[1]:
                 m.acquired.append((t.info.cta, t.cls, t.time))
     return DONE
-

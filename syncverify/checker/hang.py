@@ -51,7 +51,9 @@ def stuck(run: Run) -> list[Stuck]:
             present = frozenset(s.phases[0].arrived)
             got = s.auto.count - s.auto.pending
             outstanding = s.auto.tx
-        out.append(Stuck(t.cls, kind, t.waits_on, t.event[1], t.time, what, phase, why, present, got, outstanding))
+        out.append(
+            Stuck(t.cls, kind, t.waits_on, t.event[1], t.time, what, phase, why, present, got, outstanding)
+        )
     return out
 
 
@@ -65,7 +67,9 @@ def root_of(run: Run, waiting: list[Stuck]) -> Stuck:
             if c != s.cls and c in by_class:
                 graph.add_edge(s.cls, c)
     components = [c for c in nx.strongly_connected_components(graph) if not _leaves(graph, c)]
-    best = min(components, key=lambda c: (min(_rank(by_class[x]) for x in c), min(by_class[x].time for x in c)))
+    best = min(
+        components, key=lambda c: (min(_rank(by_class[x]) for x in c), min(by_class[x].time for x in c))
+    )
     members = [by_class[x] for x in best]
     return min(members, key=lambda s: (_rank(s), s.got == 0, not _copies(run, s.cls), s.time, s.cls))
 
@@ -89,7 +93,9 @@ def suppliers(run: Run, s: Stuck) -> set[int]:
     elif s.kind == "registers":
         return {c for r in run.requests if r.cta == t.info.cta and r.need < 0 for c in r.pasts}
     elif s.kind == "mma":
-        return {o.cls for o in run.threads if o.info.cta == t.info.cta and o.info.warp // 4 == t.info.warp // 4}
+        return {
+            o.cls for o in run.threads if o.info.cta == t.info.cta and o.info.warp // 4 == t.info.warp // 4
+        }
     else:
         return {o.cls for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)}
     return run.contributors.get(key, set())
@@ -119,8 +125,18 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
             seen.add(o.site)
             labels.append((o.site, f"{run.threads[o.cls].info.name} waits for {o.what}"))
     barrier = s.waits_on[1] if s.kind in ("wait", "token") else -1
-    return Failure(Obligation.O6, rule, message, site, s.cls, s.time, end, barrier=barrier,
-                   phase=-1 if s.phase is None else s.phase, labels=labels)  # fmt: skip
+    return Failure(
+        Obligation.O6,
+        rule,
+        message,
+        site,
+        s.cls,
+        s.time,
+        end,
+        barrier=barrier,
+        phase=-1 if s.phase is None else s.phase,
+        labels=labels,
+    )
 
 
 def _rule(run: Run, s: Stuck) -> tuple[str, int, str]:
@@ -144,8 +160,14 @@ def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
     count = b.auto.count or 1
     site = b.init_site if b.init_site >= 0 else s.site
     if b.net_zero and not s.got:
-        return "SV202", site, (f"; each cp.async.mbarrier.arrive here adds an arrival before it takes one: only .noinc "
-                               f"counts towards the {count}")  # fmt: skip
+        return (
+            "SV202",
+            site,
+            (
+                f"; each cp.async.mbarrier.arrive here adds an arrival before it takes one: only .noinc "
+                f"counts towards the {count}"
+            ),
+        )
     if s.outstanding > 0 and b.copies == 0 and s.got:
         expect = next(iter(b.expect_sites), s.site)
         return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
@@ -182,4 +204,3 @@ def _release(run: Run, t: Thread) -> None:
     t.blocked = False
     t.waits_on = ("forced",)
     run.ready.append(t)
-

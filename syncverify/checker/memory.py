@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from syncverify.checker.clocks import AG, A, E, H, HW, SA, SH
+from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
@@ -41,8 +41,14 @@ def access(run: Run, t: Thread, record: Record) -> None:
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
     if fp.overlap and record.kind.writes and not record.atomic:
-        run.report(Obligation.RACE, "SV112", "lanes of one instruction write different values to the same bytes",
-                   t, record.site, second=record)  # fmt: skip
+        run.report(
+            Obligation.RACE,
+            "SV112",
+            "lanes of one instruction write different values to the same bytes",
+            t,
+            record.site,
+            second=record,
+        )
 
 
 def note_suspect(run: Run, t: Thread) -> None:
@@ -77,8 +83,16 @@ def _global_pair(run: Run, t: Thread, first: Record, second: Record, own: bool) 
         # A generic atomic and a bulk reduction are never mutually atomic (A3).
         mixed = first.kind.proxy != second.kind.proxy
         if mixed and not known(run, t, first, Need.ORDER, own, strict=False)[0]:
-            run.report(Obligation.RACE, "SV504", f"{what(run, second)} and {what(run, first)} are atomic each in its own "
-                       "proxy only: an update may be lost", t, second.site, first=first, second=second)  # fmt: skip
+            run.report(
+                Obligation.RACE,
+                "SV504",
+                f"{what(run, second)} and {what(run, first)} are atomic each in its own "
+                "proxy only: an update may be lost",
+                t,
+                second.site,
+                first=first,
+                second=second,
+            )
         return False
     return own or t.clock.knows(E, first.cls, own) >= first.time
 
@@ -135,7 +149,9 @@ def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
     return i < len(fences) and seen >= fences[i]
 
 
-def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int) -> None:
+def _judge_strict(
+    run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int
+) -> None:
     ordered, bridged = known(run, t, first, row.need, own, strict=True)
     if ordered and bridged:
         return
@@ -153,8 +169,18 @@ def _judge_strict(run: Run, t: Thread, first: Record, second: Record, row: Order
     else:
         contested, text = row.contested or "K14", "the order rests on arrivals of an earlier phase"
     message = f"{what(run, first)} and {what(run, second)}: {text}"
-    run.report(Obligation.RACE, rule, message, t, second.site, severity=Severity.WARNING, contested=contested,
-               strict_only=True, first=first, second=second)  # fmt: skip
+    run.report(
+        Obligation.RACE,
+        rule,
+        message,
+        t,
+        second.site,
+        severity=Severity.WARNING,
+        contested=contested,
+        strict_only=True,
+        first=first,
+        second=second,
+    )
 
 
 def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
@@ -175,7 +201,9 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
             severity, strict_only = Severity.WARNING, True
     elif first.kind == Access.ASYNC_WRITE and run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
         rule = "SV501"
-    elif first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ:
+    elif (
+        first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ
+    ):
         rule = _group_rule(run, first, rule)
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
     site = second.site
@@ -187,8 +215,20 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         message = f"the flag is released before the bulk write is complete: {message}"
     elif rule == "SV115":
         site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
-    f = Failure(Obligation.RACE, rule, message, site, t.cls, t.time, len(run.trace), severity=severity,
-                contested=contested, strict_only=strict_only, first=first, second=second)  # fmt: skip
+    f = Failure(
+        Obligation.RACE,
+        rule,
+        message,
+        site,
+        t.cls,
+        t.time,
+        len(run.trace),
+        severity=severity,
+        contested=contested,
+        strict_only=strict_only,
+        first=first,
+        second=second,
+    )
     run.fail(f)
 
 
@@ -244,10 +284,14 @@ def idle_wait_site(run: Run, first: Record) -> int:
 
 
 _NOUN = {
-    Access.GENERIC_READ: "read", Access.GENERIC_WRITE: "write", Access.ASYNC_READ: "bulk copy's read",
-    Access.ASYNC_WRITE: "bulk copy's write", Access.MMA_READ: "wgmma operand read",
-    Access.CPASYNC_WRITE: "cp.async write", Access.STASYNC_WRITE: "st.async write",
-}  # fmt: skip
+    Access.GENERIC_READ: "read",
+    Access.GENERIC_WRITE: "write",
+    Access.ASYNC_READ: "bulk copy's read",
+    Access.ASYNC_WRITE: "bulk copy's write",
+    Access.MMA_READ: "wgmma operand read",
+    Access.CPASYNC_WRITE: "cp.async write",
+    Access.STASYNC_WRITE: "st.async write",
+}
 
 
 def what(run: Run, r: Record) -> str:

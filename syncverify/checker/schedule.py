@@ -72,7 +72,12 @@ def provoke(run: Run, model: Run, failure: Failure) -> bool:
     if not replay_past(run, model, limits):
         return False
     t = run.threads[failure.cls]
-    if failure.obligation in (Obligation.O1, Obligation.O2) and not t.done and not t.blocked and t.time < failure.time:
+    if (
+        failure.obligation in (Obligation.O1, Obligation.O2)
+        and not t.done
+        and not t.blocked
+        and t.time < failure.time
+    ):
         push(run, t)
     return True
 

@@ -39,7 +39,9 @@ class Record:
 class Segment:
     __slots__ = ("hi", "lo", "reads", "write")
 
-    def __init__(self, lo: int, hi: int, write: Record | None, reads: dict[tuple[int, int, int], Record]) -> None:
+    def __init__(
+        self, lo: int, hi: int, write: Record | None, reads: dict[tuple[int, int, int], Record]
+    ) -> None:
         self.lo = lo
         self.hi = hi
         self.write = write

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncverify.checker.barriers import barrier, before, use
-from syncverify.checker.clocks import E, H, HW, SH, Matrix, matrix
+from syncverify.checker.clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, PARKED, RETRY, YIELD, Run, Thread, Unmodelled
 from syncverify.checker.failure import Obligation
+from syncverify.checker.flags import ACQUIRE, ALIGNED, RELAXED, RELEASE, SC
 from syncverify.diagnostics import Severity
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.automata.register_pool import legal
-from syncverify.model.events import Agent, Ev, Event, Flag
+from syncverify.model.events import Agent, Ev, Event
 from syncverify.model.proxies import Scope, Space
 
 
@@ -57,7 +58,7 @@ def knows_generation(t: Thread, gen: Generation, column: int, number: int) -> bo
 def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
-    if flags & Flag.ALIGNED:
+    if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))
     run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
     total = -(-run.info.threads // 32) * 32
@@ -74,14 +75,32 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     n = named(run, cta, number)
     if n.auto.mismatch(want):
         other = next(iter(n.gen.sites.values()))
-        run.report(Obligation.UB, "SV301", f"barrier {number} is active with {n.auto.threads} threads, here {want}",
-                   t, site, labels=[(other, f"{n.auto.threads} threads here")])  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
+            t,
+            site,
+            labels=[(other, f"{n.auto.threads} threads here")],
+        )
     if n.auto.twice(warp, t.info.lanes):
-        run.report(Obligation.UB, "SV301", f"warp {warp} arrives twice on barrier {number} before it completes", t, site)
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives twice on barrier {number} before it completes",
+            t,
+            site,
+        )
     elif not knows_generation(t, n.gen, n.column, n.auto.generation):
-        run.report(Obligation.O1, "SV301",
-                   f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing makes sure "
-                   "that the one before it is complete", t, site, past=before(t))  # fmt: skip
+        run.report(
+            Obligation.O1,
+            "SV301",
+            f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing makes sure "
+            "that the one before it is complete",
+            t,
+            site,
+            past=before(t),
+        )
     t.clock.hand(n.gen.m)
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
@@ -166,7 +185,9 @@ def cluster(run: Run, cta: int) -> Cluster:
     c = run.clusters.get(number)
     if c is None:
         members = {t.cls for t in run.threads if t.info.cta // run.info.ctas == number and not t.done}
-        c = Cluster(ClusterBarrier(members), run.columns.of("cluster", number), Generation(matrix(run.columns)))
+        c = Cluster(
+            ClusterBarrier(members), run.columns.of("cluster", number), Generation(matrix(run.columns))
+        )
         run.clusters[number] = c
     assert isinstance(c, Cluster)
     return c
@@ -179,14 +200,26 @@ def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
     g = state.gen
     t.syncs.append(t.time)
     run.contributors.setdefault(("cluster",), set()).add(t.cls)
-    if flags & Flag.ALIGNED:
+    if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))
     if t.cluster_owed:
-        run.report(Obligation.UB, "SV302", "the same threads arrive twice on the cluster barrier without a wait", t, site)
+        run.report(
+            Obligation.UB,
+            "SV302",
+            "the same threads arrive twice on the cluster barrier without a wait",
+            t,
+            site,
+        )
     elif not knows_generation(t, g, state.column, state.auto.generation):
-        run.report(Obligation.O1, "SV301", "this cluster arrival may come before the previous generation is complete",
-                   t, site, past=before(t))  # fmt: skip
-    if flags & Flag.RELAXED:
+        run.report(
+            Obligation.O1,
+            "SV301",
+            "this cluster arrival may come before the previous generation is complete",
+            t,
+            site,
+            past=before(t),
+        )
+    if flags & RELAXED:
         t.clock.hand_row(E, g.m[E])
         c = run.columns.of("init", t.cls)
         for row in (H, SH, HW):
@@ -228,11 +261,16 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
     last = state.last
     t.syncs.append(t.time)
     t.waits_on = ()
-    if event[2] & Flag.ALIGNED:
+    if event[2] & ALIGNED:
         t.collectives.append((event[1], event[0], len(run.trace)))
     if last is None or not t.cluster_owed:
-        run.report(Obligation.UB, "SV302", "barrier.cluster.wait without an arrive of these threads before it",
-                   t, event[1])  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV302",
+            "barrier.cluster.wait without an arrive of these threads before it",
+            t,
+            event[1],
+        )
         return DONE
     t.cluster_owed = 0
     np.maximum(t.clock.m, last.m, out=t.clock.m)
@@ -245,15 +283,15 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
 def on_fence(run: Run, t: Thread, event: Event) -> int:
     """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
     _, _, flags, scope = event
-    if flags & (Flag.RELEASE | Flag.SC):
+    if flags & (RELEASE | SC):
         t.release_fence = matrix(run.columns)
         t.clock.hand(t.release_fence)
         t.release_scope = scope
         t.release_site = event[1]
-    if flags & (Flag.ACQUIRE | Flag.SC) and t.acquirable is not None:
+    if flags & (ACQUIRE | SC) and t.acquirable is not None:
         np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
         t.acquirable = None
-    if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
+    if flags & SC or (flags & ACQUIRE and flags & RELEASE):
         t.fences.append(t.time)
     return DONE
 
@@ -354,10 +392,18 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
         t.setmaxnregs += 1
         held = pool.held[group]
         if not legal(registers):
-            run.report(Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site)
+            run.report(
+                Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site
+            )
         elif t.setmaxnregs > pool.served[group] and (registers < held if inc else registers > held):
             verb = "inc" if inc else "dec"
-            run.report(Obligation.O8, "SV304", f"setmaxnreg.{verb} {registers} by a warpgroup that holds {held}", t, site)
+            run.report(
+                Obligation.O8,
+                "SV304",
+                f"setmaxnreg.{verb} {registers} by a warpgroup that holds {held}",
+                t,
+                site,
+            )
         note_request(run, t, site, inc, registers, pool.need(group, registers))
     forced = run.forced and t.waits_on == ("forced",)
     if run.ignores_pool or forced:
@@ -383,8 +429,18 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
             r.pasts[t.cls], r.times[t.cls] = before(t), t.time
             return
     run.requests.append(
-        Request(t.info.cta, group, t.setmaxnregs, site, registers, need, bool(inc), {t.cls: before(t)},
-                {t.cls: t.time}, len(run.trace))  # fmt: skip
+        Request(
+            t.info.cta,
+            group,
+            t.setmaxnregs,
+            site,
+            registers,
+            need,
+            bool(inc),
+            {t.cls: before(t)},
+            {t.cls: t.time},
+            len(run.trace),
+        )
     )
 
 
@@ -407,8 +463,16 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
         return DONE
     if use_of == "ignored":
-        run.report(Obligation.POLL, "SV209", "the result of this poll is never looked at: what follows does not wait",
-                   t, site, barrier=b, severity=Severity.WARNING, fix="loop until it is true")  # fmt: skip
+        run.report(
+            Obligation.POLL,
+            "SV209",
+            "the result of this poll is never looked at: what follows does not wait",
+            t,
+            site,
+            barrier=b,
+            severity=Severity.WARNING,
+            fix="loop until it is true",
+        )
         run.ignored_polls.add(site)
         t.answer = 0
         return YIELD
@@ -456,11 +520,23 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
-        run.report(Obligation.UB, "SV211", "the threads leave while bulk stores still read shared memory", t, t.last_bulk,
-                   fix="bulk.commit and bulk.wait.read 0 before the end")  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV211",
+            "the threads leave while bulk stores still read shared memory",
+            t,
+            t.last_bulk,
+            fix="bulk.commit and bulk.wait.read 0 before the end",
+        )
     if t.mma.issued and t.clock.knows(E, t.columns["mma"], True) < t.mma.issued:
-        run.report(Obligation.UB, "SV211", "the threads leave while a wgmma is in flight", t, t.last_mma,
-                   fix="wgmma.commit and wgmma.wait 0 before the end")  # fmt: skip
+        run.report(
+            Obligation.UB,
+            "SV211",
+            "the threads leave while a wgmma is in flight",
+            t,
+            t.last_mma,
+            fix="wgmma.commit and wgmma.wait 0 before the end",
+        )
     past = t.clock.past()
     cta = t.info.cta
     known = run.exits.get(cta)
@@ -489,5 +565,3 @@ def on_fault(run: Run, t: Thread, event: Event) -> int:
 
 def on_unknown(run: Run, t: Thread, event: Event) -> int:
     raise Unmodelled(event[2], event[1])
-
-

@@ -10,9 +10,19 @@ from syncverify.model.events import Ev, Event
 from syncverify.source import UNKNOWN_SPAN
 
 _ON_BARRIER = frozenset(
-    {Ev.INIT, Ev.INVAL, Ev.ARRIVE, Ev.EXPECT_TX, Ev.COMPLETE_TX, Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN,
-     Ev.CP_ARRIVE}
-)  # fmt: skip
+    {
+        Ev.INIT,
+        Ev.INVAL,
+        Ev.ARRIVE,
+        Ev.EXPECT_TX,
+        Ev.COMPLETE_TX,
+        Ev.WAIT,
+        Ev.WAIT_TOKEN,
+        Ev.POLL,
+        Ev.POLL_TOKEN,
+        Ev.CP_ARRIVE,
+    }
+)
 #: Events that are no operation of the source.
 _SILENT = frozenset({Ev.USE, Ev.EXIT, Ev.FAULT, Ev.UNKNOWN})
 
@@ -27,8 +37,14 @@ def steps_of(run: Run) -> tuple[Step, ...]:
                 continue  # a cp.async arrival follows from the copies it waits for
             site = run.info.sites[op.site]
             target = next((b for b, _, _ in op.targets if b >= 0), None)
-            steps.append(Step(f"{op.thread.info.name}.async{op.number}", site.span, f"completion of {site.text}",
-                              None if target is None else name(run, target)))  # fmt: skip
+            steps.append(
+                Step(
+                    f"{op.thread.info.name}.async{op.number}",
+                    site.span,
+                    f"completion of {site.text}",
+                    None if target is None else name(run, target),
+                )
+            )
             continue
         if event[0] in _SILENT or event[1] in run.ignored_polls:
             continue
@@ -68,7 +84,11 @@ def describe_wait(run: Run, t: Thread) -> tuple[str, int | None, str]:
         return name(run, s.index), s.auto.phase, why
     if kind == "named":
         n = run.named[t.info.cta, t.waits_on[1]]
-        return f"barrier {t.waits_on[1]}", n.auto.generation, f"{len(n.auto.marked) * 32} of {t.waits_on[2]} threads"
+        return (
+            f"barrier {t.waits_on[1]}",
+            n.auto.generation,
+            f"{len(n.auto.marked) * 32} of {t.waits_on[2]} threads",
+        )
     if kind == "cluster":
         state = cluster(run, t.info.cta)
         missing = state.auto.expected - state.auto.arrived
@@ -90,8 +110,16 @@ def build(run: Run, claim: Claim, rule: str, message: str, policy: Policy) -> Wi
     """The witness of a run."""
     info = run.info
     return Witness(
-        claim=claim, rule=rule, message=message, steps=steps_of(run),
-        blocked=blocked_of(run) if claim == Claim.HANG else (), kernel=info.name, file=info.file,
-        source_hash=info.source_hash, policy=policy, values=dict(info.values), block=info.block,
+        claim=claim,
+        rule=rule,
+        message=message,
+        steps=steps_of(run),
+        blocked=blocked_of(run) if claim == Claim.HANG else (),
+        kernel=info.name,
+        file=info.file,
+        source_hash=info.source_hash,
+        policy=policy,
+        values=dict(info.values),
+        block=info.block,
         elected_lane=info.elected_lane,
-    )  # fmt: skip
+    )
