@@ -2,7 +2,7 @@
 
     python benchmarks/sweep.py --count 20000 --jobs 2 --out sweep.json
 
-Program k of a sweep is the program of seed ``--first`` + k, so that any row can be made again alone.
+Programs are those of the seeds from ``--first`` on, without repetitions; a seed names its program for ever.
 Programs on which the two disagree are written to ``--save`` as ``.syncir``.
 """
 
@@ -52,9 +52,10 @@ def run(seed: int) -> Row:
     """Judges one program; one that only mixes phases is judged again in strict mode."""
     made = program(seed)
     text = made.text()
-    strict = policy(seed) is Policy.STRICT
+    judged = policy(seed)
+    strict = judged is Policy.STRICT
     try:
-        j = judge(text, policy(seed))
+        j = judge(text, judged)
         if not j.problem and j.verdict is Verdict.UNKNOWN:
             strict = True
             j = judge(text, Policy.STRICT)
@@ -70,13 +71,24 @@ def run(seed: int) -> Row:
     )  # fmt: skip
 
 
-def run_many(seeds: range) -> list[Row]:
+def run_many(seeds: list[int]) -> list[Row]:
     return [run(s) for s in seeds]
+
+
+def distinct(first: int, count: int) -> list[int]:
+    """The first seeds from ``first`` on whose programs, with their policies, are all different."""
+    seen: dict[tuple[str, Policy], int] = {}
+    seed = first
+    while len(seen) < count:
+        seen.setdefault((program(seed).text(), policy(seed)), seed)
+        seed += 1
+    return list(seen.values())
 
 
 def rows(first: int, count: int, jobs: int) -> Iterator[Row]:
     """Every row, in the order of the seeds."""
-    chunks = [range(s, min(s + CHUNK, first + count)) for s in range(first, first + count, CHUNK)]
+    seeds = distinct(first, count)
+    chunks = [seeds[i : i + CHUNK] for i in range(0, count, CHUNK)]
     if jobs == 1:
         for c in chunks:
             yield from run_many(c)

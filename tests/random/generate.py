@@ -46,7 +46,7 @@ def draw(rng: random.Random) -> Program:
     kind = rng.random()
     bug = rng.choices(bugs, [RARE.get(b, 1) for b in bugs])[0] if kind < 0.4 else "none"
     made = family(rng, bug)
-    if rng.random() < 0.6:
+    if made.family != "pool" and rng.random() < 0.6:  # twelve warps are enough to interleave
         add_noise(rng, made)
     if kind > 0.8 or rng.random() < 0.05:
         for _ in range(rng.choice([1, 1, 2])):
@@ -55,5 +55,5 @@ def draw(rng: random.Random) -> Program:
 
 
 def policy(seed: int) -> Policy:
-    """The policy in which a seed's program is judged: one in five strictly."""
-    return Policy.STRICT if seed % 5 == 4 else Policy.PRACTICAL
+    """The policy in which a seed's program is judged: one in five strictly, and what only that rejects."""
+    return Policy.STRICT if seed % 5 == 4 or program(seed).bug == "unobserved" else Policy.PRACTICAL
