@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from random import Random
 
-from syncverify.checker import barriers
+from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.diagnose import Group, diagnostic, distinct, group, warnings
 from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
@@ -73,7 +73,7 @@ def _canonical(system: System, budget: Budget, slack: int, ignore_pool: bool = F
     while True:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
-        run = Run(system, HANDLERS, barriers.land, columns, budget.max_events)
+        run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
         run.ignores_pool = ignore_pool
         try:
             run.run()
@@ -84,7 +84,7 @@ def _canonical(system: System, budget: Budget, slack: int, ignore_pool: bool = F
 
 def _fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
-    run = Run(model.system, HANDLERS, barriers.land, model.columns, budget.max_events, eager=False)
+    run = Run(model.system, HANDLERS, phases.land, model.columns, budget.max_events, eager=False)
     run.ignores_pool = model.ignores_pool
     return run
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, contribute, use
+from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, use
 from syncverify.checker.clocks import E
+from syncverify.checker.contributions import contribute
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
 from syncverify.checker.globals import bulk_read, bulk_write, early, use_map

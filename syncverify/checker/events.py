@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncverify.checker import barriers, copies, globals, memory, sync
+from syncverify.checker import barriers, contributions, control, copies, globals, memory, sync, waits
 from syncverify.checker.engine import DONE, Handlers, Run, Thread
 from syncverify.model.events import Ev, Event
 
@@ -13,22 +13,22 @@ def _nothing(run: Run, t: Thread, event: Event) -> int:
 
 
 HANDLERS: Handlers = {
-    Ev.EXIT: sync.on_exit,
-    Ev.FAULT: sync.on_fault,
-    Ev.UNKNOWN: sync.on_unknown,
+    Ev.EXIT: control.on_exit,
+    Ev.FAULT: control.on_fault,
+    Ev.UNKNOWN: control.on_unknown,
     Ev.READ: memory.on_read,
     Ev.WRITE: memory.on_write,
     Ev.ATOMIC: memory.on_atomic,
     Ev.USE: memory.on_use,
     Ev.INIT: barriers.on_init,
     Ev.INVAL: barriers.on_inval,
-    Ev.ARRIVE: barriers.on_arrive,
-    Ev.EXPECT_TX: barriers.on_expect_tx,
-    Ev.COMPLETE_TX: barriers.on_complete_tx,
-    Ev.WAIT: barriers.on_wait,
-    Ev.WAIT_TOKEN: barriers.on_wait_token,
-    Ev.POLL: sync.on_poll,
-    Ev.POLL_TOKEN: sync.on_poll,
+    Ev.ARRIVE: contributions.on_arrive,
+    Ev.EXPECT_TX: contributions.on_expect_tx,
+    Ev.COMPLETE_TX: contributions.on_complete_tx,
+    Ev.WAIT: waits.on_wait,
+    Ev.WAIT_TOKEN: waits.on_wait_token,
+    Ev.POLL: waits.on_poll,
+    Ev.POLL_TOKEN: waits.on_poll,
     Ev.INIT_FENCE: barriers.on_init_fence,
     Ev.BARRIER_SYNC: sync.on_barrier_sync,
     Ev.BARRIER_ARRIVE: sync.on_barrier_arrive,
@@ -36,9 +36,9 @@ HANDLERS: Handlers = {
     Ev.CLUSTER_ARRIVE: sync.on_cluster_arrive,
     Ev.CLUSTER_WAIT: sync.on_cluster_wait,
     Ev.ELECT: sync.on_elect,
-    Ev.SETMAXNREG: sync.on_setmaxnreg,
-    Ev.FENCE: sync.on_fence,
-    Ev.PROXY_FENCE: sync.on_proxy_fence,
+    Ev.SETMAXNREG: control.on_setmaxnreg,
+    Ev.FENCE: control.on_fence,
+    Ev.PROXY_FENCE: control.on_proxy_fence,
     Ev.CP_ASYNC: copies.on_cp_async,
     Ev.CP_COMMIT: copies.on_cp_commit,
     Ev.CP_WAIT: copies.on_cp_wait,

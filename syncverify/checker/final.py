@@ -7,12 +7,13 @@ from itertools import combinations, product
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, before, check_accounting, knows_phase, name
+from syncverify.checker.barriers import Barrier, before, knows_phase, name
 from syncverify.checker.clocks import Matrix
+from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
-from syncverify.checker.sync import Request
+from syncverify.checker.phases import check_accounting
 from syncverify.model.events import Ev
 
 #: Sets of unordered setmaxnreg requests looked at before giving up.

@@ -1,4 +1,4 @@
-"""Execution barriers, fences, polls, registers and exit in a run."""
+"""Execution barriers in a run: named barriers, warp syncs, cluster barriers, warp-wide meetings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from syncverify.checker.barriers import barrier, before, use
+from syncverify.checker.barriers import before
 from syncverify.checker.clocks import HW, SH, E, H, Matrix, matrix
-from syncverify.checker.engine import DONE, PARKED, RETRY, YIELD, Run, Thread, Unmodelled
+from syncverify.checker.engine import DONE, PARKED, RETRY, Run, Thread
 from syncverify.checker.failure import Obligation
-from syncverify.checker.flags import ACQUIRE, ALIGNED, RELAXED, RELEASE, SC
-from syncverify.diagnostics import Severity
+from syncverify.checker.flags import ALIGNED, RELAXED
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
-from syncverify.model.automata.register_pool import legal
-from syncverify.model.events import Agent, Ev, Event
-from syncverify.model.proxies import Scope, Space
+from syncverify.model.events import Event
+from syncverify.model.proxies import Scope
 
 
 @dataclass(slots=True, eq=False)
@@ -167,9 +165,6 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
     return PARKED
 
 
-# ------------------------------------------------------------------ cluster
-
-
 @dataclass(slots=True, eq=False)
 class Cluster:
     """The barrier of one cluster: its open generation and the one before."""
@@ -277,39 +272,6 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-# ------------------------------------------------------------------ fences
-
-
-def on_fence(run: Run, t: Thread, event: Event) -> int:
-    """Orders generic accesses only; never bridges proxies (B60), but K1's practical reading looks at it."""
-    _, _, flags, scope = event
-    if flags & (RELEASE | SC):
-        t.release_fence = matrix(run.columns)
-        t.clock.hand(t.release_fence)
-        t.release_scope = scope
-        t.release_site = event[1]
-    if flags & (ACQUIRE | SC) and t.acquirable is not None:
-        np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
-        t.acquirable = None
-    if flags & SC or (flags & ACQUIRE and flags & RELEASE):
-        t.fences.append(t.time)
-    return DONE
-
-
-def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
-    """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
-    _, site, spaces, _ = event
-    t.proxy_fences.append((t.time, spaces, site))
-    if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
-        t.clock.bridge_shared()
-    if spaces & Space.GLOBAL:
-        t.clock.bridge_global()
-    return DONE
-
-
-# ------------------------------------------------------------------ warp-wide operations
-
-
 def on_elect(run: Run, t: Thread, event: Event) -> int:
     """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
     return meet(run, t, event)
@@ -364,204 +326,3 @@ def end_meeting(run: Run, n: Named) -> None:
         np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
         run.wake(t)
         run.met.append(t)
-
-
-@dataclass(slots=True, eq=False)
-class Request:
-    """One warpgroup's setmaxnreg: what it takes (or gives back, if negative) from the pool."""
-
-    cta: int
-    group: int
-    number: int  # which setmaxnreg of its warps, from 1
-    site: int
-    registers: int
-    need: int
-    inc: bool
-    pasts: dict[int, Matrix]
-    times: dict[int, int]
-    position: int
-
-
-def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
-    """Gives registers back at once, or blocks until the pool can serve (PTX ISA: setmaxnreg)."""
-    _, site, inc, registers = event
-    group = t.info.warp // 4
-    pool = run.pool(t.info.cta)
-    if t.met != t.time:
-        t.met = t.time
-        t.setmaxnregs += 1
-        held = pool.held[group]
-        if not legal(registers):
-            run.report(
-                Obligation.O8, "SV304", f"setmaxnreg {registers}: not a multiple of 8 in 24..256", t, site
-            )
-        elif t.setmaxnregs > pool.served[group] and (registers < held if inc else registers > held):
-            verb = "inc" if inc else "dec"
-            run.report(
-                Obligation.O8,
-                "SV304",
-                f"setmaxnreg.{verb} {registers} by a warpgroup that holds {held}",
-                t,
-                site,
-            )
-        note_request(run, t, site, inc, registers, pool.need(group, registers))
-    forced = run.forced and t.waits_on == ("forced",)
-    if run.ignores_pool or forced:
-        pool.held[group] = registers
-        pool.served[group] = max(pool.served[group], t.setmaxnregs)
-        t.waits_on = ()
-        return DONE
-    if not pool.grant(group, t.setmaxnregs, registers):
-        t.waits_on = ("registers", registers)
-        return RETRY
-    for o in run.threads:
-        if o.blocked and o.waits_on[:1] == ("registers",):
-            run.wake(o)
-    t.waits_on = ()
-    return DONE
-
-
-def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need: int) -> None:
-    """Groups the warps of one warpgroup that execute one setmaxnreg together."""
-    group = t.info.warp // 4
-    for r in run.requests:
-        if (r.cta, r.group, r.number, r.site) == (t.info.cta, group, t.setmaxnregs, site):
-            r.pasts[t.cls], r.times[t.cls] = before(t), t.time
-            return
-    run.requests.append(
-        Request(
-            t.info.cta,
-            group,
-            t.setmaxnregs,
-            site,
-            registers,
-            need,
-            bool(inc),
-            {t.cls: before(t)},
-            {t.cls: t.time},
-            len(run.trace),
-        )
-    )
-
-
-# ------------------------------------------------------------------ polls
-
-
-def on_poll(run: Run, t: Thread, event: Event) -> int:
-    """One test_wait or try_wait. A poll that only guards a wait is one wait with it; see ``classify``."""
-    code, site, b, phase, flags = event
-    s = barrier(run, b)
-    if not use(run, t, s, site):
-        return DONE
-    use_of = classify(t, event)
-    if use_of == "loop":
-        blocking = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
-        result = run.handlers[blocking](run, t, (blocking, site, b, phase, flags))
-        t.answer = 1 if result == DONE else 0
-        return result
-    if use_of == "guard":
-        t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
-        return DONE
-    if use_of == "ignored":
-        run.report(
-            Obligation.POLL,
-            "SV209",
-            "the result of this poll is never looked at: what follows does not wait",
-            t,
-            site,
-            barrier=b,
-            severity=Severity.WARNING,
-            fix="loop until it is true",
-        )
-        run.ignored_polls.add(site)
-        t.answer = 0
-        return YIELD
-    raise Unmodelled("control depends on the result of a single poll", site)
-
-
-LOOKAHEAD = 64
-
-
-def classify(t: Thread, event: Event) -> str:
-    """What the result of a poll is for, by running both answers side by side for a while."""
-    code, _, b, phase, _ = event
-    no, yes = t.agent.fork(), t.agent.fork()
-    e_no, e_yes = no.step(0), yes.step(1)
-    wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
-    if e_no == event and e_yes != event:
-        return "loop"
-    for _ in range(LOOKAHEAD):
-        if e_no == e_yes and no.normalize() == yes.normalize():
-            return "ignored"
-        if e_no[0] == wait and e_no[2:4] == (b, phase) and e_no != e_yes:
-            return "guard" if _rejoins(no, yes, e_yes) else "other"
-        if e_no != e_yes or e_no[0] in (Ev.EXIT, Ev.POLL, Ev.POLL_TOKEN, Ev.UNKNOWN):
-            return "other"
-        e_no, e_yes = no.step(0), yes.step(0)
-    return "other"
-
-
-def _rejoins(no: Agent, yes: Agent, e_yes: Event) -> bool:
-    """After its wait, the path that waited must do what the other one does."""
-    for _ in range(LOOKAHEAD):
-        e_no = no.step(0)
-        if e_no != e_yes:
-            return False
-        if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
-            return True
-        e_yes = yes.step(0)
-    return True
-
-
-# ------------------------------------------------------------------ the end
-
-
-def on_exit(run: Run, t: Thread, event: Event) -> int:
-    """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
-    t.done = True
-    if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
-        run.report(
-            Obligation.UB,
-            "SV211",
-            "the threads leave while bulk stores still read shared memory",
-            t,
-            t.last_bulk,
-            fix="bulk.commit and bulk.wait.read 0 before the end",
-        )
-    if t.mma.issued and t.clock.knows(E, t.columns["mma"], True) < t.mma.issued:
-        run.report(
-            Obligation.UB,
-            "SV211",
-            "the threads leave while a wgmma is in flight",
-            t,
-            t.last_mma,
-            fix="wgmma.commit and wgmma.wait 0 before the end",
-        )
-    past = t.clock.past()
-    cta = t.info.cta
-    known = run.exits.get(cta)
-    run.exits[cta] = past if known is None else np.maximum(known, past)
-    run.live[cta, t.info.warp] &= ~t.info.lanes
-    live = run.live[cta, t.info.warp]
-    for (where, number), n in run.named.items():
-        # A warp counts once all its lanes that still run have arrived.
-        if where != cta or t.info.warp not in n.auto.arrived:
-            continue
-        if number >= 0 and n.auto.leave(t.info.warp, live):
-            end_generation(run, n)
-        if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
-            end_meeting(run, n)
-    state = cluster(run, cta)
-    if state.auto.leave(t.cls):
-        end_cluster_generation(run, state)
-    return DONE
-
-
-def on_fault(run: Run, t: Thread, event: Event) -> int:
-    _, site, rule, message = event
-    run.report(Obligation.UB, rule, message, t, site)
-    return DONE
-
-
-def on_unknown(run: Run, t: Thread, event: Event) -> int:
-    raise Unmodelled(event[2], event[1])

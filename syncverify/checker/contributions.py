@@ -1,0 +1,189 @@
+"""Contributions of threads to mbarrier phases: arrivals, expect-tx, complete-tx (O1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncverify.checker.barriers import Barrier, Expect, Phase, barrier, before, knows_phase, name, use
+from syncverify.checker.clocks import AG, SA, SH, A, E, H, Matrix, matrix
+from syncverify.checker.engine import DONE, Run, Thread
+from syncverify.checker.failure import Obligation
+from syncverify.checker.flags import CLUSTER, DROP, NO_COMPLETE, RELAXED
+from syncverify.checker.phases import check_range, close, drained, landed, over_arrival
+from syncverify.diagnostics import Severity
+from syncverify.model.events import Event
+from syncverify.model.proxies import Scope
+
+
+def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
+    """O1 for a thread's contribution to the open phase, which it enters."""
+    k = s.auto.phase
+    if k >= 1 and not knows_phase(t, s, k - 1):
+        previous = s.phases[1].con if len(s.phases) > 1 else {}
+        again = previous.get(t.cls, t.time) < t.time and what != "cp"
+        merged = s.phases[1].again if len(s.phases) > 1 else None
+        f = run.report(
+            Obligation.O1,
+            "SV206" if again else "SV202",
+            f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
+            f"phase {k - 1} is complete",
+            t,
+            site,
+            barrier=s.index,
+            phase=k,
+            past=before(t),
+        )
+        f.again = merged
+    p = s.phases[0]
+    if k >= 1 and what == "arrive":
+        unobserved(run, t, s, site, k)
+    if what != "arrive":
+        s.last_tx = k
+    elif p.con.get(t.cls, t.time) < t.time and p.again is None:
+        p.again = (t.cls, t.time, site)
+    p.con[t.cls] = t.time
+    return p
+
+
+def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
+    """Strict: some wait for phase k - 1 precedes every arrival of phase k (B20, K14)."""
+    row = t.clock.m[E]
+    if any(row[c] >= w[0] for c, w in s.waits.items()):
+        return
+    run.report(
+        Obligation.O1,
+        "SV207",
+        f"nobody has waited for phase {k - 1} of {name(run, s.index)} before this arrival of phase {k}",
+        t,
+        site,
+        barrier=s.index,
+        phase=k,
+        severity=Severity.WARNING,
+        contested="K14",
+        strict_only=True,
+    )
+
+
+_CONTRIBUTION = {
+    "arrive": "arrival",
+    "expect": "expect-tx",
+    "complete": "complete-tx",
+    "cp": "cp.async arrival",
+}
+
+
+def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) -> None:
+    """Hands on what an arrival releases; a relaxed one enables but publishes nothing (PTX ISA: mbarrier.arrive)."""
+    cta = run.info.barriers[s.index].cta
+    local = cta == t.info.cta
+    if flags & RELAXED:
+        t.clock.hand_row(E, p.m[E])
+        if t.release_fence is None:
+            return
+        full, wide = t.release_fence, t.release_scope >= Scope.CLUSTER  # fence, then relaxed arrive (A5)
+        if local:
+            np.maximum(p.m, full, out=p.m)
+            return
+    elif local:
+        t.clock.hand(p.m)
+        return
+    else:
+        full, wide = matrix(run.columns), bool(flags & CLUSTER)
+        t.clock.hand(full)
+    p.remote = True
+    if p.far is None:
+        p.far = matrix(run.columns)
+    if wide:
+        np.maximum(p.far, full, out=p.far)
+    else:
+        run.narrow[t.cls, cta] = site
+    np.maximum(p.m, narrowed(run, full), out=p.m)
+
+
+def narrowed(run: Run, full: Matrix) -> Matrix:
+    """What crosses CTAs at cta scope: enablement, and in practical mode completed async accesses only (K4)."""
+    part = full.copy()
+    part[H, : run.columns.classes] = 0
+    part[A] = part[AG] = part[SH] = part[SA] = 0
+    return part
+
+
+def on_arrive(run: Run, t: Thread, event: Event) -> int:
+    _, site, b, count, nbytes, flags = event
+    s = barrier(run, b)
+    t.syncs.append(t.time)
+    if not use(run, t, s, site):
+        return DONE
+    t.answer = s.auto.phase
+    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), count * t.n)
+    if nbytes >= 0 and t.n > 1:
+        for _ in range(t.n):  # each lane announces, then arrives: the phase may end between two lanes
+            expect(run, t, s, site, nbytes)
+            arrive(run, t, s, site, count, flags)
+        return DONE
+    if nbytes >= 0:
+        expect(run, t, s, site, nbytes)
+    arrive(run, t, s, site, count * t.n, flags)
+    return DONE
+
+
+def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> None:
+    """``n`` arrivals; those beyond the pending count go to the next phase."""
+    s.arrivals[site] = s.arrivals.get(site, 0) + n
+    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), n)
+    run.contributors.setdefault(("wait", s.index), set()).add(t.cls)
+    while n > 0:
+        if s.auto.pending == 0:
+            over_arrival(run, t, s, site)
+            return
+        p = contribute(run, t, s, site, "arrive")
+        take = min(n, s.auto.pending)
+        release(run, t, s, p, flags, site)
+        p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
+        p.sites[site] = p.sites.get(site, 0) + take
+        s.no_complete |= bool(flags & NO_COMPLETE)
+        if flags & NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
+            run.report(
+                Obligation.UB,
+                "SV202",
+                f"arrive.noComplete completes phase {s.auto.phase} of {name(run, s.index)}",
+                t,
+                site,
+                barrier=s.index,
+            )
+        if s.auto.arrive(take, bool(flags & DROP)):
+            close(run, s, t.cls, t.time, site)
+        elif s.auto.pending == 0:
+            drained(run, s, site)
+        n -= take
+
+
+def expect(run: Run, t: Thread, s: Barrier, site: int, nbytes: int) -> None:
+    """The expect-tx operation: a relaxed contribution that never completes a phase."""
+    p = contribute(run, t, s, site, "expect")
+    t.clock.hand_row(E, p.tx)
+    s.auto.expect(nbytes)
+    s.bytes_expected += nbytes
+    s.expect_sites[site] = s.expect_sites.get(site, 0) + 1
+    p.sum_expect += nbytes
+    p.expects.append(Expect(t.cls, t.time, nbytes, site, before(t)))
+    check_range(run, t, s, p, site)
+
+
+def on_expect_tx(run: Run, t: Thread, event: Event) -> int:
+    _, site, b, nbytes = event
+    s = barrier(run, b)
+    if use(run, t, s, site):
+        expect(run, t, s, site, nbytes * t.n)
+    return DONE
+
+
+def on_complete_tx(run: Run, t: Thread, event: Event) -> int:
+    """complete_tx by a thread: counts bytes as a copy would (PTX ISA: mbarrier.complete_tx)."""
+    _, site, b, nbytes = event
+    s = barrier(run, b)
+    if use(run, t, s, site):
+        p = contribute(run, t, s, site, "complete")
+        t.clock.hand_row(E, p.tx)
+        landed(run, s, p, nbytes * t.n, t.clock.past(), site, t)
+    return DONE

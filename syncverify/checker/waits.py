@@ -1,0 +1,178 @@
+"""Waits and polls on mbarriers (O2), and what they receive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from syncverify.checker.barriers import Barrier, barrier, before, knows_phase, name, use
+from syncverify.checker.clocks import E
+from syncverify.checker.engine import DONE, RETRY, YIELD, Run, Thread, Unmodelled
+from syncverify.checker.failure import Obligation
+from syncverify.checker.flags import CLUSTER, RELAXED
+from syncverify.diagnostics import Severity
+from syncverify.model.events import Agent, Ev, Event
+
+
+def on_wait(run: Run, t: Thread, event: Event) -> int:
+    _, site, b, parity, flags = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    if not s.auto.passes(parity):
+        if run.forced and t.waits_on == ("forced",):
+            return _pass_forced(run, t, s)
+        return _block(t, s, ("wait", b, parity))
+    return _pass(run, t, s, site, flags)
+
+
+def on_wait_token(run: Run, t: Thread, event: Event) -> int:
+    _, site, b, phase, flags = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    if s.auto.phase <= phase:
+        if run.forced and t.waits_on == ("forced",):
+            return _pass_forced(run, t, s)
+        return _block(t, s, ("token", b, phase))
+    return _pass(run, t, s, site, flags)
+
+
+def _block(t: Thread, s: Barrier, on: tuple[Any, ...]) -> int:
+    t.waits_on = on
+    s.blocked.append(t)
+    return RETRY
+
+
+def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
+    """O2 on the predecessor, then the joins."""
+    c = s.auto.phase
+    past = before(t)
+    if c >= 2 and not knows_phase(t, s, c - 2):
+        with_earlier = past.copy()
+        if len(s.phases) > 3:
+            np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)
+        run.report(
+            Obligation.O2,
+            "SV201",
+            f"this wait means phase {c - 1} of {name(run, s.index)}, but it may come while phase {c - 3} is the "
+            "last complete one, which has the same parity"
+            if c >= 3
+            else f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when it "
+            "looks, and the parity then passes at once",
+            t,
+            site,
+            barrier=s.index,
+            phase=c - 1,
+            past=past,
+        )
+    if t.seen.get(b := s.index) == c:
+        run.suspects.append((len(run.trace), t.cls, t.time, site, b))  # it waited for this phase before
+    t.suspect = (t.time, len(run.trace), site, b) if c == 0 else None
+    t.seen[b] = c
+    if c - 1 > s.last_waited:
+        s.last_waited = c - 1
+        s.final_waits = {}
+    if c - 1 == s.last_waited:
+        s.final_waits[t.cls] = t.time
+    s.waits[t.cls] = (t.time, site, past)
+    s.waiters.add(site)
+    t.syncs.append(t.time)
+    if c >= 1:
+        join(t, s, flags)
+    t.waits_on = ()
+    return DONE
+
+
+def join(t: Thread, s: Barrier, flags: int) -> None:
+    """A passed wait receives its phase (PTX ISA: mbarrier.test_wait; acquire unless relaxed)."""
+    p = s.phases[1]
+    p.waited = True
+    m = t.clock.m
+    if flags & RELAXED:
+        np.maximum(m[E], p.m[E], out=m[E])
+        if t.acquirable is None:
+            t.acquirable = np.zeros_like(p.m)
+        np.maximum(t.acquirable, p.m, out=t.acquirable)
+        return
+    np.maximum(m, p.m, out=m)
+    if p.far is not None and flags & CLUSTER:
+        np.maximum(m, p.far, out=m)
+
+
+def _pass_forced(run: Run, t: Thread, s: Barrier) -> int:
+    """After a hang: go on as if the phase had completed, knowing all that its contributors know by now."""
+    m = t.clock.m
+    for p in s.phases:
+        for c in p.con:
+            run.threads[c].clock.hand(m)
+        np.maximum(m, p.m, out=m)
+    t.waits_on = ()
+    return DONE
+
+
+def on_poll(run: Run, t: Thread, event: Event) -> int:
+    """One test_wait or try_wait. A poll that only guards a wait is one wait with it; see ``classify``."""
+    code, site, b, phase, flags = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    use_of = classify(t, event)
+    if use_of == "loop":
+        blocking = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
+        result = run.handlers[blocking](run, t, (blocking, site, b, phase, flags))
+        t.answer = 1 if result == DONE else 0
+        return result
+    if use_of == "guard":
+        t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
+        return DONE
+    if use_of == "ignored":
+        run.report(
+            Obligation.POLL,
+            "SV209",
+            "the result of this poll is never looked at: what follows does not wait",
+            t,
+            site,
+            barrier=b,
+            severity=Severity.WARNING,
+            fix="loop until it is true",
+        )
+        run.ignored_polls.add(site)
+        t.answer = 0
+        return YIELD
+    raise Unmodelled("control depends on the result of a single poll", site)
+
+
+LOOKAHEAD = 64
+
+
+def classify(t: Thread, event: Event) -> str:
+    """What the result of a poll is for, by running both answers side by side for a while."""
+    code, _, b, phase, _ = event
+    no, yes = t.agent.fork(), t.agent.fork()
+    e_no, e_yes = no.step(0), yes.step(1)
+    wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
+    if e_no == event and e_yes != event:
+        return "loop"
+    for _ in range(LOOKAHEAD):
+        if e_no == e_yes and no.normalize() == yes.normalize():
+            return "ignored"
+        if e_no[0] == wait and e_no[2:4] == (b, phase) and e_no != e_yes:
+            return "guard" if _rejoins(no, yes, e_yes) else "other"
+        if e_no != e_yes or e_no[0] in (Ev.EXIT, Ev.POLL, Ev.POLL_TOKEN, Ev.UNKNOWN):
+            return "other"
+        e_no, e_yes = no.step(0), yes.step(0)
+    return "other"
+
+
+def _rejoins(no: Agent, yes: Agent, e_yes: Event) -> bool:
+    """After its wait, the path that waited must do what the other one does."""
+    for _ in range(LOOKAHEAD):
+        e_no = no.step(0)
+        if e_no != e_yes:
+            return False
+        if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
+            return True
+        e_yes = yes.step(0)
+    return True
