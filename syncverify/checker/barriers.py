@@ -12,7 +12,7 @@ from syncverify.checker.failure import Obligation
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
 from syncverify.model.events import Event
 
-#: ``Async.number`` of cp.async arrivals, which witnesses do not number: the form that counts, the net-zero one.
+#: ``Async.number`` of cp.async arrivals, unnumbered in witnesses: the form that counts; the net-zero one.
 NOINC, NET_ZERO = -1, -2
 
 
@@ -206,7 +206,7 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_inval(run: Run, t: Thread, event: Event) -> int:
-    """Every use must be over, in every execution, before the bytes may be reused (PTX ISA: mbarrier.inval)."""
+    """Every use must be over, in every execution, before the bytes are reused (PTX ISA: mbarrier.inval)."""
     _, site, b = event
     s = barrier(run, b)
     if not s.auto.live:

@@ -108,7 +108,7 @@ class Clock:
 
     def past(self) -> Matrix:
         """The E row with own progress: the events before this point in every execution."""
-        v = self.m[E].copy()
+        v: Matrix = self.m[E].copy()
         self.hand_row(E, v)
         return v
 

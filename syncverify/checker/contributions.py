@@ -25,7 +25,8 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
         f = run.report(
             Obligation.O1,
             "SV206" if again else "SV202",
-            f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes sure that "
+            f"this {_CONTRIBUTION[what]} lands in phase {k} of {name(run, s.index)}, but nothing makes "
+            "sure that "
             f"phase {k - 1} is complete",
             t,
             site,
@@ -58,6 +59,7 @@ def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
         site,
         barrier=s.index,
         phase=k,
+        past=before(t),
         severity=Severity.WARNING,
         contested="K14",
         strict_only=True,
@@ -73,7 +75,7 @@ _CONTRIBUTION = {
 
 
 def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) -> None:
-    """Hands on what an arrival releases; a relaxed one enables but publishes nothing (PTX ISA: mbarrier.arrive)."""
+    """Hands on what an arrival releases; a relaxed one only enables (PTX ISA: mbarrier.arrive)."""
     cta = run.info.barriers[s.index].cta
     local = cta == t.info.cta
     if flags & RELAXED:
@@ -101,7 +103,7 @@ def release(run: Run, t: Thread, s: Barrier, p: Phase, flags: int, site: int) ->
 
 
 def narrowed(run: Run, full: Matrix) -> Matrix:
-    """What crosses CTAs at cta scope: enablement, and in practical mode completed async accesses only (K4)."""
+    """What crosses CTAs at cta scope: enablement; in practical mode completed async accesses too (K4)."""
     part = full.copy()
     part[H, : run.columns.classes] = 0
     part[A] = part[AG] = part[SH] = part[SA] = 0

@@ -205,7 +205,7 @@ def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_wgmma(run: Run, t: Thread, event: Event) -> int:
-    """An asynchronous matrix product: reads operands through the async proxy, owns its registers till a wait."""
+    """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
     _, site, acc, fp_a, frag_a, fp_b, _ = event
     if meet(run, t, event) == RETRY:
         return RETRY
@@ -253,7 +253,7 @@ def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
-    """The covered groups are complete for every thread of the warpgroup that waits (PTX ISA: wgmma.wait_group).
+    """The covered groups are complete for every thread that waits (PTX ISA: wgmma.wait_group).
 
     A wgmma is one operation of four warps: it completes only after all of them have issued and committed it.
     """

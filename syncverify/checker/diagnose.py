@@ -127,8 +127,8 @@ def _without(root: Failure, failures: list[Failure]) -> tuple[Failure, ...]:
 def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
     """An arrival that may count in an earlier phase matters to nobody if no wait looks at either.
 
-    Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait for K,
-    on a barrier without bytes from then on, cannot change what any wait sees, in whatever phase they count.
+    Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait
+    for K, on a barrier without bytes from then on, cannot change what any wait sees, wherever they count.
     """
     if (
         f.obligation != Obligation.O1
@@ -141,7 +141,7 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
         return False
     s: Barrier = run.barriers[f.barrier]
     last = s.last_waited
-    if f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.no_complete:
+    if last < 0 or f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.no_complete:
         return False
     return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())
 
@@ -182,12 +182,13 @@ def dead_copies(run: Run, b: int | None) -> list[int]:
 def _refine_contribution(run: Run, f: Failure) -> None:
     s: Barrier = run.barriers[f.barrier]
     lanes = sum(s.lanes.values())
-    if f.rule == "SV203":
+    if f.rule in ("SV203", "SV207"):
         return
     if lanes > s.auto.count and s.auto.count:
         f.rule = "SV202"
         f.message = (
-            f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus falls "
+            f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus "
+            "falls "
             f"into the next phase ({f.phase})"
         )
         explain_surplus(run, f, s, lanes)
@@ -290,7 +291,7 @@ def _never_waited(run: Run, f: Failure) -> bool:
 
 
 def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
-    """A wait that let its class through without a new phase, before the first failure: the parity is wrong."""
+    """A wait that let its class through without a new phase, before the first failure: a wrong parity."""
     if not run.suspects or not failures:
         return None
     end = min(f.position for f in failures)
@@ -304,7 +305,8 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
     return Failure(
         Obligation.O2,
         "SV201",
-        f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: its parity "
+        f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: "
+        "its parity "
         "does not mean the next phase",
         site,
         cls,
@@ -405,5 +407,5 @@ _FIX = {
     "SV110": "order them: wait for the barrier that tells of the first",
     "SV111": "order them: release the buffer only after the reads are done",
     "SV112": "order them: wait for the first to be complete",
-    "SV204": "make the init visible first: a barrier (with fence.mbarrier_init for a cluster) between init and use",
+    "SV204": "put a barrier between init and use, with fence.mbarrier_init in a cluster",
 }

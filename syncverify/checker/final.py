@@ -1,4 +1,4 @@
-"""What can only be judged once a run has ended: open phases, things in flight, registers, warp-wide operations."""
+"""What only the end of a run shows: open phases, things in flight, registers, warp-wide operations."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def _unseen_copies(run: Run) -> None:
                 run.report(
                     Obligation.UB,
                     "SV211",
-                    f"the copy on {name(run, b)} may still be in flight when its CTA leaves: nobody waits for it",
+                    f"the copy on {name(run, b)} may still be in flight when its CTA leaves: "
+                    "nobody waits for it",
                     op.thread,
                     op.site,
                     barrier=b,
@@ -234,7 +235,7 @@ def _group_synced(first: Request, second: Request) -> bool:
 
 
 def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
-    """O8: every set of unordered requests, one per warpgroup, has one that can be served whatever else ran."""
+    """O8: of every set of unordered requests, one per warpgroup, one can be served whatever else ran."""
     if not groups:
         return
     every = [r for rs in groups.values() for r in rs]
@@ -306,7 +307,7 @@ def _later(x: Request, r: Request) -> bool:
 
 
 def collectives(run: Run) -> None:
-    """Aligned operations: every lane of the warp, for wgmma every warp of the warpgroup, in the same order."""
+    """Aligned operations: every lane of the warp, for wgmma every warp of the warpgroup, in one order."""
     warps: dict[tuple[int, int], list[Thread]] = {}
     for t in run.threads:
         warps.setdefault((t.info.cta, t.info.warp), []).append(t)

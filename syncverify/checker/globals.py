@@ -150,7 +150,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     if fp < 0:
         raise Unmodelled("a spin on global memory that is not tracked", site)
     at = location(run, fp)
-    if at.value is None and at.writes:
+    if at.value is None:
         raise Unmodelled("the value that this spin waits for is not known", site)
     if not _COMPARE[compare](at.value, value):
         if run.forced and t.waits_on == ("forced",):
@@ -308,7 +308,7 @@ def tensor_map(run: Run, number: int) -> Map:
 
 
 def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None:
-    """A copy through a map that this kernel edits needs an acquire in its own CTA after the release (A17, B64)."""
+    """A copy through an edited map needs an acquire in its own CTA after the release (A17, B64)."""
     if number < 0:
         return
     m = tensor_map(run, number)

@@ -141,7 +141,7 @@ def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
 
 def _rule(run: Run, s: Stuck) -> tuple[str, int, str]:
     if s.kind == "named":
-        # A count that too few threads join is a mismatch; a barrier of the whole CTA that some never reach, divergence.
+        # Too few threads for an explicit count: a mismatch. A whole-CTA barrier some never reach: divergence.
         return ("SV301" if s.waits_on[3] else "SV302"), s.site, ""
     if s.kind in ("cluster", "warp"):
         return "SV302", s.site, ""

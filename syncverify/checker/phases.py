@@ -164,7 +164,8 @@ def check_accounting(run: Run, s: Barrier, p: Phase, k: int) -> None:
         f = run.report(
             Obligation.O4,
             "SV206",
-            f"phase {k} of {name(run, s.index)} can complete before these {e.bytes} bytes are announced: no arrival "
+            f"phase {k} of {name(run, s.index)} can complete before these {e.bytes} bytes are announced: "
+            "no arrival "
             "of the phase comes after the expect-tx",
             t,
             e.site,
@@ -193,7 +194,8 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
             f = run.report(
                 Obligation.O3,
                 "SV201",
-                f"{w.info.name} waits for phase {k - 1} of {name(run, s.index)}, but phase {k} can complete before it "
+                f"{w.info.name} waits for phase {k - 1} of {name(run, s.index)}, but phase {k} can complete "
+                "before it "
                 "looks: it would then see the same parity again and sleep",
                 w,
                 wsite,

@@ -115,7 +115,7 @@ def _pick(threads: list[Thread], weight: list[float], starve: int, rng: Random) 
 
 
 def truncate(run: Run, model: Run, position: int, late: int) -> bool:
-    """Replays ``model`` up to and including ``position``, leaving out the completion of operation ``late``."""
+    """Replays ``model`` up to and including ``position``, holding back the completion of ``late``."""
     follow = _Follower(run, model)
     for who, _ in model.trace[: position + 1]:
         if who < 0:

@@ -93,7 +93,8 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
         run.report(
             Obligation.O1,
             "SV301",
-            f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing makes sure "
+            f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing "
+            "makes sure "
             "that the one before it is complete",
             t,
             site,

@@ -56,16 +56,13 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
         run.report(
             Obligation.O2,
             "SV201",
-            f"this wait means phase {c - 1} of {name(run, s.index)}, but it may come while phase {c - 3} is the "
-            "last complete one, which has the same parity"
-            if c >= 3
-            else f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when it "
-            "looks, and the parity then passes at once",
+            f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when "
+            "it looks: it then passes at once, on the phase before, which has the same parity",
             t,
             site,
             barrier=s.index,
             phase=c - 1,
-            past=past,
+            past=with_earlier,
         )
     if t.seen.get(b := s.index) == c:
         run.suspects.append((len(run.trace), t.cls, t.time, site, b))  # it waited for this phase before

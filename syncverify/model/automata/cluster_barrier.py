@@ -1,4 +1,4 @@
-"""The cluster barrier (PTX ISA: barrier.cluster): every thread of the cluster that has not exited arrives once."""
+"""The cluster barrier (PTX ISA: barrier.cluster): every thread that has not exited arrives once."""
 
 from __future__ import annotations
 

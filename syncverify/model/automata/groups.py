@@ -1,7 +1,7 @@
 """Group completion: cp.async groups, bulk groups and wgmma groups count alike.
 
-Operations are numbered from 1 in issue order. A commit closes a group over what was issued since the last one;
-``wait_group N`` covers all but the newest N groups, and uncommitted operations are never covered
+Operations are numbered from 1 in issue order. A commit closes a group over what was issued since the
+last one; ``wait_group N`` covers all but the newest N groups, and uncommitted operations are never covered
 (PTX ISA: cp.async.wait_group, cp.async.bulk.wait_group, wgmma.wait_group).
 """
 

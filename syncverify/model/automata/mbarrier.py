@@ -27,7 +27,7 @@ class Mbarrier:
         self.live = False
 
     def arrive(self, n: int, drop: bool = False) -> bool:
-        """``n`` arrivals, at most ``pending``; true if the phase is complete now (PTX ISA: mbarrier.arrive)."""
+        """``n`` arrivals, at most ``pending``; true if the phase is complete (PTX ISA: mbarrier.arrive)."""
         self.pending -= n
         if drop:
             self.count -= n

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class NamedBarrier:
-    """``arrived``: lanes that have arrived, by warp; a warp counts as 32 threads once all its live lanes have."""
+    """``arrived``: lanes by warp; a warp counts as 32 threads once all its live lanes have arrived."""
 
     threads: int = 0
     generation: int = 0

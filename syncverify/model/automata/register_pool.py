@@ -32,7 +32,7 @@ class RegisterPool:
         return (registers - self.held[group]) * WARPGROUP
 
     def grant(self, group: int, number: int, registers: int) -> bool:
-        """The warpgroup's setmaxnreg ``number`` (from 1): takes or returns; false if the pool cannot serve it now."""
+        """The warpgroup's setmaxnreg ``number`` (from 1) takes or returns; false if it must wait."""
         if number <= self.served[group]:
             return True
         need = self.need(group, registers)
