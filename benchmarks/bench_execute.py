@@ -1,4 +1,4 @@
-"""Cost of execution alone: setting systems up, and stepping their agents, without the checker (processor time).
+"""Processor time of execution alone: setting systems up, and stepping their agents, without the checker.
 
     python benchmarks/bench_execute.py [FILE.syncir] [NAME=VALUE ...]
 """
