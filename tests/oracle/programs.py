@@ -66,37 +66,55 @@ def _symmetric(rng: random.Random) -> tuple[dict[str, int], Agents]:
     return {"b": agents}, lists
 
 
+def _lanes(rng: random.Random) -> tuple[dict[str, int], Agents]:
+    """Lanes that share a class, meet, and hand bytes on."""
+    n = rng.choice([2, 2, 3])
+    sync = rng.choice(["ws", "ws", ""])
+    part = rng.choice(["st(x/)", "st(x/)", "ld", "at"])
+    give = [f"[{n}]", part, sync, rng.choice(["a(b)", "a(b)", "ld"]), "a(b)"]
+    take = rng.choice([["w(b,0)", "ld"], ["w(b,0)", "st"], ["w(b,0)", "pf", "s(x)", "sc", "sw.read(0)"]])
+    return {"b": rng.choice([n, 2 * n, 1])}, [[op for op in give if op], take]
+
+
+def _tokens(rng: random.Random) -> tuple[dict[str, int], Agents]:
+    """Waits by token, counted arrivals, drops and arrivals that must not complete."""
+    first = rng.choice([["a.t(b)", "wt(b)", "ld"], ["a.nc(b)", "a(b)", "w(b,0)"], ["a(b,2)", "w(b,0)", "ld"]])
+    second = rng.choice(
+        [["st", "a(b)"], ["st", "a.drop(b)"], ["a(b)", "w(b,0)", "st"], ["st", "a.t(b)", "wt(b)"]]
+    )
+    return {"b": rng.choice([2, 2, 3])}, [first, second]
+
+
 def _free(rng: random.Random) -> tuple[dict[str, int], Agents]:
     """Anything at all, on two barriers and one location."""
-    ops = [
-        "a(b)",
-        "a(g)",
-        "w(b,0)",
-        "w(b,1)",
-        "w(g,0)",
-        "ld",
-        "st",
-        "e(b,2)",
-        "c(b,2)",
-        "ax(b,2)",
-        "ct(b,2)",
+    ops = ["a(b)", "a(g)", "w(b,0)", "w(b,1)", "w(g,0)", "ld", "st", "e(b,2)", "c(b,2)", "ax(b,2)", "ct(b,2)"]
+    ops += [
         "pf",
+        "st(x[0:32])",
+        "ld(x[16:48])",
+        "a(b,2)",
+        "c(b,4,x[0:16])",
+        "s(x)",
+        "sc",
+        "sw.read(0)",
+        "fence",
     ]
-    lists = [[rng.choice(ops) for _ in range(rng.randint(1, 3))] for _ in range(rng.choice([2, 3]))]
+    lists = [[rng.choice(ops) for _ in range(rng.randint(1, 4))] for _ in range(rng.choice([2, 3]))]
     return {"b": rng.choice([1, 1, 2]), "g": 1}, lists
 
 
 FAMILIES: tuple[Callable[[random.Random], tuple[dict[str, int], Agents]], ...] = (
-    _ring, _pingpong, _handover, _groups, _lifetime, _symmetric, _free,
+    _ring, _pingpong, _handover, _groups, _lifetime, _symmetric, _lanes, _tokens, _free,
 )  # fmt: skip
 
 
 def _edit(rng: random.Random, counts: dict[str, int], agents: Agents) -> None:
     """One small change in place."""
-    ops = rng.choice([a for a in agents if a] or [[""]])
-    if not ops:
+    ops = rng.choice([a for a in agents if a])
+    first = int(ops[0].startswith("["))  # how many lanes stays as it is
+    if len(ops) == first:
         return
-    at = rng.randrange(len(ops))
+    at = rng.randrange(first, len(ops))
     way = rng.randrange(9)
     op = ops[at]
     if way == 0:

@@ -45,6 +45,8 @@ def store(rng: random.Random, bug: str) -> Program:
         "bulk.commit",
     ]
     if rng.random() < 0.2:
+        ship[0] = f"tma.store A[0, 0], tile[{stage}]"
+    elif rng.random() < 0.2:
         ship[0] = str(ship[0]).replace("bulk.store", "bulk.reduce.add")
     if bug == "no-fence":
         fill = put
@@ -79,7 +81,8 @@ def store(rng: random.Random, bug: str) -> Program:
         threads = max(threads, 2)
     header = [
         f"launch block [{threads}]",
-        f"tensor out : f32[{writers * share}] out",
+        f"tensor out : f32[1, {writers * share}] out",
+        f"tensormap A of out box [1, {writers * share}]",
         f"shared tile : f32[{stages}, {writers * share}] align 128",
     ]
     return Program("store", header, [block(f"for i in 0..{trips}", body), *tail], bug)

@@ -167,12 +167,13 @@ def pool(rng: random.Random, bug: str) -> Program:
         groups = 3
         half = rng.choice([8, 16, 24])
         released = half if bug == "unordered-requests" else 2 * half
+        meet_group = "bar.sync wg + 2, 128"
         gather = lines(
-            f"setmaxnreg.inc {base + half}", [f"setmaxnreg.dec {base}"] if rng.random() < 0.3 else []
+            f"setmaxnreg.inc {base + half}",
+            [meet_group, f"setmaxnreg.dec {base}"] if rng.random() < 0.3 else [],
         )
         if rng.random() < 0.5:  # in two steps: with the pool of one, each may hold a half for ever
             released = (4 if bug == "none" else 2) * half
-            meet_group = "bar.sync wg + 2, 128"
             one, more = f"setmaxnreg.inc {base + half}", f"setmaxnreg.inc {base + 2 * half}"
             gather = [one, meet_group, more, meet_group, f"setmaxnreg.dec {base}"]
         roles = [

@@ -61,6 +61,8 @@ def ring(rng: random.Random, bug: str) -> Program:
         copy = [
             f"bulk.load tile[{stage}][{h} : 4], a[i * 8 + {h} : 4], {full}" for h in (0, 4)
         ]  # two halves, each with its own completion
+    if rng.random() < 0.25 and bug != "out-of-bounds":
+        copy = [f"tma.load tile[{stage}], A[i, 0], {full}"]
     if bug == "predicated-copy":
         copy = [Block(f"if i != {trips - 1}", copy)]
     if bug == "dead-copy":
@@ -179,7 +181,8 @@ def ring(rng: random.Random, bug: str) -> Program:
         end = [block("if tid == 0", "st.shared flag[][0 : 2], 1.0"), *end]
     header = [
         f"launch block [{threads}]",
-        f"tensor a : f32[{elements * (trips + stages)}] in",
+        f"tensor a : f32[{trips + stages}, {elements}] in",
+        f"tensormap A of a box [1, {elements}]",
         f"tensor out : f32[{4 * share}] out",
         f"shared tile : f32[{stages}, {elements}] align 128 offset 0",
         f"mbarrier full[{stages}] offset 512",
