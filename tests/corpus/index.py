@@ -11,6 +11,7 @@ from tests.corpus.entries import CORPUS, Entry, entries
 FAMILIES = {
     "depth": "Bugs that show only in a later lap of the ring, in an odd tail or in a later tile.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
+    "large": "Whole kernels: a persistent GEMM, an attention mainloop, a chain of three roles.",
     "more": "What the catalogues leave out.",
     "nvfuser": "Bugs that nvFuser had, and weaknesses found by reading it; the number is that of the issue.",
     "rulebook": "The bug catalogue of the rulebook, E1 to E74 (E75 to E77 cannot be written in the IR).",
