@@ -234,8 +234,10 @@ def correctness_cases(quick: bool) -> Iterator[Case]:
                         if quick and (warps + stages + inputs) % 4:
                             continue
                         schedule = Schedule(
-                            tile=1024, stages=stages, async_warps=warps, store=store, compute_warps=4
-                        )  # type: ignore[arg-type]
+                            tile=1024, stages=stages, async_warps=warps, compute_warps=4, blocks_per_sm=1
+                        )
+                        if store == "tma":
+                            schedule = replace(schedule, store="tma")
                         name = f"{names[inputs]}.{dtype}"
                         yield Case(name, schedule, more if warps == 2 else few)
                         if stages < 8 and warps < 3:
@@ -244,8 +246,8 @@ def correctness_cases(quick: bool) -> Iterator[Case]:
     for name in ("two.f32", "two.bf16"):
         yield Case(name, replace(extra, arrive="thread"), few)
         yield Case(name, replace(extra, prefetch=2), few)
-        yield Case(name, replace(extra, mode="pipelined", prefetch=4), few)
-        yield Case(name, replace(extra, registers=(40, 232), async_warps=2), few)
+        yield Case(name, replace(extra, mode="pipelined", prefetch=3), few)
+        yield Case(name, replace(extra, registers=(40, 232), async_warps=2, blocks_per_sm=1), few)
         yield Case(name, replace(extra, store="tma", store_stages=1), few)
         yield Case(name, replace(extra, store="tma", store_stages=3), few)
         yield Case(name, replace(extra, split={"a": (0, 1), "b": (1,)}, async_warps=2), few)

@@ -15,7 +15,7 @@ import networkx as nx
 
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.fusion.schedule import SHARED_LIMIT, Schedule
+from syncverify.fusion.schedule import Schedule, shared_per_block
 from syncverify.ir.expr import Call, Expr, ExprLike, Float, Int, Var, as_expr
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -65,23 +65,26 @@ class Piece:
     count: int
 
 
-#: Bytes of all inputs that one stage should hold: with four stages, enough in flight to fill the memory bus.
-STAGE_BYTES = 32 * 1024
+#: Elements of a chosen tile: with three stages and two blocks per SM, enough in flight for the memory bus.
+TILE = 4096
 
 
 def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
-    """The schedule with its tile chosen, where it leaves that open."""
+    """The schedule with its tile chosen, where it leaves that open: ``TILE``, or what fits."""
     schedule.check()
     if schedule.tile:
         return schedule
-    sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
-    out = [DTYPE_BYTES[o.dtype] for o in fusion.outputs]
-    unit = VECTOR_BYTES // max(sizes + out) * schedule.compute_warps * 32
-    staged = sum(out) * schedule.store_stages if schedule.store == "tma" else 0
-    per_block = SHARED_LIMIT // schedule.blocks_per_sm
-    most = min(
-        STAGE_BYTES // (sum(sizes) or sum(out)), per_block // (sum(sizes) * schedule.stages + staged or 1)
+    unit = VECTOR_BYTES // max(_element_sizes(fusion)) * schedule.compute_warps * 32
+    streamed = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
+    staged = (
+        sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs) * schedule.store_stages
+        if schedule.store == "tma"
+        else 0
     )
+    per_element = streamed * schedule.stages + staged or 1
+    most = min(TILE, shared_per_block(schedule.blocks_per_sm) // per_element)
+    while unit > most and unit > schedule.compute_warps * 32:
+        unit //= 2  # narrower accesses
     tile = unit
     while tile * 2 <= most:
         tile *= 2
@@ -210,10 +213,11 @@ def _check_shared(fusion: Fusion, schedule: Schedule, types: Mapping[str, str], 
     bytes_in = sum(DTYPE_BYTES[types[n]] for n in fusion.streamed) * schedule.stages
     bytes_out = sum(DTYPE_BYTES[types[n]] for n in staged) * schedule.store_stages
     total = (bytes_in + bytes_out) * schedule.tile
-    if total * schedule.blocks_per_sm > SHARED_LIMIT:
+    most = shared_per_block(schedule.blocks_per_sm)
+    if total > most:
         raise InputError(
-            f"schedule: {schedule.blocks_per_sm} x {total} bytes of shared memory exceed {SHARED_LIMIT}; "
-            "lower tile, stages or blocks_per_sm"
+            f"schedule: {total} bytes of shared memory exceed {most}, the most that {schedule.blocks_per_sm} "
+            "blocks per SM leave to each; lower tile, stages or blocks_per_sm"
         )
 
 
@@ -238,9 +242,7 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     inner += _arithmetic(fusion)
     for o in fusion.outputs:
         if schedule.store == "tma":
-            inner.append(
-                StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o))
-            )
+            inner.append(StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o)))
         else:
             where = GlobalRegion(o.name, Var("base") + Var("p"), Int(vector))
             inner.append(StGlobal(where, _result(fusion, o)))

@@ -9,15 +9,22 @@ from typing import Any, Literal
 from syncverify.passes.registers import registers_at_entry
 from syncverify.source import InputError
 
-#: Shared memory a block may use on sm_90, less what barriers and alignment need.
-SHARED_LIMIT = 227 * 1024 - 1024
+#: Shared memory of one SM of sm_90; every resident block takes 1 KB of it for itself.
+SHARED_PER_SM = 228 * 1024
+#: What a block needs beside its buffers: the system's kilobyte, and one for barriers and alignment.
+RESERVED = 2 * 1024
+
+
+def shared_per_block(blocks_per_sm: int) -> int:
+    """Bytes of buffers that a block may have, if that many are to be resident on an SM."""
+    return SHARED_PER_SM // blocks_per_sm - RESERVED
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """How a fusion runs.
 
-    ``tile``: elements per tile (0: about 32 KB of inputs in every stage). ``stages``: slots of each circular
+    ``tile``: elements per tile (0: chosen, see ``lower.fitted``). ``stages``: slots of each circular
     buffer. ``prefetch``: tiles in flight ahead of the one computed (None: as many as the mode allows).
     ``split``: which async warps load each input; several warps share its tile (None: round robin).
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
@@ -26,7 +33,7 @@ class Schedule:
     """
 
     tile: int = 0
-    stages: int = 4
+    stages: int = 3
     prefetch: int | None = None
     async_warps: int = 1
     split: Mapping[str, tuple[int, ...]] | None = None
@@ -36,7 +43,7 @@ class Schedule:
     compute_warps: int = 8
     arrive: Literal["warp", "thread"] = "warp"
     registers: tuple[int, int] | None = None
-    blocks_per_sm: int = 1
+    blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["normal", "streaming"] = "normal"
 

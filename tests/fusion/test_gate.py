@@ -164,3 +164,21 @@ def test_gpu_equals_the_reference(cache: Cache, name: str) -> None:
     kernel = gate.compile(getattr(examples, name), SMALL, cache=cache)
     result = gate.run(kernel, {"R": 37, "C": 1000})
     assert result.backend == "gpu" and result.equal
+
+
+@pytest.mark.skipif(driver.available(), reason="there is a GPU")
+@pytest.mark.parametrize("name", ["mul", "mul_bf16", "normalize", "gate_pair", "bias_gelu", "select4"])
+@pytest.mark.parametrize("settings", ["", "store=tma mode=pipelined", "async_warps=3 arrive=thread prefetch=1"])
+def test_simulated_result_equals_the_reference(cache: Cache, name: str, settings: str) -> None:
+    kernel = gate.compile(getattr(examples, name), SMALL.with_settings(settings.split()), cache=cache)
+    for sizes in ({"R": 5, "C": 1000}, {"R": 1, "C": 17}, {"R": 3, "C": 1024}):
+        result = gate.run(kernel, sizes)
+        assert result.backend == "simulator" and result.equal, (sizes, result.largest_error)
+
+
+def test_a_wrong_result_is_not_equal() -> None:
+    reference = (np.ones((2, 2), np.float32),)
+    for wrong in (np.nan, 1.001):
+        outputs = (np.array([[1, 1], [1, wrong]], np.float32),)
+        assert not gate._compared(examples.mul, "gpu", outputs, reference).equal
+    assert gate._compared(examples.mul, "gpu", reference, reference).equal

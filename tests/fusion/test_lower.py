@@ -89,7 +89,7 @@ def test_tile_is_chosen_within_shared_memory() -> None:
 
 
 def test_lowered_kernel_has_no_synchronization() -> None:
-    kernel = lower(examples.mul, Schedule(tile=4096, store="tma"))
+    kernel = lower(examples.mul, Schedule(tile=2048, store="tma"))
     sync = (n.BarrierSync, n.MbarrierWait, n.MbarrierArrive, n.MbarrierInit, n.FenceProxyAsync, n.BulkCommit,
             n.BulkWait, n.Elect, n.Role, n.WarpSync)  # fmt: skip
     assert not any(isinstance(s, sync) for s in walk(kernel.body))

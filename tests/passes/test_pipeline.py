@@ -30,7 +30,7 @@ SETTINGS = [
     "mode=pipelined prefetch=1",
     "mode=pipelined store=tma prefetch=3 store_stages=3", "stages=1", "mode=pipelined stages=1",
     "store=tma store_stages=4 stages=8", "mode=pipelined async_warps=2", "split=a:0+1,b:1 async_warps=2",
-    "registers=40,232 compute_warps=8 async_warps=3", "index=i64",
+    "registers=40,232 compute_warps=8 async_warps=3 blocks_per_sm=1", "index=i64",
 ]  # fmt: skip
 
 SYNC = (
