@@ -168,7 +168,7 @@ def test_gpu_equals_the_reference(cache: Cache, name: str) -> None:
 
 @pytest.mark.skipif(driver.available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["mul", "mul_bf16", "normalize", "gate_pair", "bias_gelu", "select4"])
-@pytest.mark.parametrize("settings", ["", "store=tma mode=pipelined", "async_warps=3 arrive=thread prefetch=1"])
+@pytest.mark.parametrize("settings", ["", "store=tma mode=pipelined", "async_warps=3 prefetch=1"])
 def test_simulated_result_equals_the_reference(cache: Cache, name: str, settings: str) -> None:
     kernel = gate.compile(getattr(examples, name), SMALL.with_settings(settings.split()), cache=cache)
     for sizes in ({"R": 5, "C": 1000}, {"R": 1, "C": 17}, {"R": 3, "C": 1024}):
