@@ -44,7 +44,7 @@ def store(rng: random.Random, bug: str) -> Program:
         f"bulk.store out[0 : {writers * share}], tile[{stage}][0 : {writers * share}]",
         "bulk.commit",
     ]
-    if rng.random() < 0.2:
+    if stages == 1 and rng.random() < 0.3:
         ship[0] = f"tma.store A[0, 0], tile[{stage}]"
     elif rng.random() < 0.2:
         ship[0] = str(ship[0]).replace("bulk.store", "bulk.reduce.add")

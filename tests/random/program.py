@@ -60,11 +60,11 @@ def _render(items: list[Item], pad: str, out: list[str]) -> None:
 
 
 def places(items: list[Item]) -> Iterator[tuple[list[Item], int]]:
-    """Every line, as the list that holds it and its index there."""
+    """Every line, as the list that holds it and its index there; not what a poll's result guards."""
     for i, item in enumerate(items):
         if isinstance(item, str):
             yield items, i
-        else:
+        elif item.head != "if p == 0":
             yield from places(item.body)
 
 
@@ -149,7 +149,7 @@ def _weaken(rng: random.Random, where: list[Item], i: int, line: str) -> str:
         ("fence.proxy.async.shared_cta", "fence.acq_rel.cta"),
         ("cluster.arrive", "cluster.arrive.relaxed"),
     ):
-        if line.startswith(old) and rng.random() < 0.7:
+        if line.startswith(old) and ".relaxed" not in line and rng.random() < 0.7:
             where[i] = new + line[len(old) :]
             return f"weaken {line}"
     return ""
