@@ -23,7 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from syncverify.diagnostics import Policy, Verdict
-from tests.random.compare import judge
+from tests.random.compare import judge_twice
 from tests.random.generate import policy, program
 
 CHUNK = 50
@@ -49,16 +49,14 @@ class Row:
 
 
 def run(seed: int) -> Row:
-    """Judges one program; one that only mixes phases is judged again in strict mode."""
+    """Judges one program; one that only mixes phases is judged in strict mode."""
     made = program(seed)
     text = made.text()
     judged = policy(seed)
     strict = judged is Policy.STRICT
     try:
-        j = judge(text, judged)
-        if not j.problem and j.verdict is Verdict.UNKNOWN:
-            strict = True
-            j = judge(text, Policy.STRICT)
+        j = judge_twice(text, judged)
+        strict = j.policy is Policy.STRICT
     except Exception as e:  # a crash of either side is a finding, with its place
         where = traceback.extract_tb(e.__traceback__)[-1]
         crash = f"crash: {type(e).__name__}: {e} ({Path(where.filename).name}:{where.lineno})"

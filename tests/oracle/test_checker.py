@@ -15,8 +15,10 @@ def disagreement(text: str, policy: Policy) -> str | None:
     outcome = check(system(text), policy)
     harm, mixed = bool(truth.harms), truth.mixed
     expected = {Verdict.REFUTED} if harm else {Verdict.PROVED}
-    if not harm and mixed:
-        expected = {Verdict.REFUTED} if policy is Policy.STRICT else {Verdict.UNKNOWN}
+    if not harm and mixed:  # no execution does harm: proved only where no wait looks at the phases that mix
+        expected = {Verdict.REFUTED} if policy is Policy.STRICT else {Verdict.UNKNOWN, Verdict.PROVED}
+        if policy is Policy.PRACTICAL and not outcome.diagnostics:
+            expected = {Verdict.UNKNOWN}
     if outcome.verdict in expected:
         return None
     rules = [d.rule for d in outcome.diagnostics]

@@ -48,6 +48,15 @@ def judge(text: str, policy: Policy = Policy.PRACTICAL, limit: int = STATE_LIMIT
     return judge_kernel(kernel, policy, limit)
 
 
+def judge_twice(text: str, policy: Policy) -> Judgement:
+    """The judgement in this policy; in strict mode where practical mode leaves only a difference of phases."""
+    found = judge(text, policy)
+    mixed = found.verdict is Verdict.UNKNOWN or "order-violation" in found.harms
+    if policy is Policy.PRACTICAL and mixed and not found.problem and found.verdict is not Verdict.REFUTED:
+        return judge(text, Policy.STRICT)
+    return found
+
+
 def judge_kernel(kernel: Kernel, policy: Policy, limit: int = STATE_LIMIT) -> Judgement:
     """Both verdicts on one kernel."""
     start = time.perf_counter()
@@ -76,13 +85,16 @@ def judge_kernel(kernel: Kernel, policy: Policy, limit: int = STATE_LIMIT) -> Ju
 def problem(report: KernelReport, truth: Exploration, policy: Policy) -> str:
     """Where the checker and the exploration contradict each other.
 
-    In practical mode a program whose operations merely land in different phases is ``unknown`` with a
-    warning (docs/theory.md): it does no harm, and it is compared again in strict mode.
+    In practical mode a program whose operations merely land in different phases does no harm: ``unknown``, or
+    ``proved`` where no wait looks at those phases, with a warning (docs/theory.md). ``judge_twice`` then
+    compares it in strict mode, where both sides must refute it.
     """
     harms = sorted({str(h.kind) for h in truth.harms})
     real = [h for h in harms if h != "order-violation"]
     if not truth.complete:
         return "" if report.verdict is Verdict.REFUTED and real else "exploration incomplete"
+    if report.verdict is Verdict.PROVED and policy is Policy.PRACTICAL and not real and report.diagnostics:
+        return ""
     if report.verdict is Verdict.PROVED:
         return f"proved, but the exploration shows {', '.join(harms)}" if harms else ""
     if report.verdict is Verdict.REFUTED:
