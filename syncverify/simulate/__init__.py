@@ -1,7 +1,7 @@
 """The simulator: an oracle that shares nothing with the checker but the syntax of the IR."""
 
 from syncverify.simulate.explore import Exploration, Harm, explore, sample
-from syncverify.simulate.numeric import Hang, run
+from syncverify.simulate.numeric import HangError, run
 from syncverify.simulate.replay import ReplayResult, replay
 
-__all__ = ["Exploration", "Hang", "Harm", "ReplayResult", "explore", "replay", "run", "sample"]
+__all__ = ["Exploration", "HangError", "Harm", "ReplayResult", "explore", "replay", "run", "sample"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import LANE_BUILTINS, Expr, Var, names
-from syncverify.simulate import trace_ops
+from syncverify.simulate import trace_copies, trace_ops
 from syncverify.simulate.code import UNIT, Do, Instr, flatten, thread_env
 from syncverify.simulate.layout import BARRIER_BYTES, layout, number
 from syncverify.simulate.program import GLOBAL, LANES, Access, Group, Kind, Mbar, Op, Program
@@ -141,7 +141,9 @@ def read_registers(kernel: n.Kernel) -> frozenset[str]:
 # ---------------------------------------------------------------- groups and traces
 
 
-def build(launch: Launch, cuts: Mapping[tuple[int, int], Sequence[int]] | None = None, *, skew: bool = True) -> Program:
+def build(
+    launch: Launch, cuts: Mapping[tuple[int, int], Sequence[int]] | None = None, *, skew: bool = True
+) -> Program:
     """The program of a launch.
 
     ``cuts``: lane masks that must be unions of groups, by (CTA, warp). ``skew``: let one lane of each
@@ -152,8 +154,13 @@ def build(launch: Launch, cuts: Mapping[tuple[int, int], Sequence[int]] | None =
     code = flatten(kernel.body)
     size = kernel.launch.ctas
     flags = followed(kernel)
-    p = Program(ctas=size * len(launch.clusters), cluster_size=size, threads=kernel.launch.threads,
-                warps=-(-kernel.launch.threads // LANES), strict=launch.strict)  # fmt: skip
+    p = Program(
+        ctas=size * len(launch.clusters),
+        cluster_size=size,
+        threads=kernel.launch.threads,
+        warps=-(-kernel.launch.threads // LANES),
+        strict=launch.strict,
+    )
     limit = min(256, REGISTER_FILE // max(1, kernel.launch.threads) // 8 * 8)
     p.registers = kernel.launch.registers or limit
     p.edited_maps = frozenset(s.map for s in statements(kernel.body) if isinstance(s, n.TensormapReplace))
@@ -164,11 +171,28 @@ def build(launch: Launch, cuts: Mapping[tuple[int, int], Sequence[int]] | None =
             for i in range(slots.count):
                 bar_index[cta, slots.name, i] = len(p.bars)
                 where = f"{slots.name}[{i}]" if slots.count > 1 else slots.name
-                p.bars.append(Mbar(cta, slots.offset + i * BARRIER_BYTES, where + (f"@{cta}" if p.ctas > 1 else "")))
-    ctx = Context(kernel, values, lay, code, launch.grid, p, bar_index, not launch.strict, *flags,
-                  read_registers(kernel), any(isinstance(s, n.GridDepWait) for s in statements(kernel.body)))  # fmt: skip
-    classes = [c for cta in range(p.ctas) for w in range(p.warps)
-               for c in _classes(ctx, launch, cta, w, blocks[cta], (cuts or {}).get((cta, w), ()))]  # fmt: skip
+                p.bars.append(
+                    Mbar(cta, slots.offset + i * BARRIER_BYTES, where + (f"@{cta}" if p.ctas > 1 else ""))
+                )
+    ctx = Context(
+        kernel,
+        values,
+        lay,
+        code,
+        launch.grid,
+        p,
+        bar_index,
+        not launch.strict,
+        *flags,
+        read_registers(kernel),
+        any(isinstance(s, n.GridDepWait) for s in statements(kernel.body)),
+    )
+    classes = [
+        c
+        for cta in range(p.ctas)
+        for w in range(p.warps)
+        for c in _classes(ctx, launch, cta, w, blocks[cta], (cuts or {}).get((cta, w), ()))
+    ]
     tracers: list[Tracer] = []
     families: dict[object, list[int]] = {}
     for group, shape, shared in classes:
@@ -209,7 +233,9 @@ def _elected(p: Program, launch: Launch, warp: int) -> int:
     return launch.elected if launch.elected < p.threads - warp * LANES else 0
 
 
-def _classes(ctx: Context, launch: Launch, cta: int, warp: int, block: int, cuts: Sequence[int]) -> list[tuple[Group, object, bool]]:
+def _classes(
+    ctx: Context, launch: Launch, cta: int, warp: int, block: int, cuts: Sequence[int]
+) -> list[tuple[Group, object, bool]]:
     """Lanes of a warp by what they do; with their shape and whether others can see the order of it."""
     p = ctx.program
     live = (1 << min(LANES, p.threads - warp * LANES)) - 1
@@ -222,8 +248,15 @@ def _classes(ctx: Context, launch: Launch, cta: int, warp: int, block: int, cuts
         mask = work.pop()
         group = Group(cta, warp, mask)
         tracer = Tracer(ctx, group, -1, block, elected)
-        mark = (len(p.events), len(p.accesses), len(p.asyncs), p.pinned, p.sources, p.grid_marks,
-                {k: list(v) for k, v in p.map_pairs.items()})  # fmt: skip
+        mark = (
+            len(p.events),
+            len(p.accesses),
+            len(p.asyncs),
+            p.pinned,
+            p.sources,
+            p.grid_marks,
+            {k: list(v) for k, v in p.map_pairs.items()},
+        )
         try:
             _trace(tracer, ctx, block)
         except Split as split:
@@ -296,7 +329,9 @@ def _cells(p: Program) -> None:
     for e in p.events:
         e.cells = tuple((b, 1 << b, p.accesses[b].kind, tuple(of[b])) for b in e.bits)
         if e.op in (Op.ACCESS, Op.ISSUE) and ranges:
-            e.touches = tuple(i for i, r in enumerate(ranges) if any(_meets(p.accesses[b], r) for b in e.bits))
+            e.touches = tuple(
+                i for i, r in enumerate(ranges) if any(_meets(p.accesses[b], r) for b in e.bits)
+            )
 
 
 def _meets(a: Access, r: tuple[int, int, int]) -> bool:
@@ -320,29 +355,50 @@ def _collectives(p: Program, code: list[Instr], tracers: list[Tracer]) -> None:
             if owner[node] not in p.bar_users.setdefault((group.cta, e.key), []):
                 p.bar_users[group.cta, e.key].append(owner[node])
     p.eager_bars = frozenset(
-        k for k, u in users.items()
-        if len(u) == 1 and all(x[0] is Op.BAR_SYNC for x in u)
+        k
+        for k, u in users.items()
+        if len(u) == 1
+        and all(x[0] is Op.BAR_SYNC for x in u)
         and next(iter(u))[1] in (0, len(warps[k]) * LANES)
-    )  # fmt: skip
+    )
     for groups in p.warp_groups.values():
         _same(p, code, [tracers[g] for g in groups], "aligned")
-    for (_, wg), groups in p.warpgroup_groups.items():
+    for (_, quad), groups in p.warpgroup_groups.items():
         ts = [tracers[g] for g in groups]
-        whole = p.threads - wg * 128 >= 128
+        whole = p.threads - quad * 128 >= 128
         for attr in ("wgmma_ops", "register_ops"):
             _same(p, code, ts, attr)
             if not whole and any(getattr(t, attr) for t in ts):
                 at = _stmt(code, next(getattr(t, attr)[0] for t in ts if getattr(t, attr)))
                 p.static_harms.append(("ub", RULE[attr], "the warpgroup has fewer than four warps", at.span))
+    p.pool_is_void = any(rule == "SV304" for _, rule, _, _ in p.static_harms)
+    _requests(p, owner)
+    _completions(p, owner)
+
+
+def _requests(p: Program, owner: list[int]) -> None:
+    """For each setmaxnreg, the ones before it of the warpgroup's other warps."""
+    requests = [(p.groups[owner[i]], e) for i, e in enumerate(p.events) if e.op is Op.REGISTERS]
+    for mine, e in requests:
+        wg = (mine.cta, mine.warp // 4)
+        for other, before in requests:
+            same = (other.cta, other.warp // 4) == wg and other.warp != mine.warp
+            if same and before.count == e.count - 1:
+                e.own |= before.mask
+        p.demand[wg] = max(p.demand.get(wg, 0), e.n if e.key else 0)
+
+
+def _completions(p: Program, owner: list[int]) -> None:
+    """Whose wgmma a wait covers: the warpgroup's, or in strict mode the warp's (rulebook K8)."""
     commits = [(owner[i], e) for i, e in enumerate(p.events) if e.op is Op.WGMMA_COMMIT]
     for node, e in enumerate(p.events):
         if e.op is Op.WGMMA_WAIT:
-            g = p.groups[owner[node]]
-            team = p.warp_groups[g.cta, g.warp] if p.strict else p.warpgroup_groups[g.cta, g.warp // 4]
-            e.bits = team
+            group = p.groups[owner[node]]
+            warpgroup = p.warpgroup_groups[group.cta, group.warp // 4]
+            e.bits = p.warp_groups[group.cta, group.warp] if p.strict else warpgroup
             for who, c in commits:
-                if who in team and c.count <= e.count:
-                    e.mask |= c.mask  # rulebook K8: the group's completion is collective
+                if who in e.bits and c.count <= e.count:
+                    e.mask |= c.mask
 
 
 RULE = {"aligned": "SV303", "wgmma_ops": "SV303", "register_ops": "SV304"}
@@ -367,7 +423,11 @@ def _same(p: Program, code: list[Instr], ts: list[Tracer], attr: str) -> None:
         at = next((i for i, (a, b) in enumerate(zip(mine, longest, strict=False)) if a != b), len(mine))
         stmt = _stmt(code, longest[at])
         barriers = n.BarrierSync | n.BarrierArrive | n.ClusterArrive | n.ClusterWait
-        if t.left_early and at == len(mine) and all(isinstance(_stmt(code, pc), barriers) for pc in longest[at:]):
+        if (
+            t.left_early
+            and at == len(mine)
+            and all(isinstance(_stmt(code, pc), barriers) for pc in longest[at:])
+        ):
             continue  # a warp waits for its live lanes only (PTX ISA, bar)
         rule = "SV302" if isinstance(stmt, barriers) else RULE[attr]
         what = "warpgroup" if attr != "aligned" else "warp"
@@ -385,4 +445,5 @@ def _owners(p: Program) -> list[int]:
     return owner
 
 
-__all__ = ["GLOBAL", "Launch", "Unsupported", "build", "grid_of", "launch_values", "trace_ops"]
+#: Importing these modules registers what the statements mean.
+STATEMENTS = (trace_ops, trace_copies)

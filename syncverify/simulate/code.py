@@ -188,7 +188,11 @@ def flatten(body: tuple[n.Stmt, ...]) -> list[Instr]:
 
     def patch(at: int, target: int) -> None:
         old = code[at]
-        code[at] = Branch(old.fn, target, old.stmt) if isinstance(old, Branch) else Jump(target, old.leaves if isinstance(old, Jump) else False)
+        code[at] = (
+            Branch(old.fn, target, old.stmt)
+            if isinstance(old, Branch)
+            else Jump(target, old.leaves if isinstance(old, Jump) else False)
+        )
 
     def block(stmts: tuple[n.Stmt, ...]) -> None:
         for s in stmts:
@@ -242,8 +246,14 @@ def flatten(body: tuple[n.Stmt, ...]) -> list[Instr]:
     return code
 
 
-def thread_env(kernel: n.Kernel, values: Mapping[str, int], lanes: tuple[int, ...], cta: int, block: int,
-               grid: tuple[int, int, int]) -> Env:  # fmt: skip
+def thread_env(
+    kernel: n.Kernel,
+    values: Mapping[str, int],
+    lanes: tuple[int, ...],
+    cta: int,
+    block: int,
+    grid: tuple[int, int, int],
+) -> Env:
     """The builtins of some threads (linear ids in their CTA), and the parameters.
 
     ``block`` is the CTA's linear number in the grid, ``cta`` its rank in the cluster.

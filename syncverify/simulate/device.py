@@ -81,15 +81,21 @@ class Memory:
         start = uniform(compiled(g.start)(env))
         count = _one(g.count, env, 1, span)
         if bool(np.any(start < 0)) or bool(np.any(start + count > flat.size)):
-            raise InputError(f"elements {start} to {start + count} leave {g.tensor} ({flat.size} elements)", span)
+            raise InputError(
+                f"elements {start} to {start + count} leave {g.tensor} ({flat.size} elements)", span
+            )
         return Place(flat, elements(start, count, 1, count), isinstance(start, int))
 
-    def box(self, name: str, coords: list[int]) -> tuple[Array, tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]:
+    def box(
+        self, name: str, coords: list[int]
+    ) -> tuple[Array, tuple[slice, ...], tuple[slice, ...], tuple[int, ...]]:
         """A tensor, the part of it inside a map's box, the same part of the box, and the box's shape."""
         m = self.maps[name]
         t = self.tensors[m.tensor]
         if len(m.box) != t.ndim or len(coords) != t.ndim:
-            raise InputError(f"{name}: {len(coords)} coordinates and a box of {len(m.box)} for {t.ndim} dimensions", m.span)
+            raise InputError(
+                f"{name}: {len(coords)} coordinates and a box of {len(m.box)} for {t.ndim} dimensions", m.span
+            )
         outer, inner = [], []
         for c, size, limit in zip(coords, m.box, t.shape, strict=True):
             lo, hi = min(max(c, 0), limit), max(min(c + size, limit), 0)
@@ -129,7 +135,7 @@ class Place:
 
     def read(self, lanes: int) -> Array:
         """One row a lane, or one row for all."""
-        x = self.view[self.where]
+        x: Array = self.view[self.where]
         return x.reshape(1 if self.shared else lanes, -1) if isinstance(self.where, slice) else x
 
     def write(self, x: Any, lanes: int) -> None:

@@ -8,10 +8,20 @@ from dataclasses import dataclass, field
 
 from syncverify.diagnostics import Blocked, Policy, Step
 from syncverify.ir import nodes as n
-from syncverify.simulate.build import Launch, build, cluster_blocks, elected_lanes, followed, grid_of, launch_values, mentions
-from syncverify.simulate.machine import END, Found, Machine, State
+from syncverify.simulate.build import (
+    Launch,
+    build,
+    cluster_blocks,
+    elected_lanes,
+    followed,
+    grid_of,
+    launch_values,
+    mentions,
+)
+from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import Event, Op, Program
 from syncverify.simulate.reduce import Reducer
+from syncverify.simulate.state import END, Found, State
 from syncverify.simulate.trace import Unsupported
 from syncverify.source import Span
 
@@ -43,7 +53,7 @@ class Harm:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The harms of a launch. ``complete``: no schedule was left out; ``unsupported``: why nothing was tried."""
+    """The harms of a launch. ``complete``: nothing was left out; ``unsupported``: why nothing was tried."""
 
     harms: tuple[Harm, ...]
     complete: bool
@@ -88,19 +98,28 @@ def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
         picks = [(c,) for c in ends]
     else:
         picks = [(0,)]
-    return [Launch(kernel, vals, grid, p, lane, strict) for p in picks for lane in elected_lanes(kernel)], whole
+    return [
+        Launch(kernel, vals, grid, p, lane, strict) for p in picks for lane in elected_lanes(kernel)
+    ], whole
 
 
 def signature(p: Program) -> object:
     """Equal for launches that behave the same."""
     return (
-        tuple((g.cta, g.warp, g.lanes) for g in p.groups), tuple(p.after), tuple(p.start),
-        tuple((e.op, e.bar, e.n, e.count, e.bytes, e.mask, e.key, e.token, e.cells, e.asyncs) for e in p.events),
-        tuple((a.bar, a.bytes, a.mask, a.memory) for a in p.asyncs), tuple(p.static_harms),
-    )  # fmt: skip
+        tuple((g.cta, g.warp, g.lanes) for g in p.groups),
+        tuple(p.after),
+        tuple(p.start),
+        tuple(
+            (e.op, e.bar, e.n, e.count, e.bytes, e.mask, e.key, e.token, e.cells, e.asyncs) for e in p.events
+        ),
+        tuple((a.bar, a.bytes, a.mask, a.memory) for a in p.asyncs),
+        tuple(p.static_harms),
+    )
 
 
-def programs(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tuple[list[tuple[Launch, Program]], bool]:
+def programs(
+    kernel: n.Kernel, values: Mapping[str, int], policy: Policy
+) -> tuple[list[tuple[Launch, Program]], bool]:
     todo, whole = launches(kernel, values, policy)
     seen: set[object] = set()
     out: list[tuple[Launch, Program]] = []
@@ -115,9 +134,15 @@ def programs(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
     return out, whole
 
 
-def explore(kernel: n.Kernel, values: Mapping[str, int] | None = None, *, policy: Policy = Policy.PRACTICAL,
-            limit_states: int = 50_000, first_only: bool = False) -> Exploration:  # fmt: skip
-    """Tries every schedule. ``first_only`` ends at the first harm. Raises InputError for bad launch values."""
+def explore(
+    kernel: n.Kernel,
+    values: Mapping[str, int] | None = None,
+    *,
+    policy: Policy = Policy.PRACTICAL,
+    limit_states: int = 50_000,
+    first_only: bool = False,
+) -> Exploration:
+    """Tries every schedule; ``first_only`` ends at the first harm. InputError for bad launch values."""
     result = _Result()
     try:
         todo, result.complete = programs(kernel, values or {}, policy)
@@ -131,8 +156,14 @@ def explore(kernel: n.Kernel, values: Mapping[str, int] | None = None, *, policy
     return _done(result)
 
 
-def sample(kernel: n.Kernel, values: Mapping[str, int] | None = None, seed: int = 0, runs: int = 100, *,
-           policy: Policy = Policy.PRACTICAL) -> Exploration:  # fmt: skip
+def sample(
+    kernel: n.Kernel,
+    values: Mapping[str, int] | None = None,
+    seed: int = 0,
+    runs: int = 100,
+    *,
+    policy: Policy = Policy.PRACTICAL,
+) -> Exploration:
     """Seeded random schedules of kernels too large for ``explore``; never complete."""
     result = _Result(complete=False)
     try:
@@ -200,7 +231,9 @@ class _Search:
             return
         members = self.p.entities[i]
         if len(members) > 1:
-            least = min((s.node[g] - self.p.start[g] for g in members if s.node[g] != END and m.can(s, g)), default=0)
+            least = min(
+                (s.node[g] - self.p.start[g] for g in members if s.node[g] != END and m.can(s, g)), default=0
+            )
             members = tuple(g for g in members if s.node[g] != END and s.node[g] - self.p.start[g] == least)
         for g in members:
             if s.node[g] == END or not m.can(s, g) or m.stopped:
@@ -235,7 +268,9 @@ class _Search:
                 steps_of = [i for kind, i in actions if kind == "step"]
                 only = self.reducer.alone(s, steps_of, [i for kind, i in actions if kind == "land"])
                 if only is not None:
-                    actions = [a for a in actions if a == only or (only[0] == "step" and a == ("true", only[1]))]
+                    actions = [
+                        a for a in actions if a == only or (only[0] == "step" and a == ("true", only[1]))
+                    ]
             for i, a in enumerate(actions):
                 t = s.copy() if i < len(actions) - 1 else s
                 self.m.stopped = False
@@ -324,16 +359,37 @@ class _Search:
             rule = "SV201" if waits else "SV206"
             key = ("order-violation", rule, span.line, 0)
             if key not in self.result.differences:
-                made = self.schedule(path if path is not None else self.path(index, last)) if made is None else made
+                made = (
+                    self.schedule(path if path is not None else self.path(index, last))
+                    if made is None
+                    else made
+                )
                 self.result.differences[key] = Harm(
-                    "order-violation", rule, f"{text} can land in different phases", span,
-                    None, "", self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
+                    "order-violation",
+                    rule,
+                    f"{text} can land in different phases",
+                    span,
+                    None,
+                    "",
+                    self.launch.clusters[0],
+                    self.launch.elected,
+                    made,
+                )
         m.found.clear()
         m.differs.clear()
 
     def harm(self, f: Found, made: tuple[Step, ...]) -> Harm:
-        return Harm(f.claim, f.rule, f.message, f.span, f.other, self.p.groups[f.group].name,
-                    self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
+        return Harm(
+            f.claim,
+            f.rule,
+            f.message,
+            f.span,
+            f.other,
+            self.p.groups[f.group].name,
+            self.launch.clusters[0],
+            self.launch.elected,
+            made,
+        )
 
     def stuck(self, s: State, index: int, path: Sequence[Action] | None = None) -> None:
         """No step is possible: fine if all have left, else a hang."""
@@ -348,9 +404,17 @@ class _Search:
             return
         made = self.schedule(path if path is not None else self.path(index, None))
         self.result.harms[key] = Harm(
-            "hang", rule, f"{self.p.groups[waiting[0]].name} waits for ever: {e.text}", e.span, None,
-            self.p.groups[waiting[0]].name, self.launch.clusters[0], self.launch.elected, made, blocked(self.p, s))  # fmt: skip
-
+            "hang",
+            rule,
+            f"{self.p.groups[waiting[0]].name} waits for ever: {e.text}",
+            e.span,
+            None,
+            self.p.groups[waiting[0]].name,
+            self.launch.clusters[0],
+            self.launch.elected,
+            made,
+            blocked(self.p, s),
+        )
 
     def left_open(self, s: State, index: int, path: Sequence[Action] | None) -> None:
         """All have left, but a phase has its arrivals and can never close."""
@@ -363,8 +427,16 @@ class _Search:
                 made = self.schedule(path if path is not None else self.path(index, None))
                 last = next((x for x in reversed(made) if x.barrier == name), None)
                 self.result.differences[key] = Harm(
-                    "order-violation", "SV203", f"{name} stays open with no arrival missing and {b.tx} bytes",
-                    last.span if last else Span(), None, "", self.launch.clusters[0], self.launch.elected, made)  # fmt: skip
+                    "order-violation",
+                    "SV203",
+                    f"{name} stays open with no arrival missing and {b.tx} bytes",
+                    last.span if last else Span(),
+                    None,
+                    "",
+                    self.launch.clusters[0],
+                    self.launch.elected,
+                    made,
+                )
 
 
 def hang_rule(events: Iterable[Event]) -> str:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from syncverify.simulate.program import GLOBAL, Event, Kind, Program
 from syncverify.simulate.regions import lanes_clash
-
-if TYPE_CHECKING:
-    from syncverify.simulate.machine import Found
+from syncverify.simulate.state import Found
 
 
-def check_access(p: Program, H: int, O: int, A: int, AO: int, cw: list[int], cr: list[int], g: int, bit: int,  # noqa: N803, E741
-                 mask: int, kind: Kind, cells: tuple[int, ...], e: Event) -> list[Found]:  # fmt: skip
+def check_access(
+    p: Program,
+    H: int,
+    O: int,  # noqa: E741 -- the theory's name
+    A: int,
+    AO: int,
+    cw: list[int],
+    cr: list[int],
+    g: int,
+    bit: int,
+    mask: int,
+    kind: Kind,
+    cells: tuple[int, ...],
+    e: Event,
+) -> list[Found]:
     """Performs one access: updates the cells, gives the harms.
 
     A write must know the last write and the reads since, a read the last write. An access by the async
@@ -47,9 +57,9 @@ def _bits(mask: int) -> Iterator[int]:
         mask ^= low
 
 
-def _explain(p: Program, g: int, bit: int, kind: Kind, bad: int, own: int, known: int, e: Event) -> list[Found]:
-    from syncverify.simulate.machine import Found
-
+def _explain(
+    p: Program, g: int, bit: int, kind: Kind, bad: int, own: int, known: int, e: Event
+) -> list[Found]:
     found: list[Found] = []
     for b in _bits(bad):
         a = p.accesses[b]
@@ -65,7 +75,12 @@ def _explain(p: Program, g: int, bit: int, kind: Kind, bad: int, own: int, known
 def verdict(first: Kind, second: Kind, known: bool, memory: int) -> tuple[str, str]:
     """The rule that a pair breaks, and what is wrong in words."""
     if first in (Kind.MU, Kind.MW):
-        return "SV502", "uses a tensor map without having acquired it, after" if first is Kind.MW else "edits a tensor map in use by"
+        return (
+            "SV502",
+            "uses a tensor map without having acquired it, after"
+            if first is Kind.MW
+            else "edits a tensor map in use by",
+        )
     if {first, second} == {Kind.AT, Kind.RD}:
         return "SV504", "is not atomic with"
     if known:

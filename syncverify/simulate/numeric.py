@@ -15,7 +15,17 @@ import numpy as np
 
 from syncverify.ir import nodes as n
 from syncverify.simulate.build import cluster_blocks, grid_of, launch_values, statements
-from syncverify.simulate.code import BadExpression, Branch, Env, Instr, Jump, Set, flatten, thread_env, uniform
+from syncverify.simulate.code import (
+    BadExpression,
+    Branch,
+    Env,
+    Instr,
+    Jump,
+    Set,
+    flatten,
+    thread_env,
+    uniform,
+)
 from syncverify.simulate.device import Count, Cta, Memory
 from syncverify.simulate.layout import layout, number
 from syncverify.simulate.values import DTYPES, Array
@@ -24,7 +34,7 @@ from syncverify.source import InputError, Span
 AT_ONCE = 64  # clusters that run beside one another where blocks wait for blocks
 
 
-class Hang(RuntimeError):
+class HangError(RuntimeError):
     """Nobody can go on. ``blocked`` says who waits where."""
 
     def __init__(self, message: str, blocked: tuple[tuple[str, Span], ...]) -> None:
@@ -56,11 +66,16 @@ class Parts(Exception):  # noqa: N818 -- control flow
         self.keys = keys
 
 
-def run(kernel: n.Kernel, values: Mapping[str, int] | None, arrays: Mapping[str, Array], *,
-        blocks: Literal["all"] | Sequence[int] = "all") -> dict[str, Array]:  # fmt: skip
+def run(
+    kernel: n.Kernel,
+    values: Mapping[str, int] | None,
+    arrays: Mapping[str, Array],
+    *,
+    blocks: Literal["all"] | Sequence[int] = "all",
+) -> dict[str, Array]:
     """The arrays after the kernel: copies of those given, those left out start at zero.
 
-    ``blocks``: linear block numbers to run. Raises Hang if nobody can go on, InputError for wrong arrays.
+    ``blocks``: linear block numbers to run. HangError if nobody can go on, InputError for wrong arrays.
     """
     vals = launch_values(kernel, values or {})
     tensors = _tensors(kernel, vals, arrays)
@@ -86,7 +101,9 @@ def _tensors(kernel: n.Kernel, values: Mapping[str, int], arrays: Mapping[str, A
         given = np.asarray(given)
         if given.size != int(np.prod(shape)):
             raise InputError(f"{t.name} has {given.size} elements, the kernel expects {shape}", t.span)
-        if given.dtype != dtype and not (given.dtype.itemsize == dtype.itemsize and given.dtype.kind in "iuV"):
+        if given.dtype != dtype and not (
+            given.dtype.itemsize == dtype.itemsize and given.dtype.kind in "iuV"
+        ):
             raise InputError(f"{t.name} is {given.dtype}, the kernel expects {t.dtype}", t.span)
         copied = np.array(given, order="C", copy=True).reshape(shape)
         out[t.name] = copied if copied.dtype == dtype else copied.view(dtype)
@@ -96,8 +113,13 @@ def _tensors(kernel: n.Kernel, values: Mapping[str, int], arrays: Mapping[str, A
 class _Launch:
     """A whole grid."""
 
-    def __init__(self, kernel: n.Kernel, values: Mapping[str, int], grid: tuple[int, int, int],
-                 tensors: dict[str, Array]) -> None:  # fmt: skip
+    def __init__(
+        self,
+        kernel: n.Kernel,
+        values: Mapping[str, int],
+        grid: tuple[int, int, int],
+        tensors: dict[str, Array],
+    ) -> None:
         from syncverify.simulate import numeric_ops
 
         self.kernel, self.values, self.grid = kernel, values, grid
@@ -116,8 +138,11 @@ class _Launch:
 
     def all(self, blocks: Literal["all"] | Sequence[int]) -> None:
         count = max(1, self.grid[0] * self.grid[1] * self.grid[2] // self.size)
-        wanted = [c for c in range(count)
-                  if blocks == "all" or any(b in blocks for b in cluster_blocks(self.kernel, self.grid, c))]  # fmt: skip
+        wanted = [
+            c
+            for c in range(count)
+            if blocks == "all" or any(b in blocks for b in cluster_blocks(self.kernel, self.grid, c))
+        ]
         together = any(isinstance(s, n.SpinGlobal) for s in statements(self.kernel.body))
         batch = AT_ONCE if together else 1
         for i in range(0, len(wanted), batch):
@@ -156,16 +181,22 @@ class _Launch:
             agent.parted = False
             self.advance(agent)
 
-    def hang(self) -> Hang:
-        who = tuple((f"block {a.cta.block} threads {_ranges(a.tids)}", self.stmt(a).span) for a in self.agents)
-        lines = "; ".join(f"{name} at {span}: {self.describe(a)}" for (name, span), a in zip(who, self.agents, strict=True))
-        return Hang(f"{self.kernel.name} hangs: {lines}", who)
+    def hang(self) -> HangError:
+        who = tuple(
+            (f"block {a.cta.block} threads {_ranges(a.tids)}", self.stmt(a).span) for a in self.agents
+        )
+        lines = "; ".join(
+            f"{name} at {span}: {self.describe(a)}" for (name, span), a in zip(who, self.agents, strict=True)
+        )
+        return HangError(f"{self.kernel.name} hangs: {lines}", who)
 
     def describe(self, a: Agent) -> str:
         if a.waits[0] in ("mbarrier", "token"):
             name, index, count = a.waits[1], a.waits[2], a.waits[3]
-            return (f"waits on {name}[{index}], whose phase {count.phase} misses {count.pending} arrivals "
-                    f"and {count.tx} bytes")  # fmt: skip
+            return (
+                f"waits on {name}[{index}], whose phase {count.phase} misses {count.pending} arrivals "
+                f"and {count.tx} bytes"
+            )
         return f"waits in {type(self.stmt(a)).__name__}"
 
     def stmt(self, a: Agent) -> n.Stmt:
@@ -228,14 +259,18 @@ class _Launch:
 
     def merge(self, a: Agent) -> None:
         """Takes in agents of the block that stand at the same place of the same iteration."""
-        for b in [b for b in self.agents if b is not a and b.pc == a.pc and b.cta is a.cta and not b.waits and not b.parted]:
+        for b in [
+            b
+            for b in self.agents
+            if b is not a and b.pc == a.pc and b.cta is a.cta and not b.waits and not b.parted
+        ]:
             if all(_same(a.env.get(x), b.env.get(x)) for x in self.loops):
                 self.agents.remove(b)
                 _join(a, b)
 
 
 def _same(x: Any, y: Any) -> bool:
-    return isinstance(x, int) and isinstance(y, int) and x == y or x is None and y is None
+    return (isinstance(x, int) and isinstance(y, int) and x == y) or (x is None and y is None)
 
 
 def _slice(a: Agent, keep: Array) -> Agent:
@@ -262,11 +297,17 @@ def _join(a: Agent, b: Agent) -> None:
         if x is y:
             values[k] = x
         elif x.shape[1] == y.shape[1] and x.dtype == y.dtype:
-            both = np.concatenate([np.broadcast_to(x, (a.lanes, x.shape[1])), np.broadcast_to(y, (b.lanes, y.shape[1]))])
+            both = np.concatenate(
+                [np.broadcast_to(x, (a.lanes, x.shape[1])), np.broadcast_to(y, (b.lanes, y.shape[1]))]
+            )
             values[k] = both[order]
     a.tids, a.env, a.values = tids[order], env, values
 
 
 def _ranges(tids: Array) -> str:
     first, last = int(tids.min()), int(tids.max())
-    return f"{first}" if first == last else f"{first}-{last}" + ("" if last - first + 1 == len(tids) else " (some)")
+    return (
+        f"{first}"
+        if first == last
+        else f"{first}-{last}" + ("" if last - first + 1 == len(tids) else " (some)")
+    )

@@ -11,7 +11,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr
 from syncverify.simulate.code import compiled, uniform
 from syncverify.simulate.device import Count, Cta, Place
-from syncverify.simulate.machine import COMPARE
+from syncverify.simulate.meetings import COMPARE
 from syncverify.simulate.values import DTYPES, Array, combine, value, widen
 from syncverify.source import InputError
 
@@ -130,7 +130,9 @@ def atom(run: _Launch, a: Agent, s: n.AtomShared | n.AtomGlobal) -> None:
 
 def reduce_into(place: Place, x: Array, op: str, lanes: int) -> Array:
     at = np.arange(place.view.size)[place.where]
-    at = np.broadcast_to(at.reshape(1 if place.shared else lanes, -1), (lanes, at.size // (1 if place.shared else lanes)))
+    at = np.broadcast_to(
+        at.reshape(1 if place.shared else lanes, -1), (lanes, at.size // (1 if place.shared else lanes))
+    )
     x = np.broadcast_to(x, at.shape)
     old = np.empty(at.shape, place.view.dtype)
     if np.unique(at).size == at.size:
@@ -243,9 +245,24 @@ def elect(run: _Launch, a: Agent, s: n.Elect) -> None:
     a.env[s.name] = uniform((a.tids % 32 == 0).astype(np.int64))
 
 
-@handles(n.SetMaxNReg, n.GridDepWait, n.GridDepLaunch, n.Fence, n.FenceMbarrierInit, n.FenceProxyAsync,
-         n.FenceProxyTensormap, n.TensormapCpFence, n.BulkPrefetch, n.TmaPrefetch, n.BulkCommit, n.BulkWait,
-         n.CpAsyncCommit, n.CpAsyncWait, n.WgmmaFence, n.WgmmaCommit)  # fmt: skip
+@handles(
+    n.SetMaxNReg,
+    n.GridDepWait,
+    n.GridDepLaunch,
+    n.Fence,
+    n.FenceMbarrierInit,
+    n.FenceProxyAsync,
+    n.FenceProxyTensormap,
+    n.TensormapCpFence,
+    n.BulkPrefetch,
+    n.TmaPrefetch,
+    n.BulkCommit,
+    n.BulkWait,
+    n.CpAsyncCommit,
+    n.CpAsyncWait,
+    n.WgmmaFence,
+    n.WgmmaCommit,
+)
 def nothing(run: _Launch, a: Agent, s: n.Stmt) -> None:
     """No effect on values here: copies land at once, and every agent sees every write."""
 

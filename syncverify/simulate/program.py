@@ -209,11 +209,15 @@ class Program:
     flags: list[str] = field(default_factory=list)
     eager_bars: frozenset[tuple[int, int]] = frozenset()
     cluster_size: int = 1
-    static_harms: list[tuple[str, str, str, Span]] = field(default_factory=list)  # claim, rule, message, place
+    static_harms: list[tuple[str, str, str, Span]] = field(
+        default_factory=list
+    )  # claim, rule, message, place
     entities: list[tuple[int, ...]] = field(default_factory=list)  # groups that move together
     edited_maps: frozenset[str] = frozenset()
     map_pairs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # map -> (edit, its release)
     bar_users: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    pool_is_void: bool = False  # setmaxnreg is split, which is undefined: nobody waits for registers then
+    demand: dict[tuple[int, int], int] = field(default_factory=dict)  # most registers a warpgroup asks for
     grid_marks: int = 0
     bridged: int = 0  # accesses that an async access must know through a fence
     reductions: int = 0

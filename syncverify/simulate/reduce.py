@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncverify.simulate.machine import END, NO_CLUSTER, Machine, State
+from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import Op
+from syncverify.simulate.state import END, NO_CLUSTER, State
 
 POLLS = (Op.POLL, Op.POLL_TOKEN)
 WAITS = (Op.WAIT, Op.WAIT_TOKEN)
@@ -72,9 +73,12 @@ class Reducer:
         ahead = self.ahead(s, 0, a.bar)
         bar = a.bar
         return (
-            bar not in ahead.arrivals and bar not in ahead.others and bar not in ahead.late and bar not in ahead.lands
+            bar not in ahead.arrivals
+            and bar not in ahead.others
+            and bar not in ahead.late
+            and bar not in ahead.lands
             and any(not ahead.ended >> g & 1 for g in self.m.cta_groups[a.memory])
-        )  # fmt: skip
+        )
 
     def entity(self, s: State, i: int) -> bool:
         """Whether the next action of an entity commutes with all that can come before it."""
@@ -105,7 +109,11 @@ class Reducer:
             owners = self.m.cta_groups[self.p.bars[bar].cta]
             if all(ahead.ended >> g & 1 for g in owners):
                 return False
-        if self.p.strict and not b.seen and (e.op in WAITS and more or e.op is Op.ARRIVE and bar in ahead.late):
+        if (
+            self.p.strict
+            and not b.seen
+            and ((e.op in WAITS and more) or (e.op is Op.ARRIVE and bar in ahead.late))
+        ):
             return False
         if e.op in POLLS:
             # The answer must not depend on when it is asked; both answers are tried where it may be true.
@@ -133,7 +141,7 @@ class Reducer:
         return False
 
     def ahead(self, s: State, frozen: int, held: int) -> Ahead:
-        """Runs all groups but ``frozen`` as far as they could get; ``held``: a barrier that cannot complete."""
+        """Runs all groups but ``frozen`` as far as they could get; ``held`` is a barrier that stays open."""
         p, out = self.p, Ahead()
         at = [self.step(node) for node in s.node]
         free: set[int] = set()
@@ -196,15 +204,20 @@ class Reducer:
             group = self.p.groups[g]
             met = s.named.get((1, group.cta, group.warp, e.key))
             arrived = met.arrived if met is not None else 0
-            return not any(frozen >> x & 1 and not arrived >> x & 1 and self.p.groups[x].lanes & e.key
-                           for x in self.p.warp_groups[group.cta, group.warp])  # fmt: skip
+            return not any(
+                frozen >> x & 1 and not arrived >> x & 1 and self.p.groups[x].lanes & e.key
+                for x in self.p.warp_groups[group.cta, group.warp]
+            )
         if op is Op.CLUSTER_WAIT:
             c = self.p.groups[g].cta // self.p.cluster_size
             state = s.cluster.get(c, NO_CLUSTER)
             if state[1] >> g & 1:
                 return True
-            return not any(frozen >> x & 1 and not state[0] >> x & 1
-                           for x, y in enumerate(self.p.groups) if y.cta // self.p.cluster_size == c)  # fmt: skip
+            return not any(
+                frozen >> x & 1 and not state[0] >> x & 1
+                for x, y in enumerate(self.p.groups)
+                if y.cta // self.p.cluster_size == c
+            )
         if op is Op.REGISTERS:
             out.pools.add(self.p.groups[g].cta)
         elif e.bar >= 0:
@@ -274,17 +287,22 @@ class Reducer:
             if not b.alive:
                 out.others.add(bar)
             return True
-        now = b.phase % 2 != e.key if e.op in (Op.WAIT, Op.POLL) else b.phase > dict(s.tokens[g]).get(e.token, b.phase)
+        now = (
+            b.phase % 2 != e.key
+            if e.op in (Op.WAIT, Op.POLL)
+            else b.phase > dict(s.tokens[g]).get(e.token, b.phase)
+        )
         if now:
             out.late.add(bar)
             return True
         if bar == held:
             return False
-        if out.arrivals.get(bar, 0) >= b.pending and (b.pending or bar in out.lands or bar in out.others or self.flying(s, bar)):
+        if out.arrivals.get(bar, 0) >= b.pending and (
+            b.pending or bar in out.lands or bar in out.others or self.flying(s, bar)
+        ):
             free.add(bar)
             return True
         if bar in out.others:
             free.add(bar)
             return True
         return False
-

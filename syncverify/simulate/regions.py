@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -79,23 +80,36 @@ def spread(lo: Value, size: int, rows: int, pitch: int, lanes: tuple[int, ...]) 
     """``rows`` pieces of ``size`` bytes, ``pitch`` apart, from ``lo`` (an address, or one per lane)."""
     lo = uniform(lo)
     if isinstance(lo, int):
-        return Foot(merged([(lo + k * pitch, lo + k * pitch + size) for k in range(rows)]), None, size * rows,
-                    len(lanes) > 1 and size * rows > 0, (lo,))  # fmt: skip
+        return Foot(
+            merged([(lo + k * pitch, lo + k * pitch + size) for k in range(rows)]),
+            None,
+            size * rows,
+            len(lanes) > 1 and size * rows > 0,
+            (lo,),
+        )
     starts = [int(x) for x in lo]
-    pieces = [(a + k * pitch, a + k * pitch + size, lane)
-              for a, lane in zip(starts, lanes, strict=True) for k in range(rows) if size]  # fmt: skip
+    pieces = [
+        (a + k * pitch, a + k * pitch + size, lane)
+        for a, lane in zip(starts, lanes, strict=True)
+        for k in range(rows)
+        if size
+    ]
     pieces.sort()
-    overlap = any(p[1] > q[0] for p, q in zip(pieces, pieces[1:], strict=False))
+    overlap = any(p[1] > q[0] for p, q in pairwise(pieces))
     return Foot(merged([p[:2] for p in pieces]), tuple(pieces), size * rows, overlap, tuple(starts))
 
 
-def lanes_clash(a: tuple[tuple[int, int, int], ...] | None, b: tuple[tuple[int, int, int], ...] | None,
-                ia: tuple[tuple[int, int], ...], ib: tuple[tuple[int, int], ...]) -> bool:  # fmt: skip
+def lanes_clash(
+    a: tuple[tuple[int, int, int], ...] | None,
+    b: tuple[tuple[int, int, int], ...] | None,
+    ia: tuple[tuple[int, int], ...],
+    ib: tuple[tuple[int, int], ...],
+) -> bool:
     """Whether some byte is touched by one lane in the first access and by another in the second."""
     if a is None or b is None:
         return any(lo < h and l2 < hi for lo, hi in ia for l2, h in ib)
     if a == b:
-        return any(p[1] > q[0] for p, q in zip(a, a[1:], strict=False))
+        return any(p[1] > q[0] for p, q in pairwise(a))
     i = j = 0
     live: list[tuple[int, int]] = []  # (hi, lane) of a's pieces that may still reach
     while j < len(b):

@@ -13,8 +13,9 @@ from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int
 from syncverify.simulate.build import Launch, build, followed, grid_of, launch_values
 from syncverify.simulate.explore import MAX_CLUSTERS, blocked, steps
-from syncverify.simulate.machine import END, Found, Machine, State
+from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import Op, Program
+from syncverify.simulate.state import END, Found
 from syncverify.simulate.trace import Unsupported
 from syncverify.source import InputError, Span
 
@@ -65,17 +66,38 @@ def from_dict(data: Mapping[str, Any]) -> Witness:
     """A witness from JSON data in the contract's form."""
     try:
         return Witness(
-            claim=Claim(data["claim"]), rule=str(data.get("rule", "")), message=str(data.get("message", "")),
-            steps=tuple(Step(str(s["agent"]), Span(str(s.get("file", "")), int(s["line"])), str(s["op"]),
-                             s.get("barrier"), s.get("phase")) for s in data["steps"]),
-            blocked=tuple(Blocked(str(b["agent"]), Span(str(b.get("file", "")), int(b["line"])), str(b["waits_on"]),
-                                  b.get("phase"), str(b.get("why", ""))) for b in data.get("blocked", ())),
-            kernel=str(data.get("kernel", "")), file=str(data.get("file", "")),
+            claim=Claim(data["claim"]),
+            rule=str(data.get("rule", "")),
+            message=str(data.get("message", "")),
+            steps=tuple(
+                Step(
+                    str(s["agent"]),
+                    Span(str(s.get("file", "")), int(s["line"])),
+                    str(s["op"]),
+                    s.get("barrier"),
+                    s.get("phase"),
+                )
+                for s in data["steps"]
+            ),
+            blocked=tuple(
+                Blocked(
+                    str(b["agent"]),
+                    Span(str(b.get("file", "")), int(b["line"])),
+                    str(b["waits_on"]),
+                    b.get("phase"),
+                    str(b.get("why", "")),
+                )
+                for b in data.get("blocked", ())
+            ),
+            kernel=str(data.get("kernel", "")),
+            file=str(data.get("file", "")),
             policy=Policy(data.get("policy", "practical")),
             values={str(k): int(v) for k, v in data.get("values", {}).items()},
-            block=tuple(data.get("block", (0, 0, 0))), elected_lane=int(data.get("elected_lane", 0)),
-            grid=tuple(data["grid"]) if data.get("grid") else None, registers=data.get("registers"),
-        )  # fmt: skip
+            block=tuple(data.get("block", (0, 0, 0))),
+            elected_lane=int(data.get("elected_lane", 0)),
+            grid=tuple(data["grid"]) if data.get("grid") else None,
+            registers=data.get("registers"),
+        )
     except KeyError as e:
         raise InputError(f"malformed witness: {e.args[0]!r} is missing") from e
     except (TypeError, ValueError, AttributeError) as e:
@@ -109,7 +131,10 @@ def _attempt(p: Program, launch: Launch, w: Witness, actors: list[Actor], late: 
             if player.m.stopped:
                 break
     except _Stray as e:
-        return ReplayResult(False, str(e), steps(p, player.m))
+        found = player.pick(w) if w.claim in (Claim.UB, Claim.STALE_VALUE) else None
+        if found is None or found.rule != w.rule:
+            return ReplayResult(False, str(e), steps(p, player.m))
+        return ReplayResult(True, found.message, steps(p, player.m))
     done, reason = player.order(launch) if w.claim is Claim.ORDER_VIOLATION else player.judge(w)
     return ReplayResult(done, reason, steps(p, player.m), blocked(p, player.s))
 
@@ -125,7 +150,9 @@ def _relaunched(kernel: n.Kernel, w: Witness) -> n.Kernel:
 
 
 def _launch(kernel: n.Kernel, w: Witness) -> Launch:
-    values = launch_values(kernel, {k: v for k, v in w.values.items() if any(p.name == k for p in kernel.params)})
+    values = launch_values(
+        kernel, {k: v for k, v in w.values.items() if any(p.name == k for p in kernel.params)}
+    )
     grid = grid_of(kernel, values)
     cx, cy, cz = kernel.launch.cluster
     bx, by, bz = w.block
@@ -158,11 +185,15 @@ class _Player:
         self.m = Machine(p)
         self.m.log = []
         self.s = self.m.initial(settled=False)
+        self.counted = [False] * len(p.groups)  # a step for where the group still waits is done
         self.late = False  # land copies only when somebody needs it
 
     def groups(self, who: Actor, name: str) -> list[int]:
-        found = [g for g, x in enumerate(self.p.groups)
-                 if x.cta == who.cta and x.warp == who.warp and not x.lanes & ~who.lanes]  # fmt: skip
+        found = [
+            g
+            for g, x in enumerate(self.p.groups)
+            if x.cta == who.cta and x.warp == who.warp and not x.lanes & ~who.lanes
+        ]
         if not found:
             raise _Stray(f"the kernel has no threads {name}")
         return found
@@ -180,9 +211,15 @@ class _Player:
             if self.s.node[g] == END:
                 raise _Stray(f"{step.agent} has left before line {step.span.line} ({step.op})")
             e = self.p.events[self.s.node[g]]
-            here = e.line == step.span.line and e.ends and e.op is not Op.EXIT or e.op is Op.EXIT and step.op == "exit"
+            here = e.line == step.span.line and e.ends and e.op is not Op.EXIT and not self.counted[g]
+            if here and e.op is Op.WGMMA_WAIT and not self.m.can(self.s, g):
+                self.counted[g] = True  # it has come here; it goes on when the others have issued
+                return
+            self.counted[g] = False
             self.one(g, step)
             if here:
+                if self.s.node[g] != END and self.p.events[self.s.node[g]].op is Op.EXIT:
+                    self.m.private(self.s, g, self.p.events[self.s.node[g]], [])
                 return
 
     def one(self, g: int, step: Step) -> None:
@@ -197,15 +234,21 @@ class _Player:
             if self.late:
                 self.arrivals(e.bar, copies=True)
         if not self.m.can(self.s, g):
-            raise _Stray(f"{self.p.groups[g].name} is blocked at line {e.line} ({e.text}) and cannot reach line "
-                         f"{step.span.line} ({step.op})")  # fmt: skip
-        answer = int(e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.polled_true(self.s, g) and self.wants(g, step))
+            raise _Stray(
+                f"{self.p.groups[g].name} is blocked at line {e.line} ({e.text}) and cannot reach line "
+                f"{step.span.line} ({step.op})"
+            )
+        answer = int(
+            e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.polled_true(self.s, g) and self.wants(g, step)
+        )
         self.m.visible(self.s, g, answer, [])
 
     def wants(self, g: int, step: Step) -> bool:
         """Which answer of a poll leads to the step's line."""
         true = self.p.after[self.s.node[g]][1]
-        return self.distance(true, step.span.line) <= self.distance(self.p.after[self.s.node[g]][0], step.span.line)
+        return self.distance(true, step.span.line) <= self.distance(
+            self.p.after[self.s.node[g]][0], step.span.line
+        )
 
     def distance(self, node: int, line: int) -> int:
         far = 0
@@ -255,8 +298,11 @@ class _Player:
     def pick(self, w: Witness) -> Found | None:
         """A harm of the claimed kind, of the claimed rule if there is one."""
         fixed = [Found(c, r, m, s, 0) for c, r, m, s in self.p.static_harms]
-        same = [f for f in [*self.m.found, *fixed] if f.claim == str(w.claim)]
-        return next((f for f in same if f.rule == w.rule), same[0] if same else None)
+        both = [*self.m.found, *fixed]
+        same = [f for f in both if f.claim == str(w.claim)]
+        # A race is undefined behaviour too: the same rule under the other name is the same claim.
+        alike = [f for f in both if f.rule == w.rule and f.claim in ("ub", "stale-value")]
+        return next((f for f in same if f.rule == w.rule), alike[0] if alike else same[0] if same else None)
 
     def finish(self, rng: random.Random, lands_first: bool = True, skewed: bool = False) -> None:
         """Goes on until nobody can. ``skewed``: some groups and copies are slow for a while."""
@@ -287,7 +333,9 @@ class _Player:
     def hang(self, w: Witness) -> tuple[bool, str]:
         self.finish(random.Random(0))
         if self.m.stopped:
-            return False, f"undefined behaviour instead of a hang: {self.m.found[-1].message}"
+            worse = self.m.found[-1]
+            blamed = worse.rule == w.rule or any(worse.span.line == b.span.line for b in w.blocked)
+            return blamed, f"undefined behaviour before the hang: {worse.message}"
         stuck = [g for g, node in enumerate(self.s.node) if node != END]
         if not stuck:
             return False, "every thread leaves the kernel"
@@ -296,6 +344,10 @@ class _Player:
             mine = [g for g in self.groups(who, b.agent) if g in stuck]
             if not mine:
                 return False, f"{b.agent} does not stay blocked"
+            if self.p.pool_is_void and any(
+                e.op is Op.REGISTERS and e.line == b.span.line for e in self.p.events
+            ):
+                continue  # a split setmaxnreg is undefined; here it does not block
             if b.span.line and all(self.p.events[self.s.node[g]].line != b.span.line for g in mine):
                 at = self.p.events[self.s.node[mine[0]]].line
                 return False, f"{b.agent} is blocked at line {at}, not {b.span.line}"
@@ -341,10 +393,10 @@ class _Player:
         out: dict[tuple[int, int, int, int, int], tuple[int, str]] = {}
         for (node, op), phase in self.m.phases.items():
             if node >= 0:
-                g, e = p.groups[owner[node]], p.events[node]
-                out[g.cta, g.warp, e.line, nth[node], g.lanes] = (phase, e.text)
+                who, e = p.groups[owner[node]], p.events[node]
+                out[who.cta, who.warp, e.line, nth[node], who.lanes] = (phase, e.text)
             else:
                 a = p.asyncs[op]
-                g = p.groups[a.group]
-                out[g.cta, g.warp, a.span.line, -1 - a.seq, g.lanes] = (phase, a.text)
+                who = p.groups[a.group]
+                out[who.cta, who.warp, a.span.line, -1 - a.seq, who.lanes] = (phase, a.text)
         return out

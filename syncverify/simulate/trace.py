@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr, Var, names
 from syncverify.simulate.code import BadExpression, Branch, Env, Instr, Jump, Set, Value, compiled, uniform
@@ -77,7 +75,12 @@ class Thread:
 
     def copy(self) -> Thread:
         t = Thread(**{k: getattr(self, k) for k in Thread.__slots__})
-        t.env, t.pend, t.times, t.source = dict(self.env), dict(self.pend), dict(self.times), dict(self.source)
+        t.env, t.pend, t.times, t.source = (
+            dict(self.env),
+            dict(self.pend),
+            dict(self.times),
+            dict(self.source),
+        )
         return t
 
 
@@ -215,9 +218,25 @@ class Tracer:
 
     def poll_key(self, s: n.MbarrierTest, t: Thread) -> tuple[object, ...]:
         """What the rest of the trace depends on, the poll's own register aside."""
-        env = tuple((k, v if isinstance(v, int) else v.tobytes()) for k, v in sorted(t.env.items()) if k != s.name)
-        return (self.pc, env, tuple(sorted(t.pend.items())), t.cp_open, t.cp_groups, t.bulk_open, t.bulk_groups,
-                t.mma_open, t.mma_groups, t.mma_frags, t.fenced, t.own_reads, t.own_generic, t.seq)  # fmt: skip
+        env = tuple(
+            (k, v if isinstance(v, int) else v.tobytes()) for k, v in sorted(t.env.items()) if k != s.name
+        )
+        return (
+            self.pc,
+            env,
+            tuple(sorted(t.pend.items())),
+            t.cp_open,
+            t.cp_groups,
+            t.bulk_open,
+            t.bulk_groups,
+            t.mma_open,
+            t.mma_groups,
+            t.mma_frags,
+            t.fenced,
+            t.own_reads,
+            t.own_generic,
+            t.seq,
+        )
 
     def harm(self, claim: str, rule: str, message: str) -> None:
         self.emit(Op.HARM, message, flags=frozenset({claim}), rule=rule, message=message)
@@ -230,13 +249,16 @@ class Tracer:
         if kind is Kind.GW and value is not None:
             friend = (self.group.cta, self.group.warp, self.pc, self.times_here, value)
         clash = kind.writes and kind not in (Kind.AT, Kind.MW, Kind.RD) and foot.overlap and not friend
-        p.accesses.append(Access(bit, self.number, kind, memory, foot.intervals, foot.lanes, self.span, text,
-                                 clash, friend))  # fmt: skip
+        p.accesses.append(
+            Access(bit, self.number, kind, memory, foot.intervals, foot.lanes, self.span, text, clash, friend)
+        )
         return bit
 
     times_here = 0
 
-    def shared(self, kind: Kind, r: n.Region, t: Thread, text: str, *, value: int | None = None) -> tuple[int, Foot, int]:
+    def shared(
+        self, kind: Kind, r: n.Region, t: Thread, text: str, *, value: int | None = None
+    ) -> tuple[int, Foot, int]:
         """An access to shared memory: its bit, its bytes and whose memory it is."""
         memory = self.cta_of(r.rank, t)
         foot = region_foot(r, self.ctx.layout.buffers[r.buffer], t.env, self.lanes)
@@ -280,8 +302,15 @@ class Tracer:
         op = Op.POLL_TOKEN if s.token else Op.POLL
         key, token = (0, register(s.phase)) if s.token else (self.num(s.phase, t), "")
         bar = self.bar(s.bar, t)
-        return self.emit(op, f"mbarrier.test {self.ctx.program.bars[bar].name}", bar=bar, key=key, token=token,
-                         n=len(self.lanes), flags=flags(relaxed=s.sem == "relaxed", cluster=s.scope == "cluster"))  # fmt: skip
+        return self.emit(
+            op,
+            f"mbarrier.test {self.ctx.program.bars[bar].name}",
+            bar=bar,
+            key=key,
+            token=token,
+            n=len(self.lanes),
+            flags=flags(relaxed=s.sem == "relaxed", cluster=s.scope == "cluster"),
+        )
 
     # -- values -----------------------------------------------------------------
 
@@ -312,7 +341,9 @@ class Tracer:
         """What is read from there now: lanes that read the same bytes get the same."""
         if foot.lanes is not None:
             return self.unique(t)
-        return hash((self.group.cta, self.group.warp, self.pc, t.times.get(self.pc, 0), memory, foot.intervals))
+        return hash(
+            (self.group.cta, self.group.warp, self.pc, t.times.get(self.pc, 0), memory, foot.intervals)
+        )
 
     def value_of(self, e: Expr, t: Thread) -> int | None:
         """A hash that is equal where the value surely is; None if lanes of this group may differ."""
@@ -358,8 +389,9 @@ def handles(*kinds: type[n.Stmt]) -> Callable[[Handler], Handler]:
     return add
 
 
-def async_op(tr: Tracer, t: Thread, bar: int, size: int, bits: tuple[int, ...], memory: int, text: str,
-             arrive: int = 0) -> int:  # fmt: skip
+def async_op(
+    tr: Tracer, t: Thread, bar: int, size: int, bits: tuple[int, ...], memory: int, text: str, arrive: int = 0
+) -> int:
     """Registers a completion to come; its number."""
     p = tr.ctx.program
     mask = 0
