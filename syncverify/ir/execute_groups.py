@@ -72,7 +72,10 @@ class _Features:
         sinks += [self._trips(bounds) for bounds in self.control.loops.values()]
         ranges = self._ranges(known)
         for e in sinks:
-            yield from self._of(_resolve(e, known), ranges)
+            resolved = _resolve(e, known)
+            for fails in _divisors(resolved):
+                yield from self._of(fails, ranges)
+            yield from self._of(resolved, ranges)
 
     def _definitions(self) -> dict[str, Expr]:
         """What names stand for: registers assigned once, registers that only count up or down from a start
@@ -141,7 +144,6 @@ class _Features:
         if not _depends(e):
             return
         if not _opaque(e):
-            yield from _divisors(e)
             yield e
             return
         match e:
@@ -230,7 +232,7 @@ def _resolve(e: Expr, known: Mapping[str, Expr]) -> Expr:
 
 
 def _divisors(e: Expr) -> Iterator[Expr]:
-    """Divisors that depend on the block: where one is zero, the block stands for itself alone."""
+    """Where divisors that depend on the block are zero: such a block stops, and stands for no other."""
     for c in children(e):
         yield from _divisors(c)
     if isinstance(e, Binary) and e.op in ("//", "%") and _depends(e.right):
