@@ -10,8 +10,8 @@ from syncverify.ir.expr import LANE_BUILTINS, Expr, Var, names
 from syncverify.simulate import trace_copies, trace_ops
 from syncverify.simulate.code import UNIT, Do, Instr, flatten, thread_env
 from syncverify.simulate.layout import BARRIER_BYTES, layout, number
-from syncverify.simulate.program import GLOBAL, LANES, Access, Group, Kind, Mbar, Op, Program
-from syncverify.simulate.trace import Context, Split, Tracer, Unsupported
+from syncverify.simulate.program import LANES, Access, Group, Kind, Mbar, Op, Program
+from syncverify.simulate.trace import Context, Split, Tracer
 from syncverify.source import InputError
 
 REGISTER_FILE = 65536  # 32-bit registers of an SM, CUDA C++ Programming Guide: compute capabilities
