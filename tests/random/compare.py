@@ -49,7 +49,7 @@ def judge(text: str, policy: Policy = Policy.PRACTICAL, limit: int = STATE_LIMIT
 
 
 def judge_twice(text: str, policy: Policy) -> Judgement:
-    """The judgement in this policy; in strict mode where practical mode leaves only a difference of phases."""
+    """The judgement in this policy; in strict mode where practical mode leaves only phases that mix."""
     found = judge(text, policy)
     mixed = found.verdict is Verdict.UNKNOWN or "order-violation" in found.harms
     if policy is Policy.PRACTICAL and mixed and not found.problem and found.verdict is not Verdict.REFUTED:
