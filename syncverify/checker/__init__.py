@@ -143,7 +143,8 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
 def _claim(f: Failure) -> Claim:
     if f.obligation == Obligation.O6 or f.rule == "SV302":
         return Claim.HANG
-    return Claim.STALE_VALUE if f.obligation == Obligation.RACE else Claim.UB
+    stale = f.obligation == Obligation.RACE or f.rule in ("SV502", "SV503")
+    return Claim.STALE_VALUE if stale else Claim.UB
 
 
 def _witness(

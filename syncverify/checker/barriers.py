@@ -40,6 +40,7 @@ class Phase:
         "expects",
         "far",
         "m",
+        "quiet",
         "remote",
         "sites",
         "sum_complete",
@@ -63,6 +64,9 @@ class Phase:
         self.drained = False
         self.waited = False
         self.remote = False
+        self.quiet: list[
+            list[int]
+        ] = []  # arrive.noComplete: class, time, site, whether an arrival follows it
         self.again: tuple[int, int, int] | None = (
             None  # a class that arrived a second time: class, time, site
         )

@@ -121,29 +121,37 @@ def on_arrive(run: Run, t: Thread, event: Event) -> int:
     if nbytes >= 0 and t.n > 1:
         for _ in range(t.n):  # each lane announces, then arrives: the phase may end between two lanes
             expect(run, t, s, site, nbytes)
-            arrive(run, t, s, site, count, flags)
+            arrive(run, t, s, site, 1, count, flags)
         return DONE
     if nbytes >= 0:
         expect(run, t, s, site, nbytes)
-    arrive(run, t, s, site, count * t.n, flags)
+    arrive(run, t, s, site, t.n, count, flags)
     return DONE
 
 
-def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> None:
-    """``n`` arrivals; those beyond the pending count go to the next phase."""
-    s.arrivals[site] = s.arrivals.get(site, 0) + n
-    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), n)
+def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, flags: int) -> None:
+    """``lanes`` arrivals of ``count`` each; lanes beyond the pending count arrive in the next phase.
+
+    One arrival never spans two phases: a count above the pending one is out of range (B17).
+    """
+    s.arrivals[site] = s.arrivals.get(site, 0) + lanes * count
+    s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), lanes * count)
     run.contributors.setdefault(("wait", s.index), set()).add(t.cls)
-    while n > 0:
-        if s.auto.pending == 0:
+    while lanes > 0:
+        fit = min(lanes, s.auto.pending // count) if count > 0 else 0
+        if fit == 0:
             over_arrival(run, t, s, site)
             return
         p = contribute(run, t, s, site, "arrive")
-        take = min(n, s.auto.pending)
+        take = fit * count
+        lanes -= fit
+        follows_quiet(t, p)
         release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
-        s.no_complete |= bool(flags & NO_COMPLETE)
+        if flags & NO_COMPLETE:
+            s.no_complete = True
+            p.quiet.append([t.cls, t.time, site, 0])
         if flags & NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
             run.report(
                 Obligation.UB,
@@ -157,7 +165,13 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, n: int, flags: int) -> No
             close(run, s, t.cls, t.time, site)
         elif s.auto.pending == 0:
             drained(run, s, site)
-        n -= take
+
+
+def follows_quiet(t: Thread, p: Phase) -> None:
+    """O4 (d): notes that this arrival comes after an arrive.noComplete of its phase."""
+    for q in p.quiet:
+        if t.clock.knows(E, q[0], q[0] == t.cls and t.n == 1) >= q[1]:
+            q[3] = 1
 
 
 def expect(run: Run, t: Thread, s: Barrier, site: int, nbytes: int) -> None:

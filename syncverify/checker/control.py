@@ -11,7 +11,7 @@ from syncverify.checker.clocks import E, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ACQUIRE, RELEASE, SC
-from syncverify.checker.sync import cluster, end_cluster_generation, end_generation, end_meeting
+from syncverify.checker.sync import cluster, end_cluster_generation, end_meeting, lanes_leave
 from syncverify.model.automata.register_pool import legal
 from syncverify.model.events import Event
 from syncverify.model.proxies import Space
@@ -150,11 +150,10 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
     run.live[cta, t.info.warp] &= ~t.info.lanes
     live = run.live[cta, t.info.warp]
     for (where, number), n in run.named.items():
-        # A warp counts once all its lanes that still run have arrived.
         if where != cta or t.info.warp not in n.auto.arrived:
             continue
-        if number >= 0 and n.auto.leave(t.info.warp, live):
-            end_generation(run, n)
+        if number >= 0:
+            lanes_leave(run, n, t.info.warp, live)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:
             end_meeting(run, n)
     state = cluster(run, cta)

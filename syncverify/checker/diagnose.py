@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.checker.memory import first_after, what
+from syncverify.checker.memory import first_after, idle_wait, what
 from syncverify.diagnostics import Diagnostic, Label, Severity
 from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
 
 #: Failures of the barrier protocol: one mistake usually breaks several.
 PROTOCOL = frozenset(
@@ -28,6 +29,8 @@ PROTOCOL = frozenset(
 #: Mistakes that make what comes after them meaningless.
 FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
 #: How copies that complete on an mbarrier read in the source.
+#: Accesses whose completion a group wait shows.
+GROUPED = (Access.ASYNC_READ, Access.CPASYNC_WRITE, Access.MMA_READ)
 #: Events that touch the data which barriers guard.
 DATA = frozenset(
     {Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.WGMMA, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.BULK_STORE, Ev.CP_ASYNC}
@@ -117,6 +120,8 @@ def _follows(race: Failure, cause: Failure) -> bool:
     """Whether a race is only what an earlier illegal operation led to."""
     if cause.obligation == Obligation.O5:
         return race.position >= cause.position
+    if cause.rule == "SV401" and race.first is not None and race.first.kind == Access.MMA_READ:
+        return True  # the same wait is missing
     return cause.site in _sites(race)
 
 
@@ -224,6 +229,12 @@ def _refine_race(run: Run, f: Failure) -> None:
     """Read against write, neither order enforced: name it by the order the source means."""
     first, second = f.first, f.second
     assert first is not None and second is not None
+    if f.rule in ("SV104", "SV110", "SV111", "SV112") and first.kind in GROUPED:
+        idle = idle_wait(run, first)
+        if idle is not None:
+            f.rule, f.site = "SV403", idle
+            f.message = f"this wait by threads that issued nothing covers nothing: {f.message}"
+            return
     if f.rule in ("SV111", "SV104") and first.fresh:
         _swap(run, f, "SV110")
     elif (

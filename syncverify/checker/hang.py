@@ -192,9 +192,10 @@ def force(run: Run, limit: int) -> None:
 def _release(run: Run, t: Thread) -> None:
     kind = t.waits_on[0] if t.waits_on else ""
     if t.parked:
-        gens = [n.gen for n in run.named.values() if t in n.gen.waiting]
-        for g in gens:
-            g.waiting.remove(t)
+        for n in run.named.values():
+            for g in (n.gen, *n.partial.values()):
+                if t in g.waiting:
+                    g.waiting.remove(t)
         run.wake(t)
         return
     if kind in ("wait", "token"):

@@ -201,16 +201,9 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
             severity, strict_only = Severity.WARNING, True
     elif first.kind == Access.ASYNC_WRITE and run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
         rule = "SV501"
-    elif (
-        first.kind == Access.ASYNC_READ or first.kind == Access.CPASYNC_WRITE or first.kind == Access.MMA_READ
-    ):
-        rule = _group_rule(run, first, rule)
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
     site = second.site
-    if rule == "SV403":
-        site = idle_wait_site(run, first)
-        message = f"this wait by threads that issued nothing covers nothing: {message}"
-    elif rule == "SV501":
+    if rule == "SV501":
         site = next((x for c, time, x in run.signals if c == first.cls and time > first.time), site)
         message = f"the flag is released before the bulk write is complete: {message}"
     elif rule == "SV115":
@@ -266,21 +259,17 @@ def first_after(times: list[int], at: int) -> int:
     return times[i] if i < len(times) else 1 << 30
 
 
-def _group_rule(run: Run, first: Record, rule: str) -> str:
-    """A wait by a thread that issued nothing is the mistake, if there is one (E41, E65)."""
-    kind = _GROUP_KIND.get(first.kind, "mma")
-    if any(kind in o.idle_waits and o.cls != first.cls for o in run.threads):
-        return "SV403"
-    return rule
-
-
 _GROUP_KIND = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}
 
 
-def idle_wait_site(run: Run, first: Record) -> int:
-    """Where a thread that issued nothing waits for the group of ``first``."""
+def idle_wait(run: Run, first: Record) -> int | None:
+    """Where threads that never issued anything wait for the group of ``first`` (E41, E65)."""
     kind = _GROUP_KIND.get(first.kind, "mma")
-    return next(o.idle_waits[kind] for o in run.threads if kind in o.idle_waits and o.cls != first.cls)
+    for o in run.threads:
+        groups = {"bulk": o.bulk, "cp": o.cp}.get(kind, o.mma)
+        if kind in o.idle_waits and o.cls != first.cls and not groups.issued:
+            return o.idle_waits[kind]
+    return None
 
 
 _NOUN = {

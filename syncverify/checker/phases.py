@@ -184,6 +184,21 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
     p = s.phases[0]
     if p.expects:
         check_accounting(run, s, p, k)
+    for who, when, where, followed in p.quiet:
+        if not followed and who != cls:
+            f = run.report(
+                Obligation.O4,
+                "SV202",
+                f"this arrive.noComplete may be what completes phase {k} of {name(run, s.index)}: "
+                "no other arrival of the phase comes after it",
+                run.threads[who],
+                where,
+                barrier=s.index,
+                phase=k,
+                past=p.m[E].copy(),
+                withheld=True,
+            )
+            f.time = when
     np.maximum(p.m[E], p.tx, out=p.m[E])
     acc = p.m[E]
     for c, (when, wsite, past) in s.waits.items():

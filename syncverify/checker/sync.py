@@ -35,6 +35,7 @@ class Named:
     column: int
     gen: Generation
     last: Matrix
+    partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
 
 
 def named(run: Run, cta: int, number: int) -> Named:
@@ -72,7 +73,8 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             return DONE
     n = named(run, cta, number)
     if n.auto.mismatch(want):
-        other = next(iter(n.gen.sites.values()))
+        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
+        other = there[0] if there else site
         run.report(
             Obligation.UB,
             "SV301",
@@ -100,25 +102,50 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             past=before(t),
         )
-    t.clock.hand(n.gen.m)
-    n.gen.con[t.cls] = t.time
-    n.gen.sites[t.cls] = site
-    if n.auto.arrive(warp, t.info.lanes, run.live[cta, warp], want):
+    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
+    t.clock.hand(part.m)
+    part.con[t.cls] = t.time
+    part.sites[t.cls] = site
+    full = n.auto.arrive(warp, t.info.lanes, run.live[cta, warp], want)
+    marked = warp in n.auto.marked
+    if marked:
+        warp_arrives(n, warp)
+    if full:
         end_generation(run, n)
         if waits:
             np.maximum(t.clock.m, n.last, out=t.clock.m)
         return DONE
     if waits:
-        n.gen.waiting.append(t)
+        (n.gen if marked else part).waiting.append(t)
         t.waits_on = ("named", number, want, threads)
         return PARKED
     return DONE
 
 
-def end_generation(run: Run, n: Named) -> None:
+def warp_arrives(n: Named, warp: int) -> None:
+    """All live lanes of a warp have come: now the warp counts (B1)."""
+    part = n.partial.pop(warp, None)
+    if part is None:
+        return
+    np.maximum(n.gen.m, part.m, out=n.gen.m)
+    n.gen.con.update(part.con)
+    n.gen.sites.update(part.sites)
+    n.gen.waiting += part.waiting
+
+
+def lanes_leave(run: Run, n: Named, warp: int, live: int) -> None:
+    """Lanes exit: a warp counts once all its lanes that still run have arrived."""
+    full = n.auto.leave(warp, live)
+    if warp in n.auto.marked:
+        warp_arrives(n, warp)
+    if full:
+        end_generation(run, n)
+
+
+def end_generation(run: Run, n: Named, whole: bool = False) -> None:
     """All arrivals are in: those that wait leave, knowing them all."""
     gen = n.gen
-    n.auto.reset()
+    (n.auto.clear if whole else n.auto.reset)()
     gen.m[E : HW + 1, n.column] = n.auto.generation
     n.last = gen.m
     for t in gen.waiting:
@@ -158,7 +185,7 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
     if n.auto.arrived[warp] & mask == mask:
-        end_generation(run, n)
+        end_generation(run, n, whole=True)
         np.maximum(t.clock.m, n.last, out=t.clock.m)
         return DONE
     n.gen.waiting.append(t)
@@ -319,7 +346,7 @@ def meet(run: Run, t: Thread, event: Event) -> int:
 def end_meeting(run: Run, n: Named) -> None:
     """Everybody is there: enablement joins, each class runs its operation."""
     gen = n.gen
-    n.auto.reset()
+    n.auto.clear()
     n.last = gen.m
     n.gen = Generation(matrix(run.columns), previous=gen.con)
     for t in gen.waiting:

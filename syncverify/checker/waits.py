@@ -56,8 +56,8 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
         run.report(
             Obligation.O2,
             "SV201",
-            f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open when "
-            "it looks: it then passes at once, on the phase before, which has the same parity",
+            f"this wait means phase {c - 1} of {name(run, s.index)}, but phase {c - 2} may still be open "
+            "when it looks: it then passes at once, on the phase before, which has the same parity",
             t,
             site,
             barrier=s.index,

@@ -42,7 +42,13 @@ class NamedBarrier:
         return bool(self.marked) and len(self.marked) * 32 >= self.threads
 
     def reset(self) -> None:
-        """The next generation begins empty."""
+        """The next generation begins; warps of which only some lanes have come belong to it."""
+        self.generation += 1
+        self.arrived = {w: lanes for w, lanes in self.arrived.items() if w not in self.marked}
+        self.marked = set()
+
+    def clear(self) -> None:
+        """The next generation begins with nobody there."""
         self.generation += 1
         self.arrived = {}
         self.marked = set()
