@@ -1,7 +1,8 @@
 """Advice on proved kernels: what could be cheaper (SV601 to SV606). It never changes a verdict.
 
 Advice is tried out: the kernel is changed, checked again, and the advice given only if the changed kernel is
-proved without a finding that the original lacks. So it holds for the launch values of the check.
+proved without a finding that the original lacks. The changes are kept, so that all advice holds together; and
+it holds for the launch values of the check.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ _GLOBAL = (
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A change to one statement, and what to say if the changed kernel is proved."""
+    """A change to one statement, what takes its place, and what to say if the changed kernel is proved."""
 
     rule: str
     at: n.Stmt
+    new: tuple[n.Stmt, ...]
     body: Body
     message: str
     fix: str
@@ -52,19 +54,27 @@ def advise(
         return tuple(found)
     affordable = MAX_EVENTS // max(int(report.stats.get("events", 0)), 1)
     known = {(d.rule, d.span) for d in report.diagnostics}
-    done: list[n.Stmt] = []
-    for attempt in _attempts(kernel):
-        if any(attempt.at is s for s in done):
-            continue
+    settled: list[tuple[n.Stmt, str]] = []
+    while (attempt := _next(kernel, settled)) is not None:
+        settled.append((attempt.at, attempt.fix))
         affordable -= 1
         if affordable < 0:
             break
         changed = check(replace(kernel, body=attempt.body))
         if changed.verdict is Verdict.PROVED and {(d.rule, d.span) for d in changed.diagnostics} <= known:
-            done.append(attempt.at)
+            kernel = replace(kernel, body=attempt.body)
+            settled += [(s, "") for s in attempt.new]
             message = attempt.message + _proviso(report)
             found.append(Diagnostic(attempt.rule, Severity.NOTE, message, attempt.at.span, attempt.fix))
     return tuple(found)
+
+
+def _next(kernel: n.Kernel, settled: list[tuple[n.Stmt, str]]) -> _Attempt | None:
+    """The first change not tried yet; a statement that came out of a change is left alone."""
+    for attempt in _attempts(kernel):
+        if not any(attempt.at is s and fix in ("", attempt.fix) for s, fix in settled):
+            return attempt
+    return None
 
 
 def _proviso(report: KernelReport) -> str:
@@ -98,19 +108,20 @@ def _attempts(kernel: n.Kernel) -> Iterator[_Attempt]:
     for s in walk(body):
         text = print_stmt(s) if not isinstance(s, n.For | n.If | n.Role) else ""
         if isinstance(s, _REMOVABLE):
-            without = _edit(body, s, ())
-            yield _Attempt("SV602", s, without, f"`{text}` changes nothing: the kernel is proved without it",
-                           "remove it")  # fmt: skip
+            message = f"`{text}` changes nothing: the kernel is proved without it"
+            yield _Attempt("SV602", s, (), _edit(body, s, ()), message, "remove it")
         if isinstance(s, n.FenceProxyAsync) and s.space == "all" and s.half is None:
             narrow = replace(s, space="shared_cta")
             message = f"`{text}` covers every state space, but only the block's shared memory needs it"
-            yield _Attempt("SV601", s, _edit(body, s, (narrow,)), message, f"use {print_stmt(narrow)}")
+            fix = f"use {print_stmt(narrow)}"
+            yield _Attempt("SV601", s, (narrow,), _edit(body, s, (narrow,)), message, fix)
         if isinstance(s, n.For):
             yield from _hoists(body, s)
         lazier = _lazier(s)
         if lazier is not None:
             message = f"`{text}` waits for more than its consumers need"
-            yield _Attempt("SV606", s, _edit(body, s, (lazier,)), message, f"use {print_stmt(lazier)}")
+            fix = f"use {print_stmt(lazier)}"
+            yield _Attempt("SV606", s, (lazier,), _edit(body, s, (lazier,)), message, fix)
 
 
 def _hoists(body: Body, loop: n.For) -> Iterator[_Attempt]:
@@ -119,7 +130,8 @@ def _hoists(body: Body, loop: n.For) -> Iterator[_Attempt]:
             rest = replace(loop, body=tuple(x for x in loop.body if x is not s))
             for place, moved in (("in front of", (s, rest)), ("behind", (rest, s))):
                 message = f"`{print_stmt(s)}` stands in the loop, but once {place} it is enough"
-                yield _Attempt("SV603", s, _edit(body, loop, moved), message, f"move it {place} the loop")
+                fix = f"move it {place} the loop"
+                yield _Attempt("SV603", s, (s,), _edit(body, loop, moved), message, fix)
 
 
 def _lazier(s: n.Stmt) -> n.Stmt | None:
