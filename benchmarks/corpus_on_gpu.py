@@ -27,8 +27,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 LAUNCHES = 200
-DEADLINE = 8.0
-CHILDREN = 6
+DEADLINE = 12.0
+CHILDREN = 8
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
