@@ -25,7 +25,7 @@ Small kernels with known verdicts. A `.bad.syncir` holds one bug, its `.good.syn
 without it; files of neither kind stand alone. The first comment lines of a file say what the bug is and
 what happens; `// expect:` gives the verdict, the rule and the line of the first error (further errors
 follow), `// strict:` the same for the strict policy where it differs. `tests/corpus` holds the checker and
-the simulator to them.
+the simulator to them; `benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
 
 This page is generated from the headers: `python -m tests.corpus.index`.
 """
