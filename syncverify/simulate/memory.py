@@ -47,7 +47,7 @@ def check_access(
         for c in cells:
             bad |= cw[c] & ~ok
             cr[c] |= mask
-    return _explain(p, g, bit, kind, bad, own, H | O, e) if bad else []
+    return _explain(p, g, bit, kind, bad, own, H, O, e) if bad else []
 
 
 def _bits(mask: int) -> Iterator[int]:
@@ -58,16 +58,26 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def _explain(
-    p: Program, g: int, bit: int, kind: Kind, bad: int, own: int, known: int, e: Event
+    p: Program,
+    g: int,
+    bit: int,
+    kind: Kind,
+    bad: int,
+    own: int,
+    H: int,
+    O: int,  # noqa: E741
+    e: Event,
 ) -> list[Found]:
     found: list[Found] = []
     for b in _bits(bad):
         a = p.accesses[b]
         mine = p.accesses[bit]
+        known = bool(H >> b & 1)
         if a.group == g and not lanes_clash(a.lanes, mine.lanes, a.intervals, mine.intervals):
             if own >> b & 1:
                 continue  # every lane comes after its own access
-        rule, what = verdict(a.kind, kind, bool(known >> b & 1), a.memory)
+            known = known or bool(O >> b & 1)
+        rule, what = verdict(a.kind, kind, known, a.memory)
         found.append(Found("stale-value", rule, f"{e.text} {what} {a.text}", e.span, g, a.span))
     return found
 

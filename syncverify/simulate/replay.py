@@ -348,6 +348,8 @@ class _Player:
                 e.op is Op.REGISTERS and e.line == b.span.line for e in self.p.events
             ):
                 continue  # a split setmaxnreg is undefined; here it does not block
+            if any(self.p.events[self.s.node[g]].op is Op.WGMMA_WAIT for g in mine):
+                continue  # it waits for warps of its warpgroup, which are blocked themselves
             if b.span.line and all(self.p.events[self.s.node[g]].line != b.span.line for g in mine):
                 at = self.p.events[self.s.node[mine[0]]].line
                 return False, f"{b.agent} is blocked at line {at}, not {b.span.line}"
