@@ -206,6 +206,7 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
             w = run.threads[c]
             both = np.maximum(past, acc)
             both[c] = min(int(both[c]), when - 1)
+            both[s.column] = max(int(both[s.column]), k + 1)  # copies that complete the phase, too
             f = run.report(
                 Obligation.O3,
                 "SV201",

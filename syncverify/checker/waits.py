@@ -53,6 +53,7 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
         with_earlier = past.copy()
         if len(s.phases) > 3:
             np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)
+            with_earlier[s.column] = max(int(with_earlier[s.column]), c - 2)
         run.report(
             Obligation.O2,
             "SV201",

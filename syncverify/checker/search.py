@@ -1,0 +1,152 @@
+"""Runs of a system: the canonical one, and schedules that show the harm of a broken obligation."""
+
+from __future__ import annotations
+
+from random import Random
+
+from syncverify.checker import phases
+from syncverify.checker.clocks import Columns
+from syncverify.checker.diagnose import Group, group
+from syncverify.checker.engine import Run
+from syncverify.checker.events import HANDLERS
+from syncverify.checker.failure import HARM, Failure, Obligation
+from syncverify.checker.final import finish
+from syncverify.checker.outcome import Budget
+from syncverify.checker.schedule import explore, provoke, push, truncate
+from syncverify.checker.witness import build
+from syncverify.diagnostics import Claim, Policy, Severity, Witness
+from syncverify.model.events import LaneSplit, System
+
+#: Failures that are undefined behaviour at once: a witness ends there.
+ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
+#: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
+MOST_SPLITS = 8
+
+
+def canonical(system: System, budget: Budget, slack: int, ignore_pool: bool = False) -> tuple[Run, System]:
+    """The canonical run, restarted whenever a class must split."""
+    while True:
+        classes = len(system.info.classes)
+        columns = Columns(classes, classes + len(system.info.barriers) + slack)
+        run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
+        run.ignores_pool = ignore_pool
+        try:
+            run.run()
+            return run, system
+        except LaneSplit as split:
+            system = system.refined(split)
+
+
+def fresh(model: Run, budget: Budget) -> Run:
+    """A new run of the same system whose clocks number the same entities alike."""
+    run = Run(model.system, HANDLERS, phases.land, model.columns, budget.max_events, eager=False)
+    run.ignores_pool = model.ignores_pool
+    return run
+
+
+def _claim(f: Failure) -> Claim:
+    if f.obligation == Obligation.O6 or f.rule == "SV302":
+        return Claim.HANG
+    stale = f.obligation == Obligation.RACE or f.rule in ("SV502", "SV503")
+    return Claim.STALE_VALUE if stale else Claim.UB
+
+
+def show(
+    model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget, starved: Run | None
+) -> Witness | None:
+    """A schedule that shows the group's harm; None if none was found."""
+    f = g.root
+    hangs = hang is not None and (hang is f or hang in g.consequences)
+    if starved is not None and (hangs or f.rule == "SV304"):
+        return build(starved, Claim.HANG, f.rule, f.message, policy)
+    illegal = [o for o in (f, *g.consequences) if o.obligation in ILLEGAL and o.severity == Severity.ERROR]
+    if illegal and (hangs or f in illegal):
+        first = min(illegal, key=lambda o: o.position)
+        return _collision(model, first, f, policy, budget)
+    if hangs:
+        return build(model, Claim.HANG, f.rule, f.message, policy)
+    if f.obligation in HARM or (f.obligation == Obligation.O8 and f.past is None):
+        return _collision(model, f, f, policy, budget)
+    return search(model, g, policy, budget)
+
+
+def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:
+    """The canonical order up to the event, a completion it does not wait for held back until after it."""
+    claim = _claim(f)
+    message = root.message if root is f else f"{root.message}; then {f.message}"
+    if f.provoked:
+        run = fresh(model, budget)
+        if provoke(run, model, f):
+            push(run, run.threads[f.cls])
+            return build(run, claim, root.rule, message, policy)
+    late = f.first.issue if f.first is not None else -1
+    for held in [late, -1] if late >= 0 else [-1]:
+        run = fresh(model, budget)
+        if truncate(run, model, f.position, held):
+            return build(run, claim, root.rule, message, policy)
+    return build(model, claim, root.rule, message, policy)
+
+
+def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = False) -> Witness | None:
+    """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
+    f = g.root
+    aims = [c for c in [f, *g.consequences] if c.past is not None]
+    weak: Witness | None = None  # shows harm only in what is in flight at the end
+    for i in range(budget.schedules):
+        rng = Random(budget.seed * 1000 + i)
+        run = fresh(model, budget)
+        # Every fourth schedule is random from the start.
+        aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
+        if aim is not None and not provoke(run, model, aim):
+            run, aim = fresh(model, budget), None
+        starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
+        explore(run, rng, starve, lambda r: bool(r.harms()), budget.steps)
+        finish_if_over(run)
+        harms = run.harms()
+        if harms:
+            shown = build(run, _claim(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
+            if harms[0].rule != "SV211":
+                return shown
+            weak = weak or shown
+        elif run.hung and not run.pending and not run.enabled():
+            return build(run, Claim.HANG, f.rule, f.message, policy)
+    if weak is not None:
+        return weak
+    if not split:
+        apart = _with_lanes_apart(model, f, policy, budget)
+        if apart is not None:
+            return apart
+    if policy == Policy.STRICT and not split:
+        run = fresh(model, budget)
+        if f.past is not None:
+            provoke(run, model, f)
+        return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
+    return None
+
+
+def _with_lanes_apart(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witness | None:
+    """Lanes of a class need not keep together: tries again with one lane of each class on its own."""
+    involved = {f.cls, *model.contributors.get(("wait", f.barrier), set())}
+    wide = [model.threads[c].info for c in sorted(involved) if model.threads[c].n > 1][:MOST_SPLITS]
+    if not wide:
+        return None
+    system = model.system
+    for info in wide:
+        low = info.lanes & -info.lanes
+        system = system.refined(LaneSplit(system.info.classes.index(info), (low, info.lanes & ~low)))
+    run, _ = canonical(system, budget, model.columns.capacity, model.ignores_pool)
+    if run.hung:
+        return build(run, Claim.HANG, f.rule, f.message, policy)
+    finish(run)
+    for g in group(run, list(run.failures.values()), None):
+        if g.root.obligation == Obligation.RACE:
+            return _collision(run, g.root, f, policy, budget)
+        if g.root.barrier == f.barrier:
+            return search(run, g, policy, budget, split=True)
+    return None
+
+
+def finish_if_over(run: Run) -> None:
+    """What only the end of a run shows, if it has ended."""
+    if not run.hung:
+        finish(run)
