@@ -48,8 +48,7 @@ def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
 
 def unobserved(run: Run, t: Thread, s: Barrier, site: int, k: int) -> None:
     """Strict: some wait for phase k - 1 precedes every arrival of phase k (B20, K14)."""
-    row = t.clock.m[E]
-    if any(row[c] >= w[0] for c, w in s.waits.items()):
+    if any(t.clock.knows(E, c, True) >= w[0] for c, w in s.waits.items()):
         return
     run.report(
         Obligation.O1,
@@ -201,5 +200,5 @@ def on_complete_tx(run: Run, t: Thread, event: Event) -> int:
     if use(run, t, s, site):
         p = contribute(run, t, s, site, "complete")
         t.clock.hand_row(E, p.tx)
-        landed(run, s, p, nbytes * t.n, t.clock.past(), site, t)
+        landed(run, s, p, nbytes * t.n, t.clock.m[E].copy(), site, t)
     return DONE

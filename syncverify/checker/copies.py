@@ -33,7 +33,7 @@ def start(
     run: Run, t: Thread, site: int, records: tuple[Record, ...], targets: list[tuple[int, int, Record | None]]
 ) -> Async:
     """Puts an operation in flight."""
-    op = Async(0, t, t.asyncs, site, t.clock.past(), targets, records=records)
+    op = Async(0, t, t.asyncs, site, t.clock.past(), t.clock.m[E].copy(), targets, records=records)
     t.asyncs += 1
     return op
 
@@ -159,6 +159,7 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
         NOINC if noinc else NET_ZERO,
         site,
         t.clock.past(),
+        t.clock.m[E].copy(),
         [],
         arrivals=b << 32 | t.n,
         covers=(column(run, t, "cp"), t.cp.issued),

@@ -97,6 +97,7 @@ class Async:
     number: int  # among the class's asynchronous operations
     site: int
     past: Matrix  # E at its issue, the issue included
+    known: Matrix  # E at its issue as one lane alone has it: without what its sibling lanes did
     targets: list[tuple[int, int, Record | None]]  # barrier, bytes, its write
     arrivals: int = 0  # of a cp.async.mbarrier.arrive
     covers: tuple[int, int] = (-1, 0)  # column and value that its completion makes known

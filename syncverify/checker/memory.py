@@ -9,7 +9,7 @@ from syncverify.checker.engine import DONE, Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
 from syncverify.diagnostics import Severity
-from syncverify.model.events import GLOBAL_MEMORY, Event
+from syncverify.model.events import GLOBAL_MEMORY, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
 from syncverify.model.proxies import Access, Space
 
@@ -40,7 +40,18 @@ def access(run: Run, t: Thread, record: Record) -> None:
             shadow.read(lo, hi, record)
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
-    if fp.overlap and record.kind.writes and not record.atomic:
+    if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and lanes_share(fp):
+        run.report(
+            Obligation.RACE,
+            "SV112",
+            f"{t.n} lanes each start this copy, and their writes overlap in "
+            f"{place(run, fp.memory, fp.intervals[0][0])}",
+            t,
+            record.site,
+            second=record,
+            fix="let one elected lane issue it",
+        )
+    elif fp.overlap and record.kind.writes and not record.atomic:
         run.report(
             Obligation.RACE,
             "SV112",
@@ -49,6 +60,11 @@ def access(run: Run, t: Thread, record: Record) -> None:
             record.site,
             second=record,
         )
+
+
+def lanes_share(fp: Footprint) -> bool:
+    """Whether two lanes touch a common byte."""
+    return not fp.lanes or sum(hi - lo for lo, hi, _ in fp.lanes) > fp.bytes
 
 
 def note_suspect(run: Run, t: Thread) -> None:

@@ -61,7 +61,7 @@ def land(run: Run, op: Async) -> None:
         k = s.auto.phase
         s.last_tx = k
         run.contributors.setdefault(("wait", b), set()).add(t.cls)
-        if k >= 1 and not past_knows_phase(op.past, s, k - 1):
+        if k >= 1 and not past_knows_phase(op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV203",
@@ -79,7 +79,7 @@ def land(run: Run, op: Async) -> None:
         op.landed.append((s.column, k + 1))
         if record is not None:
             record.tag_value = k + 1
-        landed(run, s, p, nbytes, op.past, op.site, t)
+        landed(run, s, p, nbytes, op.known, op.site, t)
     if op.arrivals:
         _land_arrival(run, op)
     if not op.landed:
@@ -109,7 +109,7 @@ def _land_arrival(run: Run, op: Async) -> None:
         if s.auto.pending == 0:
             over_arrival(run, op.thread, s, op.site)
             return
-        if k >= 1 and not past_knows_phase(op.past, s, k - 1):
+        if k >= 1 and not past_knows_phase(op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV202",

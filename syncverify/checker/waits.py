@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from syncverify.checker.barriers import Barrier, barrier, before, knows_phase, name, use
-from syncverify.checker.clocks import E
+from syncverify.checker.clocks import HW, E
 from syncverify.checker.engine import DONE, RETRY, YIELD, Run, Thread, Unmodelled
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import CLUSTER, RELAXED
@@ -106,6 +106,7 @@ def _pass_forced(run: Run, t: Thread, s: Barrier) -> int:
         for c in p.con:
             run.threads[c].clock.hand(m)
         np.maximum(m, p.m, out=m)
+    m[E : HW + 1, s.column] = s.auto.phase + 1
     t.waits_on = ()
     return DONE
 
