@@ -1,4 +1,4 @@
-# make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: print the generated pages.
+# make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: rewrite the generated pages.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
