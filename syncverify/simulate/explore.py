@@ -204,7 +204,9 @@ class _Search:
             for g in entity:
                 if s.node[g] != END and m.can(s, g):
                     out.append(("step", i))
-                    if p.events[s.node[g]].op in (Op.POLL, Op.POLL_TOKEN) and m.polled_true(s, g):
+                    if p.events[s.node[g]].op in (Op.POLL, Op.POLL_TOKEN) and m.complete_for(
+                        s, g, p.events[s.node[g]]
+                    ):
                         out.append(("true", i))
                     break
         fly = s.fly

@@ -129,12 +129,10 @@ class Machine(Meetings):
         """Whether the group's next event can happen now."""
         e = self.p.events[s.node[g]]
         op = e.op
-        if op is Op.WAIT:
+        if op is Op.WAIT or op is Op.WAIT_TOKEN:
+            # Asking about an object that this thread may not use is undefined at once, whatever the answer.
             b = s.bars[e.bar]
-            return not b.alive or b.phase % 2 != e.key
-        if op is Op.WAIT_TOKEN:
-            b = s.bars[e.bar]
-            return not b.alive or b.phase > dict(s.tokens[g]).get(e.token, -1)
+            return not b.alive or bool(b.init & ~(s.H[g] | s.O[g])) or self.complete_for(s, g, e)
         if op is Op.BAR_SYNC:
             return not self.is_waiting(s, g, (0, self.p.groups[g].cta, e.key, 0))
         if op is Op.WARP_SYNC:
@@ -162,12 +160,14 @@ class Machine(Meetings):
             self.arrive(s, g, e)
         elif op in (Op.EXPECT, Op.COMPLETE, Op.PEND):
             self.transactions(s, g, e)
-        elif op is Op.WAIT:
+        elif op is Op.WAIT or op is Op.WAIT_TOKEN:
             if self.check_bar(s, g, e.bar, e):
-                self.passed(s, g, e, s.bars[e.bar].phase - 1)
-        elif op is Op.WAIT_TOKEN:
-            if self.check_bar(s, g, e.bar, e):
-                self.passed(s, g, e, dict(s.tokens[g]).get(e.token, -1))
+                if not self.complete_for(s, g, e):
+                    self.stopped = True
+                    self.found[-1].stops = True
+                    return False
+                token = dict(s.tokens[g]).get(e.token, -1)
+                self.passed(s, g, e, s.bars[e.bar].phase - 1 if op is Op.WAIT else token)
         elif op in (Op.POLL, Op.POLL_TOKEN):
             if self.check_bar(s, g, e.bar, e) and answer:
                 self.passed(s, g, e, s.bars[e.bar].phase - 1)

@@ -163,11 +163,10 @@ class Mbarriers(Core):
         self.landed((s.node[g], -1), phase)
         self.wrote(g, s.node[g], phase)
 
-    def polled_true(self, s: State, g: int) -> bool:
-        """Whether a poll may come back true; it may always come back false (PTX ISA, try_wait)."""
-        e = self.p.events[s.node[g]]
+    def complete_for(self, s: State, g: int, e: Event) -> bool:
+        """Whether the phase that a wait or poll asks about is complete; a try_wait may still say no."""
         b = s.bars[e.bar]
-        if e.op is Op.POLL:
+        if e.op is Op.WAIT or e.op is Op.POLL:
             return b.phase % 2 != e.key
         return b.phase > dict(s.tokens[g]).get(e.token, -1)
 

@@ -58,15 +58,9 @@ class Meetings(Mbarriers):
     ) -> bool:
         """Arrives at a barrier of this CTA; False if the group blocks there."""
         n = s.named.get(key, fresh)
-        s.named[key] = Named(
-            n.threads,
-            n.red,
-            n.arrived | 1 << g,
-            n.waiting | (1 << g if blocks else 0),
-            n.warps,
-            n.H | s.H[g] | s.O[g],
-            n.A | s.A[g] | s.AO[g],
-        )
+        mine = (g, s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        waiting = n.waiting | (1 << g if blocks else 0)
+        s.named[key] = Named(n.threads, n.red, n.arrived | 1 << g, waiting, tuple(sorted((*n.brought, mine))))
         self.wrote(g, s.node[g])
         if not blocks:
             self.next(s, g)
@@ -82,26 +76,31 @@ class Meetings(Mbarriers):
         p = self.p
         if key[0] == 1:
             # All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync).
-            missing = [
-                g
-                for g in p.warp_groups[key[1], key[2]]
-                if p.groups[g].lanes & key[3] and not n.arrived >> g & 1
-            ]
-            done = not missing
+            team = [g for g in p.warp_groups[key[1], key[2]] if p.groups[g].lanes & key[3]]
+            if not all(n.arrived >> g & 1 for g in team):
+                return
+            there = n.arrived
         else:
             warps = {p.groups[g].warp for g in self.cta_groups[key[1]] if n.arrived >> g & 1}
-            full = [
-                w
-                for w in warps
-                if all(n.arrived >> g & 1 or s.node[g] == END for g in p.warp_groups[key[1], w])
-            ]
-            done = len(full) >= (-(-n.threads // LANES) if n.threads else p.warps)
-        if not done:
-            return
+            full = 0
+            there = 0
+            for w in warps:
+                if all(n.arrived >> g & 1 or s.node[g] == END for g in p.warp_groups[key[1], w]):
+                    full += 1
+                    there |= sum(1 << g for g in p.warp_groups[key[1], w] if n.arrived >> g & 1)
+            if full < (-(-n.threads // LANES) if n.threads else p.warps):
+                return
+        h = a = 0
+        for g, x, y in n.brought:
+            if there >> g & 1:
+                h, a = h | x, a | y
         del s.named[key]
+        if n.arrived & ~there:  # lanes whose warp is not complete count for the next round
+            rest = tuple(x for x in n.brought if not there >> x[0] & 1)
+            s.named[key] = Named(n.threads, n.red, n.arrived & ~there, n.waiting & ~there, rest)
         for g in range(len(s.node)):
-            if n.waiting >> g & 1:
-                self.join(s, g, n.H, n.A)
+            if n.waiting & there & 1 << g:
+                self.join(s, g, h, a)
                 self.next(s, g)
                 work.append(g)
 

@@ -24,7 +24,11 @@ class Foot:
 
 
 class OutOfBounds(Exception):  # noqa: N818 -- becomes a harm
-    """The region leaves its buffer, or a copy has an impossible shape."""
+    """The region leaves its buffer, or the barrier or CTA does not exist; ``rule`` is what that breaks."""
+
+    def __init__(self, message: str, rule: str = "SV114") -> None:
+        super().__init__(message)
+        self.rule = rule
 
 
 def merged(pieces: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

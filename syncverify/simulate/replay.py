@@ -20,6 +20,7 @@ from syncverify.simulate.trace import Unsupported
 from syncverify.source import InputError, Span
 
 _AGENT = re.compile(r"cta(\d+)\.warp(\d+)\.lanes(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?:\.async(\d+))?\Z")
+CONTINUATIONS = 10  # random ends of a witness that stops short of the harm
 OTHER_RUNS = 20  # random schedules to compare phases with, for an order violation
 
 
@@ -239,7 +240,7 @@ class _Player:
                 f"{step.span.line} ({step.op})"
             )
         answer = int(
-            e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.polled_true(self.s, g) and self.wants(g, step)
+            e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.complete_for(self.s, g, e) and self.wants(g, step)
         )
         self.m.visible(self.s, g, answer, [])
 
@@ -287,13 +288,16 @@ class _Player:
         if claim is Claim.HANG:
             return self.hang(w)
         found = self.pick(w)
-        late = ""
-        if found is None:
-            self.finish(random.Random(0), lands_first=not self.late)
-            found, late = self.pick(w), " (after the witness's last step)"
-        if found is None:
-            return False, f"no {claim} was met"
-        return True, f"{found.message}{late}"
+        if found is not None:
+            return True, found.message
+        start, stopped = self.s, self.m.stopped
+        for seed in range(CONTINUATIONS):
+            self.s, self.m.stopped = start.copy(), stopped
+            self.finish(random.Random(seed), lands_first=not self.late)
+            found = self.pick(w)
+            if found is not None:
+                return True, f"{found.message} (after the witness's last step)"
+        return False, f"no {claim} was met"
 
     def pick(self, w: Witness) -> Found | None:
         """A harm of the claimed kind, of the claimed rule if there is one."""
@@ -328,7 +332,7 @@ class _Player:
             if e.op <= Op.EXIT:
                 m.private(s, g, e, [])
             else:
-                m.visible(s, g, int(e.op in (Op.POLL, Op.POLL_TOKEN) and m.polled_true(s, g)), [])
+                m.visible(s, g, int(e.op in (Op.POLL, Op.POLL_TOKEN) and m.complete_for(s, g, e)), [])
 
     def hang(self, w: Witness) -> tuple[bool, str]:
         self.finish(random.Random(0))

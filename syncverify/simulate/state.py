@@ -52,9 +52,7 @@ class Named:
     red: bool = False
     arrived: int = 0  # mask of groups
     waiting: int = 0  # those that block
-    warps: int = 0
-    H: int = 0
-    A: int = 0
+    brought: tuple[tuple[int, int, int], ...] = ()  # group, and the H and A it came with
 
 
 class Found:

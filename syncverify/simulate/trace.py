@@ -152,7 +152,7 @@ class Tracer:
                 self.harm("ub", "SV901", str(err))
                 break
             except OutOfBounds as err:
-                self.harm("ub", "SV114", str(err))
+                self.harm("ub", err.rule, str(err))
                 self.pc += 1
             except KeyError as err:
                 if isinstance(ins, Set | Branch) or type(ins.stmt) in HANDLERS:
@@ -272,7 +272,7 @@ class Tracer:
             return own
         r = self.num(rank, t)
         if not 0 <= r < size:
-            raise OutOfBounds(f"rank {r} is not in the cluster of {size}")
+            raise OutOfBounds(f"rank {r} is not in the cluster of {size}", "SV208")
         return own - own % size + r
 
     def global_foot(self, g: n.GlobalRegion, t: Thread) -> Foot:
@@ -296,7 +296,7 @@ class Tracer:
         try:
             return self.ctx.bar_index[cta, b.name, index]
         except KeyError:
-            raise OutOfBounds(f"{b.name}[{index}] does not exist") from None
+            raise OutOfBounds(f"{b.name}[{index}] does not exist", "SV208") from None
 
     def poll(self, s: n.MbarrierTest, t: Thread) -> int:
         op = Op.POLL_TOKEN if s.token else Op.POLL
