@@ -42,6 +42,8 @@ MAX_CLUSTERS = 16
 _MAX_JUMPS = 10_000_000
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
+_SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
+NO_SYMBOLS: Mapping[str, Any] = {}
 #: Elections that one block is run with, at most.
 _MAX_ELECTIONS = 4
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
@@ -162,6 +164,20 @@ class IrAgent:
         r = self.r
         return (self.cls, r[PC], r[QUEUE], *r[FIRST_REGISTER:])
 
+    def point(self) -> Hashable:
+        """Program counter and queued events."""
+        return (self.r[PC], self.r[QUEUE])
+
+    def live(self) -> dict[int, Any]:
+        """The registers that may be read before they are written, by slot."""
+        r = self.r
+        pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
+        return {slot: r[slot] for slot, _ in self.code.kept(pc)}
+
+    def put(self, slot: int, value: Any) -> None:
+        """Replaces a register."""
+        self.r[slot] = value
+
     def normalize(self) -> Hashable:
         """The snapshot without what no later event depends on; see ``execute_normal``."""
         r = self.r
@@ -179,10 +195,11 @@ class IrSystem:
     grid: Grid
     cluster: int
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
+    symbols: Mapping[str, Any] = field(default_factory=dict)  # what stands for parameters without a number
 
     @classmethod
     def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int, elected: int,
-              source_hash: str) -> IrSystem:  # fmt: skip
+              source_hash: str, symbols: Mapping[str, Any] = NO_SYMBOLS) -> IrSystem:  # fmt: skip
         kernel, t = program.kernel, program.tables
         program.code(several_lanes=True)
         whole = tuple(
@@ -215,7 +232,7 @@ class IrSystem:
                 isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
             ),
         )
-        system = cls(info, program, grid, cluster)
+        system = cls(info, program, grid, cluster, symbols=symbols)
         info.classes = system._settled(list(whole))
         return system
 
@@ -229,7 +246,12 @@ class IrSystem:
         old = classes.pop(split.cls)
         classes += self._settled([replace(old, lanes=part) for part in split.parts])
         info = replace(self.info, classes=_ordered(classes))
-        return IrSystem(info, self.program, self.grid, self.cluster, self.electing)
+        return replace(self, info=info)
+
+    def sized(self, size: Any) -> IrSystem:
+        """The same system with another value of its first symbol, the size under study."""
+        first, *rest = self.symbols
+        return replace(self, symbols={first: size} | {name: self.symbols[name] for name in rest})
 
     def _agent(self, cls: int, c: ThreadClass) -> IrAgent:
         lanes = tuple(i for i in range(32) if c.lanes >> i & 1)
@@ -241,6 +263,8 @@ class IrSystem:
         r[CTA], r[ELECTED] = c.cta, self.info.elected_lane
         for name, per_lane in self.grid.builtins(self.cluster, c.cta, c.warp, lanes).items():
             r[BUILTIN_SLOTS[name]] = program.vecs.register(per_lane)
+        for name, value in self.symbols.items():
+            r[code.slots[name]] = value
         return IrAgent(cls, code, r)
 
     def _settled(self, classes: list[ThreadClass]) -> list[ThreadClass]:
@@ -261,7 +285,7 @@ class IrSystem:
         agent = self._agent(0, c)
         answer = 0
         try:
-            for _ in range(_DISCOVERY):
+            for _ in range(_SIZED_DISCOVERY if self.symbols else _DISCOVERY):
                 event = agent.step(answer)
                 if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                     return None

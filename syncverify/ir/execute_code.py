@@ -8,7 +8,7 @@ only jumps. Events are memoized on what decides them, so loops in their steady s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,14 +41,18 @@ from syncverify.ir.execute_values import is_move, stored_value, used_registers, 
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.printer import print_stmt
 from syncverify.model.events import Ev, Event, Site
+from syncverify.model.symbols import Symbolic, symbolic
 from syncverify.source import InputError
 
 
 class Program:
     """A kernel compiled for given values of parameters and grid: sites and code, shared by its systems."""
 
-    def __init__(self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables) -> None:
+    def __init__(
+        self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables, symbols: Iterable[str] = ()
+    ) -> None:
         self.kernel = kernel
+        self.symbols = tuple(symbols)  # parameters that agents hold in registers, with whatever stands for them
         self.tables = tables
         self.ops = DataOps(tables)
         self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
@@ -93,6 +97,8 @@ class Code(CodeText):
         self.program = program
         self.registers, self.used = used_registers(program.kernel.body)
         self.differing = varying_values(program.kernel.body, program.varying, self.registers)
+        for name in program.symbols:
+            self._name(name)
         self.pending = {name: self._slot() for name in sorted(self.used)}
         self.handle = self.slots["@handle"] = self._slot()
         self.sites_seen = 0
@@ -394,6 +400,8 @@ class Code(CodeText):
         def slow(r: Registers, key: Any) -> Event | None:
             here = r[PC]
             values = [read(r) for read in readers]
+            if any(map(symbolic, values)):
+                raise Symbolic("a size reaches an operand")
             for i in fixed:
                 v = values[i]
                 if not isinstance(v, int):
