@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from math import gcd
 
+from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Float, Int, Var
@@ -44,6 +46,7 @@ class _Emitter:
         self.layout: Layout = layout(kernel, {})
         assigned = {s.name for s in _walk(kernel.body) if isinstance(s, n.Assign)}
         self.assigned = assigned
+        self.divisors = known_divisors(kernel, assigned)
         outputs = [t for t in kernel.tensors if t.mode != "in"]
         self.fast = bool(outputs) and all(DTYPE_BYTES[t.dtype] <= 2 for t in outputs)
         at_least_zero = {
@@ -154,10 +157,10 @@ class _Emitter:
                 yield from (pad + line for line in self._leaf(stmt))
 
     def _scoped(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
-        names, lengths = self.names, dict(self.lengths)
+        names, lengths, divisors = self.names, dict(self.lengths), dict(self.divisors)
         self.names = Names(set(names.wide), set(names.natural))
         yield from self._block(body, depth)
-        self.names, self.lengths = names, lengths
+        self.names, self.lengths, self.divisors = names, lengths, divisors
 
     def _for(self, loop: n.For, depth: int) -> Iterator[str]:
         pad = "  " * depth
@@ -168,15 +171,16 @@ class _Emitter:
         kind = "long long" if wide else "int"
         lo, hi = self._index(loop.lo), self._index(loop.hi)
         head = f"for ({kind} {loop.var} = {lo}; {loop.var} < {hi}; {step}) {{"
-        names, lengths = self.names, dict(self.lengths)
+        names, lengths, divisors = self.names, dict(self.lengths), dict(self.divisors)
         self.names = Names(set(names.wide), set(names.natural))
+        self.divisors[loop.var] = gcd(divisor(loop.lo, divisors), divisor(loop.step, divisors))
         (self.names.wide.add if wide else self.names.wide.discard)(loop.var)
         natural = names.is_natural(loop.lo) and names.is_natural(loop.step)
         (self.names.natural.add if natural else self.names.natural.discard)(loop.var)
         yield pad + head
         yield from self._block(loop.body, depth + 1)
         yield f"{pad}}}"
-        self.names, self.lengths = names, lengths
+        self.names, self.lengths, self.divisors = names, lengths, divisors
 
     def _role_test(self, role: n.Role) -> str:
         name = _UNITS[role.unit]
@@ -193,6 +197,8 @@ class _Emitter:
         natural = self.names.is_natural(stmt.value) and stmt.name not in self.assigned
         (self.names.wide.add if wide else self.names.wide.discard)(stmt.name)
         (self.names.natural.add if natural else self.names.natural.discard)(stmt.name)
+        if stmt.name not in self.assigned:
+            self.divisors[stmt.name] = divisor(stmt.value, self.divisors)
         constant = "" if stmt.name in self.assigned else "const "
         return f"{constant}{'long long' if wide else 'int'} {stmt.name} = {text};"
 
@@ -224,13 +230,15 @@ class _Emitter:
                 self.names.natural.add(name)
                 yield f"const bool {name} = elect_one();"
             case n.LdShared(name, src):
-                yield from self._load(name, self._shared_at(src), src.count, src)
+                yield from self._load(name, self._shared_at(src), src.count, self._shared_width(src), src)
             case n.LdGlobal(name, src, sem="weak"):
-                yield from self._load(name, self._global_at(src), src.count)
+                yield from self._load(name, self._global_at(src), src.count, self._global_width(src))
             case n.StShared(dst, e):
-                yield from self._store(self._shared_at(dst), dst.count, e, dst)
+                yield from self._store(self._shared_at(dst), dst.count, e, self._shared_width(dst), dst)
             case n.StGlobal(dst, e, sem="weak"):
-                yield from self._store(self._global_at(dst), dst.count, e, hint=self.hint)
+                yield from self._store(
+                    self._global_at(dst), dst.count, e, self._global_width(dst), hint=self.hint
+                )
             case _:
                 yield self._synchronization(stmt)
 
@@ -289,20 +297,23 @@ class _Emitter:
     # ------------------------------------------------------------ operands
 
     def _load(
-        self, name: str, address: str, count: Expr | None, region: n.Region | None = None
+        self, name: str, address: str, count: Expr | None, width: int, region: n.Region | None = None
     ) -> Iterator[str]:
+        """``width``: the elements that the address is surely a multiple of."""
         length = self._length(count, region)
         if self.lengths.get(name, length) != length:
             raise InputError(f"value register {name} changes its length")
         if name not in self.lengths:
             yield f"float {name}[{length}];"
         self.lengths[name] = length
-        yield f"load({name}, {address});"
+        yield f"load{_narrow(width, length)}({name}, {address});"
 
     def _store(
-        self, address: str, count: Expr | None, e: Expr, region: n.Region | None = None, hint: str = ""
-    ) -> Iterator[str]:
+        self, address: str, count: Expr | None, e: Expr, width: int, region: n.Region | None = None,
+        hint: str = "",
+    ) -> Iterator[str]:  # fmt: skip
         length = self._length(count, region)
+        hint += _narrow(width, length)
         if isinstance(e, Var) and self.lengths.get(e.name) == length:
             yield f"store{hint}({address}, {e.name});"
             return
@@ -342,6 +353,17 @@ class _Emitter:
     def _global_at(self, region: n.GlobalRegion) -> str:
         return f"&{region.tensor}[{self._index(region.start)}]"
 
+    def _shared_width(self, region: n.Region) -> int:
+        place = self.layout.buffers[region.buffer]
+        parts = [place.offset // place.element] if place.offset % place.element == 0 else [1]
+        parts += [s // place.element for s in place.strides[: len(region.index)]]
+        start = divisor(region.start if region.start is not None else Int(0), self.divisors)
+        return gcd(*(divisor(Int(x), {}) for x in parts), start)
+
+    def _global_width(self, region: n.GlobalRegion) -> int:
+        # Tensors start at multiples of 16 bytes, the widest access.
+        return divisor(region.start, self.divisors)
+
     def _bar(self, bar: n.BarrierRef) -> str:
         if bar.rank is not None:
             raise InputError(f"{bar.name}: remote barriers have no code generation")
@@ -354,6 +376,11 @@ class _Emitter:
 
     def _index(self, e: Expr) -> str:
         return index(e, self.names)
+
+
+def _narrow(width: int, length: int) -> str:
+    """The template argument of an access whose address allows less than its length."""
+    return f"<{width}>" if width < (length & -length) else ""
 
 
 def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:

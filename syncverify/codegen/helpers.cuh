@@ -124,15 +124,17 @@ __device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7
   return copysignf(fmaf(-s * t, exp2_fast(x * -1.4426950408889634f * x), 1.0f), x);
 }
 
-// ---- N consecutive elements of one thread, in the widest aligned accesses of at most 16 bytes
+// ---- N consecutive elements of one thread, in the widest aligned accesses of at most 16 bytes; the address is a
+// multiple of Align elements, or of the largest power of two in N if Align is 0
 template <int Bytes> struct word;
 template <> struct word<16> { using type = uint4; };
 template <> struct word<8> { using type = uint2; };
 template <> struct word<4> { using type = uint32; };
 template <> struct word<2> { using type = unsigned short; };
 
-template <int N, class T> struct pack {
-  static constexpr int bytes = N * sizeof(T) < 16 ? N * sizeof(T) : 16;
+template <int N, class T, int Align> struct pack {
+  static constexpr int even = (N & -N) * sizeof(T), allowed = Align ? Align * sizeof(T) : 16;
+  static constexpr int most = even < allowed ? even : allowed, bytes = most < 16 ? most : 16;
   static constexpr int words = N * sizeof(T) / bytes;
   using word_type = typename word<bytes>::type;
   union { word_type word[words]; T element[N]; uint32 pair[N * sizeof(T) < 4 ? 1 : N * sizeof(T) / 4]; };
@@ -149,10 +151,10 @@ __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, bf16) 
 __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, f16) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
 }
-template <int N, class T> __device__ __forceinline__ void load(float (&x)[N], const T* from) {
-  pack<N, T> v;
+template <int Align = 0, int N, class T> __device__ __forceinline__ void load(float (&x)[N], const T* from) {
+  pack<N, T, Align> v;
 #pragma unroll
-  for (int k = 0; k < pack<N, T>::words; ++k) v.word[k] = reinterpret_cast<const typename pack<N, T>::word_type*>(from)[k];
+  for (int k = 0; k < pack<N, T, Align>::words; ++k) v.word[k] = reinterpret_cast<const typename pack<N, T, Align>::word_type*>(from)[k];
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
 #pragma unroll
     for (int k = 0; k < N; k += 2) widen2(x[k], x[k + 1], v.pair[k / 2], T());
@@ -161,8 +163,8 @@ template <int N, class T> __device__ __forceinline__ void load(float (&x)[N], co
     for (int k = 0; k < N; ++k) x[k] = widen(v.element[k]);
   }
 }
-template <int N, class T> __device__ __forceinline__ pack<N, T> packed(const float (&x)[N]) {
-  pack<N, T> v;
+template <int Align, int N, class T> __device__ __forceinline__ pack<N, T, Align> packed(const float (&x)[N]) {
+  pack<N, T, Align> v;
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
 #pragma unroll
     for (int k = 0; k < N; k += 2) narrow2(v.pair[k / 2], x[k], x[k + 1], T());
@@ -172,14 +174,14 @@ template <int N, class T> __device__ __forceinline__ pack<N, T> packed(const flo
   }
   return v;
 }
-template <int N, class T> __device__ __forceinline__ void store(T* to, const float (&x)[N]) {
-  pack<N, T> v = packed<N, T>(x);
+template <int Align = 0, int N, class T> __device__ __forceinline__ void store(T* to, const float (&x)[N]) {
+  pack<N, T, Align> v = packed<Align, N, T>(x);
 #pragma unroll
-  for (int k = 0; k < pack<N, T>::words; ++k) reinterpret_cast<typename pack<N, T>::word_type*>(to)[k] = v.word[k];
+  for (int k = 0; k < pack<N, T, Align>::words; ++k) reinterpret_cast<typename pack<N, T, Align>::word_type*>(to)[k] = v.word[k];
 }
 // the same for data that nobody will read soon
-template <int N, class T> __device__ __forceinline__ void store_streaming(T* to, const float (&x)[N]) {
-  pack<N, T> v = packed<N, T>(x);
+template <int Align = 0, int N, class T> __device__ __forceinline__ void store_streaming(T* to, const float (&x)[N]) {
+  pack<N, T, Align> v = packed<Align, N, T>(x);
 #pragma unroll
-  for (int k = 0; k < pack<N, T>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T>::word_type*>(to) + k, v.word[k]);
+  for (int k = 0; k < pack<N, T, Align>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T, Align>::word_type*>(to) + k, v.word[k]);
 }
