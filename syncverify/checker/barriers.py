@@ -246,28 +246,17 @@ def on_init_fence(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def knows_phase(t: Thread, s: Barrier, k: int) -> bool:
-    """Whether the completion of phase ``k`` is in every past of this point (THEORY: knows(E, b, k))."""
-    if k < 0 or t.clock.m[E, s.column] > k:
-        return True
-    back = s.auto.phase - k
-    if back >= len(s.phases):
-        return False
-    p = s.phases[back]
-    if p.asynchronous:
-        return False
-    row = t.clock.m[E]
-    return all(row[c] >= time for c, time in p.con.items())
+def knows_phase(row: Matrix, s: Barrier, k: int) -> bool:
+    """Whether the completion of phase ``k`` is in every past with these E clocks.
 
-
-def past_knows_phase(past: Matrix, s: Barrier, k: int) -> bool:
-    """The same for the issue point of an asynchronous operation."""
-    if k < 0 or past[s.column] > k:
+    ``row`` is what one lane knows: its sibling lanes' contributions only as far as they were joined.
+    """
+    if k < 0 or row[s.column] > k:
         return True
     back = s.auto.phase - k
     if back >= len(s.phases) or s.phases[back].asynchronous:
         return False
-    return all(past[c] >= time for c, time in s.phases[back].con.items())
+    return all(row[c] >= time for c, time in s.phases[back].con.items())
 
 
 def before(t: Thread) -> Matrix:

@@ -18,7 +18,7 @@ from syncverify.model.proxies import Scope
 def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
     """O1 for a thread's contribution to the open phase, which it enters."""
     k = s.auto.phase
-    if k >= 1 and not knows_phase(t, s, k - 1):
+    if k >= 1 and not knows_phase(t.clock.m[E], s, k - 1):
         previous = s.phases[1].con if len(s.phases) > 1 else {}
         again = previous.get(t.cls, t.time) < t.time and what != "cp"
         merged = s.phases[1].again if len(s.phases) > 1 else None
@@ -156,6 +156,15 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, f
                 Obligation.UB,
                 "SV202",
                 f"arrive.noComplete completes phase {s.auto.phase} of {name(run, s.index)}",
+                t,
+                site,
+                barrier=s.index,
+            )
+        if flags & DROP and s.auto.count <= take:
+            run.report(
+                Obligation.UB,
+                "SV202",
+                f"arrive.drop leaves {name(run, s.index)} without any expected arrival",
                 t,
                 site,
                 barrier=s.index,

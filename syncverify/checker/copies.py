@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, use
-from syncverify.checker.clocks import E
+from syncverify.checker.clocks import PROGRESS, E
 from syncverify.checker.contributions import contribute
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
 from syncverify.checker.failure import Obligation
@@ -273,8 +273,8 @@ def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
             if len(o.issues) >= covered:
                 np.maximum(t.clock.m[E], o.issues[covered - 1], out=t.clock.m[E])
     t.clock.advance(c, covered)
-    m = t.clock.m
-    m[0:4, c] = covered  # a warp-wide wait: every lane's knowledge
+    rows = t.clock.m[PROGRESS, c]
+    np.maximum(rows, covered, out=rows)  # a warp-wide wait: every lane's knowledge
     t.syncs.append(t.time)
     return DONE
 

@@ -75,6 +75,7 @@ class Thread:
     release_scope: int = 0
     release_site: int = -1
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
+    polled: dict[int, Matrix] = field(default_factory=dict)  # barrier -> E at a poll that guards a wait
     seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
     suspect: tuple[int, int, int, int] | None = (
         None  # time, position, site, barrier of a wait that told nothing

@@ -8,7 +8,7 @@ from itertools import combinations, product
 import numpy as np
 
 from syncverify.checker.barriers import Barrier, before, knows_phase, name
-from syncverify.checker.clocks import Matrix
+from syncverify.checker.clocks import E, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
@@ -98,7 +98,7 @@ def _aliased_waits(run: Run) -> None:
             continue
         s: Barrier = run.barriers[t.waits_on[1]]
         c = s.auto.phase
-        if c >= 1 and not knows_phase(t, s, c - 1):
+        if c >= 1 and not knows_phase(t.clock.m[E], s, c - 1):
             assert t.event is not None
             run.report(
                 Obligation.O7,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from syncverify.checker.barriers import before
 from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread
 from syncverify.checker.failure import Failure, Obligation
@@ -38,6 +39,8 @@ def access(run: Run, t: Thread, record: Record) -> None:
             record.over = None
             record.fresh = record.fresh or written < hi - lo
             shadow.read(lo, hi, record)
+    if fp.memory not in (GLOBAL_MEMORY, t.info.cta):
+        run.remote_uses[t.cls, fp.memory] = (t.time, record.site, before(t))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
     if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and lanes_share(fp):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncverify.checker.barriers import NOINC, Barrier, Phase, barrier, name, past_knows_phase
+from syncverify.checker.barriers import NOINC, Barrier, Phase, barrier, knows_phase, name
 from syncverify.checker.clocks import HW, INHERITED, E, H, Matrix
 from syncverify.checker.engine import Async, Run, Thread
 from syncverify.checker.failure import Obligation
@@ -61,7 +61,7 @@ def land(run: Run, op: Async) -> None:
         k = s.auto.phase
         s.last_tx = k
         run.contributors.setdefault(("wait", b), set()).add(t.cls)
-        if k >= 1 and not past_knows_phase(op.known, s, k - 1):
+        if k >= 1 and not knows_phase(op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV203",
@@ -109,7 +109,7 @@ def _land_arrival(run: Run, op: Async) -> None:
         if s.auto.pending == 0:
             over_arrival(run, op.thread, s, op.site)
             return
-        if k >= 1 and not past_knows_phase(op.known, s, k - 1):
+        if k >= 1 and not knows_phase(op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV202",

@@ -7,7 +7,7 @@ from random import Random
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import Group, group
-from syncverify.checker.engine import Run
+from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
 from syncverify.checker.failure import HARM, Failure, Obligation
 from syncverify.checker.final import finish
@@ -19,6 +19,7 @@ from syncverify.model.events import LaneSplit, System
 
 #: Failures that are undefined behaviour at once: a witness ends there.
 ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
+FEWEST_SCHEDULES = 4
 #: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
 MOST_SPLITS = 8
 
@@ -92,7 +93,8 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
     f = g.root
     aims = [c for c in [f, *g.consequences] if c.past is not None]
     weak: Witness | None = None  # shows harm only in what is in flight at the end
-    for i in range(budget.schedules):
+    events = len(model.trace) + 1
+    for i in range(max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))):
         rng = Random(budget.seed * 1000 + i)
         run = fresh(model, budget)
         # Every fourth schedule is random from the start.
@@ -100,8 +102,11 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
         if aim is not None and not provoke(run, model, aim):
             run, aim = fresh(model, budget), None
         starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
-        explore(run, rng, starve, lambda r: bool(r.harms()), budget.steps)
-        finish_if_over(run)
+        try:
+            explore(run, rng, starve, lambda r: bool(r.harms()), min(budget.steps, 4 * events + 1000))
+            finish_if_over(run)
+        except (LaneSplit, Unmodelled, TooManyEvents):
+            continue  # this order leads where the checker cannot follow; others may do
         harms = run.harms()
         if harms:
             shown = build(run, _claim(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)

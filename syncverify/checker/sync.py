@@ -10,7 +10,7 @@ from syncverify.checker.barriers import before
 from syncverify.checker.clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, PARKED, RETRY, Run, Thread
 from syncverify.checker.failure import Obligation
-from syncverify.checker.flags import ALIGNED, RELAXED
+from syncverify.checker.flags import ALIGNED, RED, RELAXED
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.events import Event
@@ -35,6 +35,7 @@ class Named:
     column: int
     gen: Generation
     last: Matrix
+    red: bool = False  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
 
 
@@ -72,6 +73,10 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
         if want % 32:
             return DONE
     n = named(run, cta, number)
+    red = bool(flags & RED)
+    if n.auto.arrived and n.red != red:
+        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
+    n.red = red
     if n.auto.mismatch(want):
         there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
         other = there[0] if there else site

@@ -49,7 +49,8 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
     """O2 on the predecessor, then the joins."""
     c = s.auto.phase
     past = before(t)
-    if c >= 2 and not knows_phase(t, s, c - 2):
+    polled = t.polled.pop(s.index, None)  # a poll before it may have been the one that passed
+    if c >= 2 and not knows_phase(t.clock.m[E] if polled is None else polled, s, c - 2):
         with_earlier = past.copy()
         if len(s.phases) > 3:
             np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)
@@ -124,6 +125,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         t.answer = 1 if result == DONE else 0
         return result
     if use_of == "guard":
+        t.polled[b] = t.clock.m[E].copy()
         t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
         return DONE
     if use_of == "ignored":
