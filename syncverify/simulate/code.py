@@ -246,6 +246,22 @@ def flatten(body: tuple[n.Stmt, ...]) -> list[Instr]:
     return code
 
 
+def registers(body: tuple[n.Stmt, ...]) -> list[str]:
+    """The integer registers that statements declare."""
+    names: list[str] = []
+    for s in body:
+        match s:
+            case n.Let() | n.LoadIndex() | n.Elect() | n.MbarrierTest():
+                names.append(s.name)
+            case n.For():
+                names += [s.var, *registers(s.body)]
+            case n.Role():
+                names += registers(s.body)
+            case n.If():
+                names += [*registers(s.then), *registers(s.orelse)]
+    return names
+
+
 def thread_env(
     kernel: n.Kernel,
     values: Mapping[str, int],
@@ -260,7 +276,9 @@ def thread_env(
     """
     bx, by, _ = kernel.launch.block
     tid: Value = lanes[0] if len(lanes) == 1 else np.array(lanes, dtype=np.int64)
-    env: Env = dict(values)
+    # Registers start at 0, also where another role or branch declares them.
+    env: Env = dict.fromkeys(registers(kernel.body), 0)
+    env |= values
     env |= {
         "tid": tid, "tid.x": tid % bx, "tid.y": tid // bx % by, "tid.z": tid // (bx * by),
         "warp": tid // 32, "lane": tid % 32, "wg": tid // 128, "rank": cta,
