@@ -15,6 +15,7 @@ LOCAL = frozenset(
     {
         Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.USE, Ev.INIT_FENCE, Ev.FENCE, Ev.PROXY_FENCE, Ev.CP_ASYNC,
         Ev.CP_COMMIT, Ev.CP_ARRIVE, Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COMMIT, Ev.EXIT, Ev.ELECT,
+        Ev.GLOBAL_READ, Ev.GLOBAL_WRITE,
     }
 )  # fmt: skip
 #: Events that brute force does not know; the simulator judges those.
@@ -136,6 +137,9 @@ class Machine:
     def local(self, state: State, t: int, e: Event) -> None:
         pc = state.pcs[t]
         match e[0]:
+            case Ev.READ | Ev.WRITE | Ev.ATOMIC if self.overlays(state, e[2]):
+                state.ub = "a data access touches the bytes of a live barrier"  # B10
+                return
             case Ev.BULK_LOAD:
                 for fp, bar, n in e[2]:  # B40: every lane that executes it launches a copy
                     pieces = (n - n // 2, n // 2) if n > 1 else (n,)
@@ -163,6 +167,15 @@ class Machine:
                 )
         state.trace += ((t, pc),)
         state.pcs[t] += 1
+
+    def overlays(self, state: State, fp: int) -> bool:
+        where = self.info.footprints[fp]
+        objects = [self.info.barriers[b] for b in state.bars]
+        return any(
+            o.cta == where.memory and lo < o.offset + 8 and o.offset < hi
+            for o in objects
+            for lo, hi in where.intervals
+        )
 
     def join_group(self, state: State, t: int, kind: str) -> None:
         state.open_groups[t, kind] = (*state.open_groups.get((t, kind), ()), len(state.asyncs))
