@@ -248,6 +248,7 @@ def _classes(
         mask = work.pop()
         group = Group(cta, warp, mask)
         tracer = Tracer(ctx, group, -1, block, elected)
+        halves = len(p.halves)
         mark = (
             len(p.events),
             len(p.accesses),
@@ -266,6 +267,7 @@ def _classes(
             shared = any(e.op in MBARRIER_OPS for e in p.events[mark[0] :])
             done.append((group, shape, shared))
         finally:
+            del p.halves[halves:]
             del p.events[mark[0] :], p.after[mark[0] :], p.accesses[mark[1] :], p.asyncs[mark[2] :]
             p.pinned, p.sources, p.grid_marks, p.map_pairs = mark[3], mark[4], mark[5], mark[6]
     return sorted(done, key=lambda x: x[0].lanes & -x[0].lanes)
@@ -283,14 +285,34 @@ def _tables(p: Program) -> None:
         if a.kind in (Kind.GR, Kind.GW, Kind.AT, Kind.SW, Kind.MW) or (a.kind is Kind.CW and p.strict):
             p.bridged |= bit  # rulebook C: R2, R7 (K6), R9
         p.reads |= bit if not a.kind.writes else 0
-        p.atomic |= bit if a.kind is Kind.AT else 0
-        p.reductions |= bit if a.kind is Kind.RD else 0
         p.generic_sync |= bit if a.kind in (Kind.GR, Kind.GW, Kind.AT) else 0
-    friends: dict[tuple[int, ...], int] = {}
+    _friends(p)
+
+
+def _friends(p: Program) -> None:
+    """Accesses that do not conflict: equal writes of one instruction, atomics within each other's scope."""
+    equal: dict[tuple[int, ...], int] = {}
+    atomics: dict[tuple[Kind, int, int], int] = {}
     for a in p.accesses:
         if a.friend:
-            friends[a.friend] = friends.get(a.friend, 0) | 1 << a.bit
-    p.friends = {a.bit: friends[a.friend] for a in p.accesses if a.friend}
+            equal[a.friend] = equal.get(a.friend, 0) | 1 << a.bit
+        elif a.atomic >= 0 or a.kind is Kind.RD:
+            key = (a.kind, p.groups[a.group].cta, a.atomic if a.kind is not Kind.RD else 2)
+            atomics[key] = atomics.get(key, 0) | 1 << a.bit
+    together: dict[tuple[Kind, int, int], int] = {}
+    for kind, cta, level in atomics:
+        mask = 0
+        for (k, c, other), bits in atomics.items():
+            if k is kind and min(level, other) >= p.distance(cta, c):
+                mask |= bits
+        together[kind, cta, level] = mask
+    for a in p.accesses:
+        if a.friend:
+            p.friends[a.bit] = equal[a.friend]
+        elif a.atomic >= 0 or a.kind is Kind.RD:
+            p.friends[a.bit] = together[
+                a.kind, p.groups[a.group].cta, a.atomic if a.kind is not Kind.RD else 2
+            ]
 
 
 def _pieces(p: Program) -> Iterator[int]:

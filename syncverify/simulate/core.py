@@ -129,6 +129,18 @@ class Core:
         if "init" in e.flags:
             self.publish(s, g, e.key, e.own & self.p.pinned, 0)
 
+    def map_fence(self, s: State, g: int, e: Event) -> None:
+        """Publishes edits of tensor maps within a scope, or takes them over (PTX ISA, tensormap proxy)."""
+        for m in e.maps:
+            for edit, cta, releases in self.p.map_pairs.get(m, ()):
+                if e.op is Op.MAP_RELEASE and (s.H[g] | s.O[g]) & edit:
+                    for level in range(e.key + 1):
+                        s.H[g] |= releases[level]
+                elif e.op is Op.MAP_ACQUIRE:
+                    far = self.p.distance(cta, self.p.groups[g].cta)
+                    if s.H[g] & releases[far] and e.key >= far:
+                        s.A[g] |= edit
+
     def publish(self, s: State, g: int, level: int, h: int, a: int) -> None:
         """A release fence: a later relaxed operation hands this on, within the fence's scope."""
         s.released[g] = tuple(
@@ -167,6 +179,8 @@ class Core:
         for i in e.touches:
             if s.bars[i].alive:
                 self.harm("ub", "SV208", f"{e.text} touches the live mbarrier {p.bars[i].name}", e, g)
+        if e.remote and any(self.gone(s, p.accesses[b].memory) for b in e.bits if p.accesses[b].remote):
+            self.harm("ub", "SV211", f"{e.text}: the CTA whose memory it touches has left", e, g)
         for bit, mask, kind, cells in e.cells:
             if p.accesses[bit].clash:
                 self.harm("stale-value", "SV112", f"lanes of one {e.text} write the same bytes", e, g)
@@ -207,7 +221,8 @@ class Core:
         while fly:
             low = fly & -fly
             a = self.p.asyncs[low.bit_length() - 1]
-            if a.memory == cta and not a.arrive:
+            reads = a.mask & self.p.memory_mask.get(cta, 0)  # its source may lie here (rulebook B51, C4)
+            if (a.memory == cta or reads) and not a.arrive:
                 self.found.append(
                     Found("ub", "SV211", f"{a.text} is still in flight when its CTA leaves", a.span, g)
                 )

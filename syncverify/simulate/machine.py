@@ -33,7 +33,7 @@ class Machine(Meetings):
             g = work.pop()
             while s.node[g] != END:
                 e = self.p.events[s.node[g]]
-                if e.op <= Op.EXIT:
+                if e.op <= Op.EXIT and not e.remote:
                     self.private(s, g, e, work)
                 elif not self.eager(s, g, e) or not self.can(s, g):
                     break
@@ -80,7 +80,13 @@ class Machine(Meetings):
             self.fence(s, g, e)
         elif op is Op.PROXY_FENCE:
             space = self.spaces[e.token, p.groups[g].cta] & p.generic
-            if "own_only" in e.flags:
+            if "release" in e.flags:
+                s.H[g] |= e.mask
+            elif "acquire" in e.flags:
+                for mark, own in p.halves:
+                    if s.H[g] & mark:
+                        self.bridge(s, g, own & space & s.H[g])
+            elif "own_only" in e.flags:
                 self.bridge(s, g, e.own & space & (p.generic_sync | s.H[g] | s.O[g]))
             else:
                 s.A[g] |= s.H[g] & space
@@ -93,12 +99,7 @@ class Machine(Meetings):
             if not (s.H[g] | s.O[g]) & p.grid_marks:
                 self.harm("stale-value", e.rule, f"{e.text} before griddepcontrol.wait", e, g)
         elif op is Op.MAP_RELEASE or op is Op.MAP_ACQUIRE:
-            for m in e.maps:
-                for edit, released in p.map_pairs.get(m, ()):
-                    if op is Op.MAP_RELEASE and (s.H[g] | s.O[g]) & edit:
-                        s.H[g] |= released
-                    elif op is Op.MAP_ACQUIRE and s.H[g] & released:
-                        s.A[g] |= edit
+            self.map_fence(s, g, e)
         elif op is Op.WGMMA_COMMIT:
             s.commits[g] = e.count
             work.extend(x for x in self.cta_groups[p.groups[g].cta] if x != g and s.node[x] != END)
@@ -167,6 +168,9 @@ class Machine(Meetings):
                     self.found[-1].stops = True
                     return False
                 token = dict(s.tokens[g]).get(e.token, -1)
+                if op is Op.WAIT_TOKEN and token < s.bars[e.bar].phase - 1:
+                    # Only the current and the preceding phase may be asked about (PTX ISA, test_wait).
+                    self.harm("ub", "SV201", f"{e.text}: the token's phase is long over", e, g)
                 self.passed(s, g, e, s.bars[e.bar].phase - 1 if op is Op.WAIT else token)
         elif op in (Op.POLL, Op.POLL_TOKEN):
             if self.check_bar(s, g, e.bar, e) and answer:
@@ -187,6 +191,9 @@ class Machine(Meetings):
             self.cluster_wait(s, g, e)
         elif op is Op.REGISTERS:
             self.registers(s, g, e, work)
+        elif op <= Op.EXIT:  # an access to another CTA, which may be gone
+            self.private(s, g, e, work)
+            return True
         elif op is Op.WGMMA_WAIT:
             s.H[g] |= e.mask
             self.wrote(g, s.node[g])

@@ -189,14 +189,10 @@ class Meetings(Mbarriers):
         if e.op is not Op.FLAG_WRITE or e.flags & {"acq_rel", "acquire", "sc"}:
             mine = LEVELS[next(iter(e.flags & SCOPES), "gpu")]
             for k, writer, h, a in past:
-                if k != self.distance(writer, cta):
+                if k != self.p.distance(writer, cta):
                     continue
                 if mine >= k and e.flags & {"acquire", "acq_rel", "sc"}:
                     self.join(s, g, h, a)
                 else:
                     self.held(s, g, k, h, a)
         self.wrote(g, s.node[g])
-
-    def distance(self, a: int, b: int) -> int:
-        """The narrowest scope that includes threads of both CTAs."""
-        return 0 if a == b else 1 if a // self.p.cluster_size == b // self.p.cluster_size else 2

@@ -35,7 +35,7 @@ def check_access(
     else:
         ok, own = H, O
     ok |= mask
-    compatible = p.atomic if kind is Kind.AT else p.reductions if kind is Kind.RD else p.friends.get(bit, 0)
+    compatible = p.friends.get(bit, 0)
     bad = 0
     if kind.writes:
         for c in cells:

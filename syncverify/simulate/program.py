@@ -12,6 +12,7 @@ from enum import IntEnum
 from syncverify.source import Span
 
 LANES = 32
+VIRTUAL = -2  # ``Access.memory`` of events that are known like accesses but touch no bytes
 GLOBAL = -1  # ``Access.memory`` of global memory; shared memory has its CTA's number
 
 
@@ -96,6 +97,8 @@ class Access:
     text: str
     clash: bool = False  # lanes of the group write one byte with different values
     friend: tuple[int, ...] = ()  # accesses with equal keys write one value: no conflict
+    atomic: int = -1  # atomics: their scope (0 CTA, 1 cluster, 2 device); -1 for other accesses
+    remote: bool = False  # a thread's access to another CTA's shared memory
 
 
 @dataclass(slots=True)
@@ -121,6 +124,7 @@ class Event:
     maps: tuple[int, ...] = ()
     rule: str = ""
     message: str = ""
+    remote: bool = False  # touches the shared memory of another CTA
     ends: bool = False  # the statement is done with it
     cells: tuple[tuple[int, int, Kind, tuple[int, ...]], ...] = ()  # (access, its bit, kind, cells)
 
@@ -184,6 +188,10 @@ class Mbar:
 class Program:
     """A launch of some CTAs, ready to be stepped."""
 
+    def distance(self, a: int, b: int) -> int:
+        """The narrowest scope that includes threads of both CTAs: 0 CTA, 1 cluster, 2 device."""
+        return 0 if a == b else 1 if a // self.cluster_size == b // self.cluster_size else 2
+
     groups: list[Group] = field(default_factory=list)
     start: list[int] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -193,7 +201,6 @@ class Program:
     bars: list[Mbar] = field(default_factory=list)
     cells: int = 0
     generic: int = 0  # masks over accesses
-    atomic: int = 0
     cp_writes: int = 0
     st_writes: int = 0
     generic_sync: int = 0
@@ -214,13 +221,14 @@ class Program:
     )  # claim, rule, message, place
     entities: list[tuple[int, ...]] = field(default_factory=list)  # groups that move together
     edited_maps: frozenset[str] = frozenset()
-    map_pairs: dict[int, list[tuple[int, int]]] = field(default_factory=dict)  # map -> (edit, its release)
+    # Map -> (an edit, its CTA, its releases within the CTA, the cluster, the device).
+    map_pairs: dict[int, list[tuple[int, int, tuple[int, int, int]]]] = field(default_factory=dict)
+    halves: list[tuple[int, int]] = field(default_factory=list)  # release halves of a proxy fence: mark, own
     bar_users: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     pool_is_void: bool = False  # setmaxnreg is split, which is undefined: nobody waits for registers then
     demand: dict[tuple[int, int], int] = field(default_factory=dict)  # most registers a warpgroup asks for
     grid_marks: int = 0
     bridged: int = 0  # accesses that an async access must know through a fence
-    reductions: int = 0
     strict: bool = False
     warp_groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     warpgroup_groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from syncverify.simulate.machine import Machine
-from syncverify.simulate.program import Op
+from syncverify.simulate.program import Async, Op
 from syncverify.simulate.state import END, NO_CLUSTER, State
 
 POLLS = (Op.POLL, Op.POLL_TOKEN)
@@ -77,8 +77,13 @@ class Reducer:
             and bar not in ahead.others
             and bar not in ahead.late
             and bar not in ahead.lands
-            and any(not ahead.ended >> g & 1 for g in self.m.cta_groups[a.memory])
+            and all(any(not ahead.ended >> g & 1 for g in self.m.cta_groups[c]) for c in self.homes(a))
         )
+
+    def homes(self, a: Async) -> list[int]:
+        """CTAs whose memory a copy touches."""
+        masks = self.p.memory_mask
+        return [c for c in range(self.p.ctas) if c == a.memory or a.mask & masks.get(c, 0)]
 
     def entity(self, s: State, i: int) -> bool:
         """Whether the next action of an entity commutes with all that can come before it."""
@@ -231,7 +236,7 @@ class Reducer:
             first = node
             while first != END:
                 e = self.p.events[first]
-                if e.op >= Op.EXIT or (e.op is Op.ISSUE and e.asyncs):
+                if e.op >= Op.EXIT or (e.op is Op.ISSUE and e.asyncs) or e.remote:
                     break
                 first = self.p.after[first][0]
             self.first_seen[node] = first

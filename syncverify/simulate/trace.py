@@ -241,29 +241,46 @@ class Tracer:
     def harm(self, claim: str, rule: str, message: str) -> None:
         self.emit(Op.HARM, message, flags=frozenset({claim}), rule=rule, message=message)
 
-    def access(self, kind: Kind, memory: int, foot: Foot, text: str, *, value: int | None = None) -> int:
+    def access(
+        self, kind: Kind, memory: int, foot: Foot, text: str, *, value: int | None = None, atomic: int = -1
+    ) -> int:
         """Registers an access; its bit number. ``value``: what all lanes write, if they write the same."""
         p = self.ctx.program
         bit = len(p.accesses)
         friend: tuple[int, ...] = ()
         if kind is Kind.GW and value is not None:
             friend = (self.group.cta, self.group.warp, self.pc, self.times_here, value)
-        clash = kind.writes and kind not in (Kind.AT, Kind.MW, Kind.RD) and foot.overlap and not friend
+        shares = friend or atomic >= 0 or kind in (Kind.MW, Kind.RD)
+        clash = kind.writes and foot.overlap and not shares
+        remote = memory not in (GLOBAL, self.group.cta)
         p.accesses.append(
-            Access(bit, self.number, kind, memory, foot.intervals, foot.lanes, self.span, text, clash, friend)
+            Access(
+                bit,
+                self.number,
+                kind,
+                memory,
+                foot.intervals,
+                foot.lanes,
+                self.span,
+                text,
+                clash,
+                friend,
+                atomic,
+                remote,
+            )
         )
         return bit
 
     times_here = 0
 
     def shared(
-        self, kind: Kind, r: n.Region, t: Thread, text: str, *, value: int | None = None
+        self, kind: Kind, r: n.Region, t: Thread, text: str, *, value: int | None = None, atomic: int = -1
     ) -> tuple[int, Foot, int]:
         """An access to shared memory: its bit, its bytes and whose memory it is."""
         memory = self.cta_of(r.rank, t)
         foot = region_foot(r, self.ctx.layout.buffers[r.buffer], t.env, self.lanes)
         self.times_here = t.times[self.pc]
-        return self.access(kind, memory, foot, text, value=value), foot, memory
+        return self.access(kind, memory, foot, text, value=value, atomic=atomic), foot, memory
 
     def cta_of(self, rank: Expr | None, t: Thread) -> int:
         size = self.ctx.program.cluster_size
@@ -281,13 +298,15 @@ class Tracer:
         count = self.num(g.count, t)
         return spread((tensor << 44) + compiled(g.start)(t.env) * item, count * item, 1, 0, self.lanes)
 
-    def tracked(self, kind: Kind, g: n.GlobalRegion, t: Thread, text: str) -> tuple[int, ...]:
+    def tracked(
+        self, kind: Kind, g: n.GlobalRegion, t: Thread, text: str, atomic: int = -1
+    ) -> tuple[int, ...]:
         """The access to global memory, where such accesses are followed."""
         if g.tensor not in self.ctx.tracked:
             return ()
         foot = self.global_foot(g, t)
         self.times_here = t.times[self.pc]
-        return (self.access(kind, GLOBAL, foot, text),)
+        return (self.access(kind, GLOBAL, foot, text, atomic=atomic),)
 
     def bar(self, b: n.BarrierRef, t: Thread) -> int:
         """The index of an mbarrier, or OutOfBounds."""

@@ -7,7 +7,7 @@ import numpy as np
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr
 from syncverify.simulate.code import compiled
-from syncverify.simulate.program import GLOBAL, Access, Kind, Op
+from syncverify.simulate.program import GLOBAL, VIRTUAL, Access, Kind, Op
 from syncverify.simulate.regions import Foot, region_foot
 from syncverify.simulate.trace import Thread, Tracer, Unsupported, async_op, flags, handles
 from syncverify.simulate.trace_ops import LEVELS, access_event
@@ -226,7 +226,7 @@ def bulk_copy(tr: Tracer, s: n.BulkCopy, t: Thread) -> None:
 def st_async(tr: Tracer, s: n.StAsync, t: Thread) -> None:
     text = f"{'red' if s.reduce else 'st'}.async {s.dst.buffer}"
     tr.use(s.value, t)
-    bit, foot, other = tr.shared(Kind.SW, s.dst, t, text)
+    bit, foot, other = tr.shared(Kind.SW, s.dst, t, text, atomic=1 if s.reduce else -1)
     bar = tr.bar(s.bar, t)
     p = tr.ctx.program
     if p.cluster_size < 2 or (s.reduce and other == tr.group.cta) or p.bars[bar].cta != other:
@@ -315,15 +315,31 @@ def fence_init(tr: Tracer, s: n.FenceMbarrierInit, t: Thread) -> None:
 
 @handles(n.FenceProxyAsync)
 def proxy_fence(tr: Tracer, s: n.FenceProxyAsync, t: Thread) -> None:
-    strict_half = s.half == "acquire" and not tr.ctx.practical
-    own = 0 if strict_half else t.own_generic | t.own_copies
+    own = t.own_generic | t.own_copies
+    half = s.half or ""
+    if tr.ctx.practical:
+        half = ""  # rulebook K3: either side suffices
+    mark = 0
+    if half == "release":
+        mark = 1 << virtual(tr, "fence.proxy.async.release")
+        tr.ctx.program.halves.append((mark, own))
     tr.emit(
         Op.PROXY_FENCE,
         "fence.proxy.async",
         token=s.space,
         own=own,
-        flags=flags(own_only=not tr.ctx.practical),
+        mask=mark,
+        flags=flags(own_only=not tr.ctx.practical, acquire=half == "acquire", release=half == "release"),
     )
+
+
+def virtual(tr: Tracer, text: str) -> int:
+    """A bit of knowledge that stands for an event, not for bytes."""
+    p = tr.ctx.program
+    bit = len(p.accesses)
+    p.accesses.append(Access(bit, tr.number, Kind.GW, VIRTUAL, (), None, tr.span, text))
+    p.pinned |= 1 << bit
+    return bit
 
 
 def edits(tr: Tracer, name: str | None) -> tuple[int, ...]:
@@ -336,11 +352,9 @@ def edits(tr: Tracer, name: str | None) -> tuple[int, ...]:
 def map_replace(tr: Tracer, s: n.TensormapReplace, t: Thread) -> None:
     text = f"tensormap.replace {s.map}"
     bit = piece(tr, t, Kind.MW, GLOBAL, map_foot(map_of(tr, s.map)[0]), text)
-    p = tr.ctx.program
-    released = len(p.accesses)
-    p.accesses.append(Access(released, tr.number, Kind.GW, GLOBAL, (), None, s.span, text))
-    p.pinned |= 1 << released
-    p.map_pairs.setdefault(map_of(tr, s.map)[0], []).append((1 << bit, 1 << released))
+    a, b, c = (1 << virtual(tr, text) for _ in LEVELS if _ != "sys")
+    pairs = tr.ctx.program.map_pairs.setdefault(map_of(tr, s.map)[0], [])
+    pairs.append((1 << bit, tr.group.cta, (a, b, c)))
     access_event(tr, t, bit, text)
 
 
@@ -349,7 +363,8 @@ def map_fence(tr: Tracer, s: n.FenceProxyTensormap | n.TensormapCpFence, t: Thre
     release = isinstance(s, n.TensormapCpFence) or s.sem == "release"
     if isinstance(s, n.TensormapCpFence):
         tr.aligned.append(tr.pc)
-    tr.emit(Op.MAP_RELEASE if release else Op.MAP_ACQUIRE, "fence.proxy.tensormap", maps=edits(tr, s.map))
+    op = Op.MAP_RELEASE if release else Op.MAP_ACQUIRE
+    tr.emit(op, "fence.proxy.tensormap", maps=edits(tr, s.map), key=LEVELS[s.scope])
 
 
 # ---------------------------------------------------------------- tensor core

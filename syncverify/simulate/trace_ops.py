@@ -23,7 +23,7 @@ def learn(tr: Tracer, mask: int, text: str) -> None:
 
 def access_event(tr: Tracer, t: Thread, bit: int, text: str) -> None:
     t.own_generic |= 1 << bit
-    tr.emit(Op.ACCESS, text, bits=(bit,))
+    tr.emit(Op.ACCESS, text, bits=(bit,), remote=tr.ctx.program.accesses[bit].remote)
 
 
 # ---------------------------------------------------------------- generic memory and values
@@ -58,7 +58,7 @@ def st_shared(tr: Tracer, s: n.StShared | n.StMatrix, t: Thread) -> None:
 def atom_shared(tr: Tracer, s: n.AtomShared, t: Thread) -> None:
     text = f"atom.shared.{s.op} {s.dst.buffer}"
     tr.use(s.value, t)
-    bit, _, _ = tr.shared(Kind.AT, s.dst, t, text)
+    bit, _, _ = tr.shared(Kind.AT, s.dst, t, text, atomic=LEVELS[s.scope])
     access_event(tr, t, bit, text)
     if s.name is not None:
         tr.loaded(s.name, bit, t, tr.unique(t))
@@ -100,10 +100,10 @@ def frag_write(tr: Tracer, s: n.FragWrite, t: Thread) -> None:
 # ---------------------------------------------------------------- global memory
 
 
-def global_access(tr: Tracer, t: Thread, kind: Kind, g: n.GlobalRegion, text: str) -> None:
+def global_access(tr: Tracer, t: Thread, kind: Kind, g: n.GlobalRegion, text: str, atomic: int = -1) -> None:
     if tr.ctx.needs_grid_wait:
         tr.emit(Op.NEED, text, rule="SV503")
-    for bit in tr.tracked(kind, g, t, text):
+    for bit in tr.tracked(kind, g, t, text, atomic):
         access_event(tr, t, bit, text)
 
 
@@ -140,7 +140,7 @@ def atom_global(tr: Tracer, s: n.AtomGlobal, t: Thread) -> None:
     if s.dst.tensor in tr.ctx.flags:
         flag_write(tr, t, s.dst, s.value, s.sem, s.scope, s.op)
     else:
-        global_access(tr, t, Kind.AT, s.dst, f"atom.global.{s.op} {s.dst.tensor}")
+        global_access(tr, t, Kind.AT, s.dst, f"atom.global.{s.op} {s.dst.tensor}", LEVELS[s.scope])
 
 
 @handles(n.Multimem)
@@ -153,7 +153,8 @@ def multimem(tr: Tracer, s: n.Multimem, t: Thread) -> None:
     kind = {"ld_reduce": Kind.GR, "st": Kind.GW, "red": Kind.AT}[s.kind]
     if s.target.tensor in tr.ctx.flags:
         raise Unsupported("multimem on a word that a block spins on is not simulated", s.span)
-    global_access(tr, t, kind, s.target, f"multimem.{s.kind} {s.target.tensor}")
+    level = LEVELS[s.scope] if s.kind == "red" else -1
+    global_access(tr, t, kind, s.target, f"multimem.{s.kind} {s.target.tensor}", level)
 
 
 def flag(tr: Tracer, g: n.GlobalRegion, t: Thread) -> int:
