@@ -86,18 +86,20 @@ def _systems(
         return
     choice = elections(kernel, known, grid)
     for cluster in firsts:
-        for lane in _elected(program, grid, cluster, choice):
+        for lane in elected_lanes(program, grid, cluster, choice):
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
 
 
-def _elected(program: Program, grid: Grid, cluster: int, choice: Elections) -> list[int]:
+def elected_lanes(
+    program: Program, grid: Grid, cluster: int, choice: Elections, symbols: Mapping[str, Any] = NO_SYMBOLS
+) -> list[int]:
     """The lanes to elect: one that no guard names, and one of each other set of lanes that guards tell apart
     in a warp that elects (a guard beside an election may hit the elected lane or miss it)."""
     lanes = {choice.free: None}
     if choice.nested:
         lanes[0] = None
     if choice.beside_guards:
-        system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "")
+        system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols)
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
                 lanes[(c.lanes & -c.lanes).bit_length() - 1] = None

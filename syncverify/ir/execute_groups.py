@@ -36,7 +36,7 @@ Terms = tuple[tuple[int, Expr], ...]
 
 def representatives(control: Control, grid: Grid) -> list[int] | None:
     """One cluster for each control that differs; None if they are too many."""
-    wanted = list(dict.fromkeys(_Features(control, grid).all()))
+    wanted = features(control, grid)
     if not wanted or grid.clusters == 1:
         return [0]
     import numpy as np
@@ -55,6 +55,11 @@ def representatives(control: Control, grid: Grid) -> list[int] | None:
         if len(first) > MAX_REPRESENTATIVES:
             return None
     return sorted(first.values())
+
+
+def features(control: Control, grid: Grid) -> list[Expr]:
+    """Expressions of the block whose values decide its control; none if all blocks run alike."""
+    return list(dict.fromkeys(_Features(control, grid).all()))
 
 
 @dataclass(slots=True)
@@ -141,6 +146,9 @@ class _Features:
         return low // unit, high // unit
 
     def _of(self, e: Expr, ranges: Mapping[str, Interval]) -> Iterator[Expr]:
+        if isinstance(e, Binary) and e.op == "%" and isinstance(e.right, Int) and e.right.value > 0:
+            m = e.right.value
+            e = Binary("%", total((f % m, t) for f, t in terms(e.left, 1) if f % m), e.right)
         if not _depends(e):
             return
         if not _opaque(e):

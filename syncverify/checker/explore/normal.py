@@ -1,0 +1,327 @@
+"""The state of a run as later verdicts see it: equal normal forms have equal futures.
+
+Two runs that stand at equal normal forms, and whose agents emit the same events from there on, meet the same
+failures. What becomes of each field is listed in ``TREATED``; a test holds it against the classes.
+
+- *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access that
+  the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c and c - 1.
+  An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
+  What is recorded later has a number above all entries of today.
+- *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
+- *Shadow memory*: segments with the ranks of their accesses.
+- Left out: what only explanations read (sites of waits, positions, pasts kept for witnesses).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from syncverify.checker.barriers import Barrier, Phase
+from syncverify.checker.clocks import ROWS, E, Matrix
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.memory import mma_siblings
+from syncverify.checker.shadow import IN_FLIGHT, Record
+from syncverify.checker.sync import Generation
+from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
+from syncverify.model.symbols import Symbolic
+
+#: Phases further back than this make no difference to any comparison.
+FAR = 4
+
+
+def normal(run: Run) -> Hashable:
+    """The normal form of a run that stands between two steps."""
+    if run.pending or run.met:
+        raise Symbolic("operations in flight between two steps")
+    return _Normal(run).form()
+
+
+class _Normal:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.index = run.columns._index
+        self.thresholds: dict[int, set[int]] = {}
+        self.sorted: dict[int, list[int]] = {}
+        self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
+
+    # ------------------------------------------------------------ thresholds
+
+    def mark(self, column: int, value: int) -> None:
+        if column >= 0:
+            self.thresholds.setdefault(column, set()).add(value)
+
+    def times(self, times: Iterable[tuple[int, int]]) -> None:
+        for column, value in times:
+            self.mark(column, value)
+
+    def collect(self) -> None:
+        run = self.run
+        for shadow in run.memory.values():
+            for segment in shadow._segments:
+                for r in (segment.write, *segment.reads.values()):
+                    if r is not None:
+                        self.access(r)
+        for s in run.barriers.values():
+            self.barrier_thresholds(s)
+        for n in run.named.values():
+            self.mark(n.column, n.auto.generation)
+            for gen in (n.gen, *n.partial.values()):
+                self.times(gen.con.items())
+                self.times(gen.previous.items())
+        for c in run.clusters.values():
+            self.mark(c.column, c.auto.generation)
+            for gen in (c.gen, c.last):
+                if gen is not None:
+                    self.times(gen.con.items())
+                    self.times(gen.previous.items())
+        for request in run.requests:
+            self.times(request.times.items())
+        for (cls, _), use in run.remote_uses.items():
+            self.mark(cls, use[0])
+        self.times(run.grid_waits)
+        for (column, _), value in self.landed().items():
+            self.mark(column, value)
+        for t in run.threads:
+            for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
+                if groups.issued and kind in t.columns:
+                    self.mark(t.columns[kind], groups.issued)
+            for state in t.fragments.values():
+                self.mark(t.columns.get("mma", -1), state[0])
+        self.sorted = {column: sorted(values) for column, values in self.thresholds.items()}
+
+    def access(self, r: Record) -> None:
+        self.mark(r.cls, r.time)
+        if r.used:
+            self.mark(r.cls, r.used)
+        if r.kind == Access.GENERIC_READ:
+            self.mark(r.cls, self.fence_after(r))
+        if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
+            self.mark(r.tag, r.tag_value)
+            if r.kind == Access.MMA_READ:
+                for column in mma_siblings(self.run, r.cls):
+                    self.mark(column, r.tag_value)
+
+    def fence_after(self, r: Record) -> int:
+        fences = self.run.threads[r.cls].fences
+        i = bisect_right(fences, r.time)
+        return fences[i] if i < len(fences) else 1 << 30
+
+    def barrier_thresholds(self, s: Barrier) -> None:
+        c = s.auto.phase
+        for value in (c - 1, c, s.async_phase + 1, s.last_waited + 1):
+            self.mark(s.column, value)
+        self.mark(s.init_cls, s.init_time)
+        self.mark(self.index.get(("init", s.init_cls), -1), s.init_time)
+        for p in s.phases:
+            self.times(p.con.items())
+        p = s.phases[0]
+        self.times((e.cls, e.time) for e in p.expects)
+        self.times((q[0], q[1]) for q in p.quiet)
+        self.times((cls, w[0]) for cls, w in s.waits.items())
+        self.times((cls, u[0]) for cls, u in s.last_use.items())
+        self.times(s.final_waits.items())
+
+    def landed(self) -> dict[tuple[int, int], int]:
+        """The newest completion that each CTA must know of when it leaves, by column."""
+        out: dict[tuple[int, int], int] = {}
+        for op in self.run.asyncs:
+            for b, _, record in op.targets:
+                if record is not None and b >= 0:
+                    key = (record.tag, self.run.info.barriers[b].cta)
+                    out[key] = max(out.get(key, 0), record.tag_value)
+        return out
+
+    # ------------------------------------------------------------ ranks
+
+    def rank(self, column: int, value: int) -> int:
+        return bisect_right(self.sorted.get(column, ()), value)
+
+    def at(self, column: int, value: int) -> tuple[int, int]:
+        """A threshold by its rank."""
+        return column, bisect_left(self.sorted[column], value)
+
+    def ranks(self, times: dict[int, int]) -> Hashable:
+        return frozenset(self.at(c, v) for c, v in times.items())
+
+    def keep(self, m: Matrix | None) -> int:
+        """Takes a matrix or a row into the form; its ranks are computed with all others."""
+        if m is None:
+            return -1
+        self.matrices.append(m if m.ndim == 2 else m[None, :])
+        return len(self.matrices) - 1
+
+    def ranked(self) -> bytes:
+        whole = np.concatenate(self.matrices) if self.matrices else np.zeros((0, 1), dtype=np.int32)
+        out = np.zeros(whole.shape, dtype=np.int16)
+        for column, values in self.sorted.items():
+            out[:, column] = np.searchsorted(values, whole[:, column], side="right")
+        return out.tobytes()
+
+    # ------------------------------------------------------------ the form
+
+    def form(self) -> Hashable:
+        run = self.run
+        self.collect()
+        parts: list[Hashable] = [
+            tuple(t.cls for t in run.ready),
+            tuple(sorted(run.live.items())),
+            frozenset(run.judged),
+            frozenset(run.failures),
+            frozenset(run.early),
+            tuple(self.at(*w) for w in run.grid_waits),
+            tuple(sorted((key, self.at(key[0], v)) for key, v in self.landed().items())),
+            tuple(sorted((key, self.at(key[0], use[0])) for key, use in run.remote_uses.items())),
+            tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
+            tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
+            tuple(self.request(r) for r in run.requests),
+            self.together(),
+        ]
+        parts += [self.thread(t) for t in run.threads]
+        parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
+        parts += [(key, self.named(n)) for key, n in sorted(run.named.items())]
+        parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
+        pending = {id(r): reg for t in run.threads for reg, rs in t.registers.items() for r in rs}
+        for memory, shadow in sorted(run.memory.items()):
+            for segment in shadow._segments:
+                write = None if segment.write is None else self.record(segment.write, pending)
+                reads = frozenset((key[2] >= 0, self.record(r, pending)) for key, r in segment.reads.items())
+                parts.append((memory, segment.lo, segment.hi, write, reads, len(segment.reads)))
+        return (*parts, self.ranked())
+
+    def record(self, r: Record, pending: dict[int, int]) -> Hashable:
+        fence: Hashable = None
+        if r.kind == Access.GENERIC_READ:
+            fence = self.at(r.cls, self.fence_after(r))
+        tag: Hashable = r.tag_value
+        if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
+            tag = self.at(r.tag, r.tag_value) if r.tag >= 0 else None
+            if r.kind == Access.MMA_READ:
+                tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
+        used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
+        flags = (r.atomic, r.lane_free)
+        return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
+
+    def request(self, r: Any) -> Hashable:
+        pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
+        return (r.cta, r.group, r.number, r.site, r.registers, r.need, r.inc, self.ranks(r.times), pasts)
+
+    def thread(self, t: Thread) -> Hashable:
+        event = t.event
+        if event is not None and event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
+            raise Symbolic("phase tokens")
+        own: list[tuple[int, tuple[int, ...]]] = []
+        if t.clock.multi:
+            for column, v in sorted(t.clock.own.items()):
+                own.append((column, tuple(self.rank(column, int(x)) for x in v)))
+        return (
+            t.agent.point() if hasattr(t.agent, "point") else None,
+            (t.answer, event, t.parked, t.blocked, t.done, t.waits_on),
+            (t.met == t.time and event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            (self.keep(t.clock.m), tuple(own)),
+            (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
+            tuple(sorted(t.columns.items())),
+            self.groups(t),
+            tuple(sorted(t.registers)),
+        )
+
+    def groups(self, t: Thread) -> Hashable:
+        """Committed groups that a wait may still newly cover, by what their end makes known."""
+        out: list[Hashable] = []
+        for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
+            columns = [t.columns[k] for k in kinds if k in t.columns]
+            known = [t.clock.knows(E, c, True) for c in columns]
+            left = [x for x in groups.committed if any(x > k for k in known)]
+            ends = tuple(
+                tuple(self.rank(c, max(x, k)) for c, k in zip(columns, known, strict=True)) for x in left
+            )
+            newest = tuple(self.rank(c, groups.issued) for c in columns)
+            out.append((ends, newest, groups.issued > 0, self.open(groups.committed, groups.issued)))
+        column = t.columns.get("mma", -1)
+        if column >= 0:
+            me = t.info
+            peers = [
+                o for o in self.run.threads
+                if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
+            ]  # fmt: skip
+            base = min(o.clock.knows(E, o.columns["mma"], True) for o in peers)
+            left = [x for x in t.mma.committed if x > base]
+            out.append((t.mma.issued - base, tuple((x - base, self.rank(column, x)) for x in left),
+                        t.clock.knows(E, column, True) - base, base > 0,
+                        tuple(self.keep(m) for m in t.issues[max(base - 1, 0):])))  # fmt: skip
+            out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
+        return tuple(out)
+
+    @staticmethod
+    def open(committed: list[int], issued: int) -> bool:
+        """Whether operations were issued since the last commit."""
+        return issued > (committed[-1] if committed else 0)
+
+    def phase(self, p: Phase, newest: bool) -> Hashable:
+        kept: tuple[Hashable, ...] = ()
+        if newest:
+            expects = frozenset((self.at(e.cls, e.time), e.bytes) for e in p.expects)
+            completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
+            quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
+            kept = (expects, len(p.expects), completions, quiet, p.sum_expect, p.sum_complete, p.drained)
+        return (self.keep(p.m), self.keep(p.tx), self.keep(p.far), self.ranks(p.con), p.asynchronous, kept)
+
+    def barrier(self, s: Barrier) -> Hashable:
+        if s.touched:
+            raise Symbolic("data over the bytes of a barrier")
+        a = s.auto
+        waited = (min(a.phase - s.last_waited, FAR), min(a.phase - s.last_tx, FAR), s.last_tx > s.last_waited)
+        return (
+            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, FAR), min(s.inits, 2)),
+            (s.init_cls, self.at(s.init_cls, s.init_time) if s.init_cls >= 0 else None, frozenset(s.ready)),
+            (waited, s.async_phase >= 0, s.no_complete, s.net_zero > 0),
+            self.ranks({c: w[0] for c, w in s.waits.items()}),
+            self.ranks({c: u[0] for c, u in s.last_use.items()}),
+            self.ranks(s.final_waits),
+            tuple(t.cls for t in s.blocked),
+            tuple(self.phase(p, i == 0) for i, p in enumerate(s.phases)),
+        )
+
+    def generation(self, g: Generation | None) -> Hashable:
+        if g is None:
+            return None
+        waiting = tuple(t.cls for t in g.waiting)
+        return (self.keep(g.m), self.ranks(g.con), self.ranks(g.previous), waiting)
+
+    def named(self, n: Any) -> Hashable:
+        a = n.auto
+        partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
+        state = (a.threads, frozenset(a.arrived.items()), frozenset(a.marked), min(a.generation, 1))
+        return (state, self.generation(n.gen), self.keep(n.last), partial)
+
+    def cluster(self, c: Any) -> Hashable:
+        a = c.auto
+        state = (frozenset(a.expected), frozenset(a.arrived), min(a.generation, 1))
+        return (state, self.generation(c.gen), self.generation(c.last))
+
+    def together(self) -> Hashable:
+        """Warp-wide and warpgroup-wide operations that some lanes or warps have executed and others not yet."""
+        warps: dict[tuple[int, int], list[Thread]] = {}
+        for t in self.run.threads:
+            warps.setdefault((t.info.cta, t.info.warp), []).append(t)
+        out = [_ahead([[c[:2] for c in t.collectives] for t in ts]) for ts in warps.values()]
+        groups: dict[tuple[int, int], list[Thread]] = {}
+        for (cta, warp), ts in warps.items():
+            groups.setdefault((cta, warp // 4), []).append(ts[0])
+        for ts in groups.values():
+            out.append(_ahead([[c[:2] for c in t.collectives if c[1] >= Ev.WGMMA_FENCE] for t in ts]))
+        return tuple(out)
+
+
+def _ahead(lists: list[list[tuple[int, int]]]) -> Hashable:
+    shortest = min(map(len, lists))
+    if any(x[:shortest] != lists[0][:shortest] for x in lists):
+        raise Symbolic("warps that execute different collective instructions")
+    return tuple(tuple(x[shortest:]) for x in lists)
+
+
+__all__ = ["ROWS", "normal"]
