@@ -144,6 +144,9 @@ def random_program(seed: int) -> str:
     counts, agents = rng.choice(FAMILIES)(rng)
     for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
         _edit(rng, counts, agents)
+    for ops in agents:  # an edit may have taken the arrive away that a wait's token comes from
+        kept = next((i for i, op in enumerate(ops) if ".t(" in op), len(ops))
+        ops[:kept] = [op for op in ops[:kept] if not op.startswith("wt")]
     joins = ["|"] * len(agents)
     if all("bar(" not in op for a in agents for op in a) and rng.random() < 0.2:
         joins[-1] = "&"  # the last two are lanes of one warp
