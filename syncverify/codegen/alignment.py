@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import gcd
 
 from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
 
 #: No access is wider than 16 bytes, so no larger divisor is of use.
@@ -52,7 +53,7 @@ def known_divisors(kernel: n.Kernel, assigned: Collection[str]) -> dict[str, int
     """
     known = _assumed(kernel.assumes)
     values: dict[str, list[Expr]] = {}
-    for s in _statements(kernel.body):
+    for s in statements(kernel.body):
         match s:
             case n.Let(name, e) | n.Assign(name, e):
                 values.setdefault(name, []).append(e)
@@ -80,14 +81,3 @@ def _assumed(facts: Iterable[Expr]) -> dict[str, int]:
             case Binary("==", Binary("%", Var(name), Int(m)), Int(0)) if m > 0:
                 found[name] = max(found.get(name, 1), _power(m))
     return found
-
-
-def _statements(body: Iterable[n.Stmt]) -> Iterable[n.Stmt]:
-    for s in body:
-        yield s
-        match s:
-            case n.For(body=inner) | n.Role(body=inner):
-                yield from _statements(inner)
-            case n.If(then=then, orelse=orelse):
-                yield from _statements(then)
-                yield from _statements(orelse)

@@ -10,6 +10,7 @@ from math import gcd
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import Binary, Expr, Float, Int, Var
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
@@ -44,7 +45,7 @@ class _Emitter:
         self.tensors = {t.name: t for t in kernel.tensors}
         self.shared = {s.name: s for s in kernel.shared}
         self.layout: Layout = layout(kernel, {})
-        assigned = {s.name for s in _walk(kernel.body) if isinstance(s, n.Assign)}
+        assigned = {s.name for s in statements(kernel.body) if isinstance(s, n.Assign)}
         self.assigned = assigned
         self.divisors = known_divisors(kernel, assigned)
         outputs = [t for t in kernel.tensors if t.mode != "in"]
@@ -381,17 +382,6 @@ class _Emitter:
 def _narrow(width: int, length: int) -> str:
     """The template argument of an access whose address allows less than its length."""
     return f"<{width}>" if width < (length & -length) else ""
-
-
-def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    for stmt in body:
-        yield stmt
-        match stmt:
-            case n.For(body=b) | n.Role(body=b):
-                yield from _walk(b)
-            case n.If(then=t, orelse=o):
-                yield from _walk(t)
-                yield from _walk(o)
 
 
 def _disjoint(a: n.Role, b: n.Role) -> bool:

@@ -10,7 +10,7 @@ from tests.corpus.entries import CORPUS, Entry, entries
 
 FAMILIES = {
     "depth": "Bugs that show only in a later lap of the ring, in an odd tail or in a later tile.",
-    "hardware": "Kernels that drive the memory system hard, for runs on a GPU (`benchmarks/corpus_on_gpu.py`).",
+    "hardware": "Kernels that drive the memory system hard, for `benchmarks/corpus_on_gpu.py`.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
     "large": "Whole kernels: a persistent GEMM, an attention mainloop, a chain of three roles.",
     "more": "What the catalogues leave out.",
