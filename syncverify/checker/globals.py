@@ -41,6 +41,21 @@ class Write:
     added: int | None  # of an atomic add; None for a store
     past: Matrix
     site: int
+    lanes: int
+    released: Matrix | None = None  # what it hands on to those who acquire it
+    wide: bool = False  # to other CTAs as well
+
+
+@dataclass(frozen=True, slots=True)
+class Spin:
+    """One passed spin: its condition, and how many writes it needed in this run."""
+
+    cls: int
+    time: int
+    site: int
+    compare: str
+    value: int
+    seen: int
 
 
 @dataclass(slots=True, eq=False)
@@ -49,13 +64,8 @@ class Location:
 
     value: int | None = 0
     writes: list[Write] = field(default_factory=list)
-    released: dict[int, Matrix] = field(
-        default_factory=dict
-    )  # CTA -> what its releases hand on, for other CTAs
     waiting: list[Thread] = field(default_factory=list)
-    spins: list[tuple[int, int, str, int, int]] = field(
-        default_factory=list
-    )  # class, site, cmp, value, writes seen
+    spins: list[Spin] = field(default_factory=list)
 
 
 def location(run: Run, fp: int) -> Location:
@@ -118,7 +128,8 @@ def signal(
         at.value = None if at.value is None else at.value + added
     else:
         at.value = value
-    at.writes.append(Write(t.cls, t.time, at.value, added, t.clock.past(), site))
+    write = Write(t.cls, t.time, at.value, added, t.clock.past(), site, t.n)
+    at.writes.append(write)
     full: Matrix | None = None
     width = scope
     if flags & RELEASE:
@@ -127,11 +138,8 @@ def signal(
     elif t.release_fence is not None:
         full, width = t.release_fence, min(scope, t.release_scope)
     if full is not None:
-        gathered = at.released.setdefault(t.info.cta, matrix(run.columns))
-        if width >= Scope.GPU:
-            np.maximum(gathered, full, out=gathered)
-        else:
-            np.maximum(gathered[HW], full[HW], out=gathered[HW])
+        write.released, write.wide = full, width >= Scope.GPU
+        if not write.wide:
             run.narrow[t.cls, -1] = fence_site(t, site, flags)
     for o in at.waiting:
         run.wake(o)
@@ -162,20 +170,26 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     t.waits_on = ()
     t.syncs.append(t.time)
     seen = first_true(at, compare, value)
-    at.spins.append((t.cls, site, compare, value, seen))
-    m = t.clock.m
+    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen))
     for w in at.writes[:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
-            np.maximum(m[E], w.past, out=m[E])
+            np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
+            if flags & ACQUIRE and w.released is not None:
+                _acquire(run, t, w, w.released, scope, site)
         _launch_order(run, t, w, site)
-    if flags & ACQUIRE:
-        for cta, r in at.released.items():
-            if cta == t.info.cta or scope >= Scope.GPU:
-                np.maximum(m[H:], r[H:], out=m[H:])
-            else:
-                np.maximum(m[HW], r[HW], out=m[HW])
-                run.narrow[t.cls, -1] = site
     return DONE
+
+
+def _acquire(run: Run, t: Thread, w: Write, released: Matrix, scope: int, site: int) -> None:
+    """What a release hands to an acquire: both scopes must contain the other thread (A3, A10)."""
+    m = t.clock.m
+    inside = run.threads[w.cls].info.cta == t.info.cta
+    if inside or (w.wide and scope >= Scope.GPU):
+        np.maximum(m[H:], released[H:], out=m[H:])
+        return
+    np.maximum(m[HW], released[HW], out=m[HW])
+    if w.wide:
+        run.narrow[t.cls, -1] = site
 
 
 def first_true(at: Location, compare: str, value: int) -> int:
@@ -200,30 +214,45 @@ def _launch_order(run: Run, t: Thread, w: Write, site: int) -> None:
 def check_spins(run: Run) -> None:
     """The writes a spin was joined with must be the ones it needs in every execution (O1 to O3 for flags)."""
     for at in run.locations.values():
-        total = sum(w.added or 0 for w in at.writes)
-        for _, site, compare, value, seen in at.spins:
-            if not seen:
-                continue
-            last = at.writes[seen - 1]
-            for i, w in enumerate(at.writes):
-                if w.added is not None:
-                    fine = (
-                        i >= seen
-                        or not _COMPARE[compare](total - w.added, value)
-                        or compare not in (">=", ">")
-                    )
-                else:
-                    ordered = w.past[last.cls] >= last.time
-                    satisfies = w.value is not None and _COMPARE[compare](w.value, value)
-                    fine = (
-                        (i < seen - 1 and not satisfies)
-                        or w is last
-                        or (i >= seen and (ordered or not satisfies))
-                    )
-                if not fine:
-                    raise Unmodelled(
-                        "several writes may end this spin: which one comes first is not decided", site
-                    )
+        for spin in at.spins:
+            if spin.seen and not _decided(at, spin):
+                raise Unmodelled(
+                    "several writes may end this spin: which one comes first is not decided", spin.site
+                )
+
+
+def _decided(at: Location, spin: Spin) -> bool:
+    """Whether the spin ends by the same writes in every execution."""
+    early = [w for w in at.writes if w.past[spin.cls] < spin.time]  # those that need not wait for the spin
+    if all(w.added is not None for w in early):
+        return _sum_decided(at, spin, early)
+    last = at.writes[spin.seen - 1]
+    holds = _COMPARE[spin.compare]
+    for i, w in enumerate(at.writes):
+        satisfies = w.value is not None and holds(w.value, spin.value)
+        later = w.past[spin.cls] >= spin.time or (i >= spin.seen and bool(w.past[last.cls] >= last.time))
+        if w is not last and satisfies and not later:
+            return False
+        if w.added is not None and w in early:
+            return False  # adds and stores mix: the value depends on their order
+        if i >= spin.seen and not satisfies and w in early:
+            return False  # it may overwrite the value before the spin looks
+    return True
+
+
+def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
+    """A counter: every add the spin was joined with, each lane of it, is needed for the value."""
+    holds = _COMPARE[spin.compare]
+    if spin.compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
+        return False
+    if spin.compare == "==" and sum(w.added or 0 for w in early) != spin.value:
+        return False  # it may be passed over
+    for w in at.writes[: spin.seen]:
+        others = sum(o.added or 0 for o in early if o is not w and o.past[w.cls] < w.time)
+        own = w.added or 0
+        if holds(others + own - own // w.lanes, spin.value):
+            return False
+    return True
 
 
 # ------------------------------------------------------------------ bulk copies of global memory

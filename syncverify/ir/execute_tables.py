@@ -120,10 +120,33 @@ def spins(kernel: n.Kernel) -> bool:
     return any(isinstance(s, n.SpinGlobal) for s in statements(kernel.body))
 
 
+def _handed_over(kernel: n.Kernel, body: list[n.Stmt]) -> bool:
+    """Whether what one proxy writes to a tensor may be read, or written over, through the other."""
+    tensor_of = {m.name: m.tensor for m in kernel.maps}
+    reads: dict[bool, set[str]] = {True: set(), False: set()}
+    writes: dict[bool, set[str]] = {True: set(), False: set()}
+    for s in body:
+        if isinstance(s, n.BulkLoad):
+            reads[True].add(s.src.tensor)
+        elif isinstance(s, n.TmaLoad):
+            reads[True].add(tensor_of.get(s.map, ""))
+        elif isinstance(s, n.BulkStore):
+            writes[True].add(s.dst.tensor)
+        elif isinstance(s, n.TmaStore):
+            writes[True].add(tensor_of.get(s.map, ""))
+        elif isinstance(s, n.LdGlobal | n.CpAsync):
+            reads[False].add(s.src.tensor)
+        elif isinstance(s, n.StGlobal):
+            writes[False].add(s.dst.tensor)
+    return bool(writes[True] & (reads[True] | reads[False] | writes[False]) or writes[False] & reads[True])
+
+
 def synchronizes_globally(kernel: n.Kernel) -> bool:
-    """Whether accesses to global memory matter: blocks synchronize through it, or generic atomics may
-    meet TMA reductions on one tensor (rulebook E46)."""
+    """Whether accesses to global memory matter: blocks synchronize through it, generic atomics may meet TMA
+    reductions on one tensor (rulebook E46), or one tensor is written and read, at one end by bulk copies."""
     body = list(statements(kernel.body))
+    if _handed_over(kernel, body):
+        return True
     atomics = {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)}
     tensor_of = {m.name: m.tensor for m in kernel.maps}
     fenced = any(isinstance(s, n.Fence) and s.scope in ("gpu", "sys") for s in body)
