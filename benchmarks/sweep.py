@@ -46,6 +46,7 @@ class Row:
     check_seconds: float
     explore_seconds: float
     reason: str
+    replay: str = ""
 
 
 def run(seed: int) -> Row:
@@ -66,6 +67,7 @@ def run(seed: int) -> Row:
     return Row(
         seed, made.family, made.bug, edits, str(j.verdict), j.rules, j.obligation, j.harms, strict, j.problem,
         j.check_seconds, j.explore_seconds, j.reason or "",
+        j.replay,
     )  # fmt: skip
 
 
@@ -114,6 +116,8 @@ def summary(found: list[Row], first: int, seconds: float) -> dict[str, Any]:
         "refuted_share": round(len(refuted) / n, 3),
         "check_ms": round(1e3 * sum(r.check_seconds for r in found) / n, 2),
         "explore_ms": round(1e3 * sum(r.explore_seconds for r in found) / n, 2),
+        "witnesses": sum(bool(r.replay) for r in refuted),
+        "witnesses_reproduced": sum(r.replay == "reproduced" for r in refuted),
         "families": dict(sorted(Counter(r.family for r in found).items())),
         "first_rule": dict(sorted(Counter(r.rules[0] for r in refuted if r.rules).items())),
         "obligation": dict(sorted(Counter(r.obligation for r in refuted).items())),
@@ -150,6 +154,7 @@ def main() -> int:
     print(json.dumps(result, indent=2))
     if options.out:
         result["disagreeing"] = [vars(r) for r in found if r.problem]
+        result["not_reproduced"] = [[r.seed, r.replay] for r in found if r.replay not in ("", "reproduced")]
         result["command"] = f"python benchmarks/sweep.py --count {options.count} --first {options.first}"
         options.out.write_text(json.dumps(result, indent=1) + "\n")
     return 1 if any(r.problem for r in found) else 0

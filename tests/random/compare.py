@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
-from syncverify.simulate import Exploration, explore
+from syncverify.simulate import Exploration, explore, replay
 from syncverify.verify import check_kernel
 
 #: States that an exploration may visit before a program counts as too large to compare.
@@ -40,6 +40,7 @@ class Judgement:
     explore_seconds: float = 0.0
     reason: str | None = None
     details: tuple[str, ...] = field(default=())
+    replay: str = ""  # "reproduced", why not, or empty where there is no witness
 
 
 def judge(text: str, policy: Policy = Policy.PRACTICAL, limit: int = STATE_LIMIT) -> Judgement:
@@ -79,7 +80,16 @@ def judge_kernel(kernel: Kernel, policy: Policy, limit: int = STATE_LIMIT) -> Ju
         explore_seconds=end - middle,
         reason=report.reason,
         details=tuple(d.message for d in errors),
+        replay=replayed(report, kernel),
     )
+
+
+def replayed(report: KernelReport, kernel: Kernel) -> str:
+    """Does the simulator, led by the witness, meet the harm that it claims?"""
+    if report.verdict is not Verdict.REFUTED or report.witness is None:
+        return ""
+    result = replay(report.witness, kernel)
+    return "reproduced" if result.reproduced else result.reason
 
 
 def problem(report: KernelReport, truth: Exploration, policy: Policy) -> str:
