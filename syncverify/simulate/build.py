@@ -99,6 +99,20 @@ def _inner(v: object) -> Iterator[Expr]:
             yield from _inner(x)
 
 
+def control(s: n.Stmt) -> Iterator[Expr]:
+    """The expressions of a statement that can change what it does in shared memory or to barriers."""
+    for f in type(s).__dataclass_fields__:
+        v = getattr(s, f)
+        if f not in ("body", "then", "orelse", "span", "coords") and not isinstance(v, n.GlobalRegion):
+            yield from _inner(v)
+
+
+def mentions_block(kernel: n.Kernel) -> bool:
+    """Whether blocks may behave differently, apart from where in global memory they work."""
+    wanted = {"block", "block.x", "block.y", "block.z"}
+    return any(names(e) & wanted for s in statements(kernel.body) for e in control(s))
+
+
 def mentions(kernel: n.Kernel, wanted: Iterable[str]) -> bool:
     names_wanted = set(wanted)
     return any(names(e) & names_wanted for s in statements(kernel.body) for e in expressions(s))
@@ -109,6 +123,11 @@ def elected_lanes(kernel: n.Kernel) -> tuple[int, ...]:
     if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
         return (0,)
     return (0, OTHER_LANE) if mentions(kernel, LANE_BUILTINS) else (0,)
+
+
+def together(kernel: n.Kernel) -> bool:
+    """Whether blocks must be simulated beside one another: they spin on, or reduce into, common memory."""
+    return any(followed(kernel))
 
 
 def followed(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str]]:

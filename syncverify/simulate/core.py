@@ -58,6 +58,8 @@ class Core:
                     b.CH & live,
                     b.CA & live,
                     b.CX & live,
+                    b.RXA & live,
+                    b.CXA & live,
                     b.seen or not self.p.strict,
                 )
             )

@@ -13,10 +13,10 @@ from syncverify.simulate.build import (
     build,
     cluster_blocks,
     elected_lanes,
-    followed,
     grid_of,
     launch_values,
-    mentions,
+    mentions_block,
+    together,
 )
 from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import Event, Op, Program
@@ -25,8 +25,10 @@ from syncverify.simulate.state import END, Found, State
 from syncverify.simulate.trace import Unsupported
 from syncverify.source import Span
 
-#: Clusters whose blocks are simulated; a larger grid is covered at both ends.
+#: Clusters that are simulated beside one another.
 MAX_CLUSTERS = 16
+#: Blocks, one at a time, whose control is compared; kernels rarely tell more apart than first and last.
+MAX_BLOCKS = 256
 
 #: States still visited once a harm is found, for other harms.
 AFTER_HARM = 10_000
@@ -86,15 +88,14 @@ def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tup
     grid = grid_of(kernel, vals)
     count = max(1, grid[0] * grid[1] * grid[2] // kernel.launch.ctas)
     strict = policy is Policy.STRICT
-    tracked, flags = followed(kernel)
     whole = True
     picks: list[tuple[int, ...]]
-    if tracked or flags:
+    if together(kernel):
         whole = count <= MAX_CLUSTERS
         picks = [tuple(range(min(count, MAX_CLUSTERS)))]
-    elif mentions(kernel, ("block", "block.x", "block.y", "block.z")):
-        ends = list(range(count)) if count <= MAX_CLUSTERS else [*range(8), *range(count - 8, count)]
-        whole = count <= MAX_CLUSTERS
+    elif mentions_block(kernel):
+        whole = count <= MAX_BLOCKS
+        ends = range(count) if whole else (*range(MAX_BLOCKS // 2), *range(count - MAX_BLOCKS // 2, count))
         picks = [(c,) for c in ends]
     else:
         picks = [(0,)]

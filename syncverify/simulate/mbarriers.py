@@ -19,9 +19,11 @@ class Mbarriers(Core):
             CH=b.RH,
             CA=b.RA,
             CX=b.RX,
+            CXA=b.RXA,
             RH=b.RH if keep else 0,
             RA=b.RA if keep else 0,
             RX=b.RX if keep else 0,
+            RXA=b.RXA if keep else 0,
         )
 
     def arrive(self, s: State, g: int, e: Event) -> None:
@@ -37,10 +39,13 @@ class Mbarriers(Core):
         h, a = s.released[g][int(remote)] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
         if not remote:
             b = b._replace(RH=b.RH | h, RA=b.RA | a)
-        elif "cluster" in e.flags:
-            b = b._replace(RX=b.RX | h, RH=b.RH | self.scoped(h), RA=b.RA | a)
         else:
-            b = b._replace(RH=b.RH | self.scoped(h))
+            wide = "cluster" in e.flags
+            if wide:
+                b = b._replace(RX=b.RX | h, RXA=b.RXA | a)
+            if wide or not p.strict:
+                known, weak = self.narrow(h)
+                b = b._replace(RH=b.RH | known, RA=b.RA | weak)
         first = b.phase
         if (
             self.p.strict and not b.seen
@@ -73,9 +78,14 @@ class Mbarriers(Core):
             s.tokens[g] = (*(x for x in s.tokens[g] if x[0] != e.token), (e.token, first))
         self.wrote(g, s.node[g], first)
 
-    def scoped(self, h: int) -> int:
-        """What an edge of too narrow a scope still carries (rulebook K4): async accesses, initializations."""
-        return 0 if self.p.strict else h & (~self.p.generic | self.p.pinned)
+    def narrow(self, h: int) -> tuple[int, int]:
+        """What an edge of too narrow a scope still carries in practice (rulebook K4).
+
+        Initializations; and, among async accesses only, that they are complete.
+        """
+        if self.p.strict:
+            return 0, 0
+        return h & self.p.pinned, h & ~self.p.generic & ~self.p.pinned
 
     def transactions(self, s: State, g: int, e: Event) -> None:
         if not self.check_bar(s, g, e.bar, e):
@@ -157,9 +167,10 @@ class Mbarriers(Core):
             b = s.bars[e.bar] = b._replace(seen=True)
         if "relaxed" in e.flags:
             self.held(s, g, 0, b.CH, b.CA)
-            self.held(s, g, 1, b.CX, b.CA)
+            self.held(s, g, 1, b.CX, b.CXA)
         else:
-            self.join(s, g, b.CH | (b.CX if "cluster" in e.flags else self.scoped(b.CX)), b.CA)
+            far = (b.CX, b.CXA) if "cluster" in e.flags else self.narrow(b.CX)
+            self.join(s, g, b.CH | far[0], b.CA | far[1])
         self.landed((s.node[g], -1), phase)
         self.wrote(g, s.node[g], phase)
 
@@ -181,7 +192,7 @@ class Mbarriers(Core):
             return
         self.accesses_of_object(s, g, e)
         if e.op is Op.INIT:
-            s.bars[e.bar] = Bar(True, True, 0, e.count, e.count, 0, 0, 0, 0, 0, 0, 0, e.cells[0][1])
+            s.bars[e.bar] = Bar(alive=True, ever=True, pending=e.count, expected=e.count, init=e.cells[0][1])
         else:
             s.bars[e.bar] = b._replace(alive=False)
         self.wrote(g, s.node[g])

@@ -30,7 +30,7 @@ def check_access(
     proxy must know earlier generic ones through a proxy fence (PTX ISA, Async Proxy).
     """
     if kind.by_async_proxy or kind is Kind.MU:
-        ok = (A & p.bridged) | (H & ~p.bridged)
+        ok = A | (H & ~p.bridged)  # in A also: async accesses known through a narrow scope (K4)
         own = (AO & p.bridged) | (O & ~p.bridged)
     else:
         ok, own = H, O

@@ -11,7 +11,7 @@ from typing import Any
 from syncverify.diagnostics import Blocked, Claim, Policy, Step, Witness
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int
-from syncverify.simulate.build import Launch, build, followed, grid_of, launch_values
+from syncverify.simulate.build import Launch, build, grid_of, launch_values, together
 from syncverify.simulate.explore import MAX_CLUSTERS, blocked, steps
 from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import Op, Program
@@ -44,7 +44,7 @@ class Actor:
     seq: int | None
 
 
-class _Stray(Exception):  # noqa: N818 -- the witness cannot be followed
+class _Stray(Exception):  # noqa: N818 -- the witness cannot be together
     pass
 
 
@@ -160,7 +160,7 @@ def _launch(kernel: n.Kernel, w: Witness) -> Launch:
     if not (0 <= bx < grid[0] and 0 <= by < grid[1] and 0 <= bz < grid[2]):
         raise InputError(f"the witness's block {w.block} is not in the grid {grid}")
     count = max(1, grid[0] * grid[1] * grid[2] // kernel.launch.ctas)
-    if any(followed(kernel)):
+    if together(kernel):
         clusters = tuple(range(min(count, MAX_CLUSTERS)))
     else:
         per_x, per_y = max(1, grid[0] // cx), max(1, grid[1] // cy)

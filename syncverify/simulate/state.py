@@ -37,9 +37,11 @@ class Bar(NamedTuple):
     RH: int = 0
     RA: int = 0
     RX: int = 0
+    RXA: int = 0
     CH: int = 0
     CA: int = 0
     CX: int = 0
+    CXA: int = 0
     init: int = 0
     seen: bool = True  # somebody has waited for the last completed phase
 

@@ -248,7 +248,7 @@ class Tracer:
         p = self.ctx.program
         bit = len(p.accesses)
         friend: tuple[int, ...] = ()
-        if kind is Kind.GW and value is not None:
+        if kind in (Kind.GW, Kind.MW) and value is not None:
             friend = (self.group.cta, self.group.warp, self.pc, self.times_here, value)
         shares = friend or atomic >= 0 or kind in (Kind.MW, Kind.RD)
         clash = kind.writes and foot.overlap and not shares

@@ -23,9 +23,11 @@ def aligned16(tr: Tracer, what: str, foot: Foot, to: int = 16) -> None:
         tr.harm("ub", "SV701", f"{what}: {foot.bytes} bytes are not a multiple of 16")
 
 
-def piece(tr: Tracer, t: Thread, kind: Kind, cta: int, foot: Foot, text: str) -> int:
+def piece(
+    tr: Tracer, t: Thread, kind: Kind, cta: int, foot: Foot, text: str, value: int | None = None
+) -> int:
     tr.times_here = t.times[tr.pc]
-    return tr.access(kind, cta, foot, text)
+    return tr.access(kind, cta, foot, text, value=value)
 
 
 def issue_load(
@@ -351,7 +353,8 @@ def edits(tr: Tracer, name: str | None) -> tuple[int, ...]:
 @handles(n.TensormapReplace)
 def map_replace(tr: Tracer, s: n.TensormapReplace, t: Thread) -> None:
     text = f"tensormap.replace {s.map}"
-    bit = piece(tr, t, Kind.MW, GLOBAL, map_foot(map_of(tr, s.map)[0]), text)
+    value = tr.value_of(s.value, t)
+    bit = piece(tr, t, Kind.MW, GLOBAL, map_foot(map_of(tr, s.map)[0]), text, value)
     a, b, c = (1 << virtual(tr, text) for _ in LEVELS if _ != "sys")
     pairs = tr.ctx.program.map_pairs.setdefault(map_of(tr, s.map)[0], [])
     pairs.append((1 << bit, tr.group.cta, (a, b, c)))

@@ -66,6 +66,100 @@ def test_use_before_init_and_after_inval() -> None:
     assert rules(body) == {"SV205"}
 
 
+def test_an_initialization_must_be_visible_in_the_other_cta() -> None:
+    body = """mbarrier b
+      if tid == 0 {{
+        mbarrier.init b, 1
+        {}
+      }}
+      cluster.arrive.relaxed
+      cluster.wait
+      if tid == 0 {{
+        mbarrier.arrive.cluster b @ (1 - rank)
+        mbarrier.wait.cluster b, 0
+      }}
+      cluster.arrive
+      cluster.wait"""
+    assert rules(body.format("fence.mbarrier_init"), CLUSTER) == set()
+    assert rules(body.format(""), CLUSTER) == {"SV204"}
+    assert rules(body.format("fence.acq_rel.cta"), CLUSTER) == {"SV204"}
+
+
+@pytest.mark.parametrize(
+    ("wait", "expected"), [("mbarrier.wait.cluster", set()), ("mbarrier.wait", {"SV110", "SV111"})]
+)
+def test_data_handed_over_between_ctas_needs_cluster_scope(wait: str, expected: set[str]) -> None:
+    body = f"""shared x : f32[4]
+      mbarrier b
+      if tid == 0 {{
+        mbarrier.init b, 1
+        fence.mbarrier_init
+      }}
+      cluster.arrive.relaxed
+      cluster.wait
+      if tid == 0 and rank == 0 {{
+        st.shared x @ 1, 1.0
+        mbarrier.arrive.cluster b @ 1
+      }}
+      if tid == 0 and rank == 1 {{
+        {wait} b, 0
+        ld.shared v, x
+      }}
+      cluster.arrive
+      cluster.wait"""
+    found = rules(body, CLUSTER)
+    assert found <= expected and bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize(("scope", "expected"), [("cta", {"SV112"}), ("cluster", set())])
+def test_atomics_of_two_ctas_need_a_scope_with_both(scope: str, expected: set[str]) -> None:
+    body = f"""shared x : i32[1]
+      if tid == 0 and rank == 1 {{
+        st.shared x, 0
+      }}
+      cluster.arrive
+      cluster.wait
+      if tid == 0 {{
+        atom.shared.add.{scope} x @ 1, 1
+      }}
+      cluster.arrive
+      cluster.wait"""
+    assert rules(body, CLUSTER) == expected
+
+
+def test_a_read_of_a_cta_that_may_have_left() -> None:
+    body = """shared x : f32[4]
+      if rank == 1 {{
+        st.shared x, 1.0
+      }}
+      cluster.arrive
+      cluster.wait
+      if rank == 0 {{
+        ld.shared v, x @ 1
+      }}
+      {}"""
+    assert rules(body.format("cluster.arrive\ncluster.wait"), CLUSTER) == set()
+    assert rules(body.format(""), CLUSTER) == {"SV211"}
+
+
+def test_a_token_of_a_phase_long_over() -> None:
+    body = """mbarrier b
+      if tid == 0 {{
+        mbarrier.init b, 1
+        let t = mbarrier.arrive b
+        {}
+        mbarrier.wait.token b, t
+      }}"""
+    assert rules(body.format("")) == set()
+    assert rules(body.format("mbarrier.arrive b\nmbarrier.arrive b")) == {"SV201"}
+
+
+def test_a_block_that_differs_from_all_others() -> None:
+    body = "shared t : f32[65]\nst.shared t[][tid : 1], 1.0\nld.shared x, t[][tid + (block == 37) : 1]"
+    assert rules(body, "launch grid [64] block [64]") == {"SV110"}
+    assert rules(body, "launch grid [37] block [64]") == set()
+
+
 def test_reinit_of_a_live_object() -> None:
     assert rules("mbarrier b\nif tid == 0 {\nmbarrier.init b, 1\nmbarrier.init b, 1\n}") == {"SV205"}
 

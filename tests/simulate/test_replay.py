@@ -58,10 +58,8 @@ PING = """mbarrier b
 
 
 def by_hand(*steps: tuple[str, int, str], claim: str = "hang", blocked: int = 13) -> dict[str, Any]:
-    lanes = [
-        {"agent": a, "file": "t", "line": line, "op": op, "barrier": None, "phase": None}
-        for a, line, op in steps
-    ]
+    rest = {"file": "t", "barrier": None, "phase": None}
+    lanes = [{"agent": agent, "line": line, "op": op, **rest} for agent, line, op in steps]
     stuck = {
         "agent": "cta0.warp1.lanes0",
         "file": "t",
