@@ -70,7 +70,8 @@ def by_hand(*steps: tuple[str, int, str], claim: str = "hang", blocked: int = 13
     }
     return {
         "schema_version": 1, "file": "t", "kernel": "k", "hash": "", "policy": "practical", "values": {},
-        "claim": claim, "rule": "SV201", "message": "", "steps": lanes, "blocked": [stuck] if claim == "hang" else [],
+        "claim": claim, "rule": "SV201", "message": "", "steps": lanes,
+        "blocked": [stuck] if claim == "hang" else [],
         "block": [0, 0, 0], "elected_lane": 0, "grid": None, "registers": None,
     }  # fmt: skip
 
