@@ -17,7 +17,7 @@ from syncverify.ir.execute_code import Code, Program
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
 from syncverify.ir.execute_lanes import Elections, elections, role_of
-from syncverify.ir.execute_tables import spins, synchronizes_globally, tables
+from syncverify.ir.execute_tables import mixes_atomics, spins, synchronizes_globally, tables
 from syncverify.ir.execute_text import (
     BUILTIN_SLOTS,
     CLASS,
@@ -69,9 +69,10 @@ def _systems(
     grid = Grid.of(kernel, known)
     tracks = synchronizes_globally(kernel)
     together = tracks and grid.clusters <= MAX_CLUSTERS
-    if spins(kernel) and not together:
+    if (spins(kernel) or mixes_atomics(kernel)) and not together:
+        what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
         yield Unanalysable(
-            f"blocks wait for each other through global memory and the grid has {grid.clusters} clusters; "
+            f"blocks {what} global memory and the grid has {grid.clusters} clusters; "
             f"at most {MAX_CLUSTERS} are analysed together",
             kernel.span,
         )

@@ -147,8 +147,6 @@ def synchronizes_globally(kernel: n.Kernel) -> bool:
     body = list(statements(kernel.body))
     if _handed_over(kernel, body):
         return True
-    atomics = {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)}
-    tensor_of = {m.name: m.tensor for m in kernel.maps}
     fenced = any(isinstance(s, n.Fence) and s.scope in ("gpu", "sys") for s in body)
     for s in body:
         if isinstance(s, n.SpinGlobal):
@@ -157,8 +155,16 @@ def synchronizes_globally(kernel: n.Kernel) -> bool:
             s.sem in _SYNC_SEMS or (s.sem == "relaxed" and fenced)
         ):
             return True
-        if isinstance(s, n.BulkStore) and s.reduce and s.dst.tensor in atomics:
-            return True
-        if isinstance(s, n.TmaStore) and s.reduce and tensor_of.get(s.map) in atomics:
-            return True
-    return False
+    return mixes_atomics(kernel)
+
+
+def mixes_atomics(kernel: n.Kernel) -> bool:
+    """Whether generic atomics may meet bulk reductions on one tensor, in whatever blocks (A3, E46)."""
+    body = list(statements(kernel.body))
+    tensor_of = {m.name: m.tensor for m in kernel.maps}
+    atomics = {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)}
+    return any(
+        (isinstance(s, n.BulkStore) and s.reduce is not None and s.dst.tensor in atomics)
+        or (isinstance(s, n.TmaStore) and s.reduce is not None and tensor_of.get(s.map) in atomics)
+        for s in body
+    )
