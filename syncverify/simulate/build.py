@@ -10,7 +10,7 @@ from syncverify.ir.expr import LANE_BUILTINS, Expr, Var, names
 from syncverify.simulate import trace_copies, trace_ops
 from syncverify.simulate.code import UNIT, Do, Instr, flatten, thread_env
 from syncverify.simulate.layout import BARRIER_BYTES, layout, number
-from syncverify.simulate.program import LANES, Access, Group, Kind, Mbar, Op, Program
+from syncverify.simulate.program import LANES, VIRTUAL, Access, Group, Kind, Mbar, Op, Program
 from syncverify.simulate.trace import Context, Split, Tracer
 from syncverify.source import InputError
 
@@ -127,20 +127,52 @@ def elected_lanes(kernel: n.Kernel) -> tuple[int, ...]:
 
 def together(kernel: n.Kernel) -> bool:
     """Whether blocks must be simulated beside one another: they spin on, or reduce into, common memory."""
-    return any(followed(kernel))
+    return bool(_spun(kernel) or _mixed_atomics(kernel))
+
+
+def _spun(kernel: n.Kernel) -> frozenset[str]:
+    return frozenset(s.src.tensor for s in statements(kernel.body) if isinstance(s, n.SpinGlobal))
+
+
+def _mixed_atomics(kernel: n.Kernel) -> frozenset[str]:
+    """Tensors with both atomics by threads and reductions by TMA (rulebook E46)."""
+    by_map = {m.name: m.tensor for m in kernel.maps}
+    body = list(statements(kernel.body))
+    reduced = {s.dst.tensor for s in body if isinstance(s, n.BulkStore) and s.reduce}
+    reduced |= {by_map[s.map] for s in body if isinstance(s, n.TmaStore) and s.reduce}
+    return frozenset(reduced & {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)})
+
+
+def _two_proxies(kernel: n.Kernel) -> frozenset[str]:
+    """Tensors that copies write and somebody else reads or writes, or that threads write and copies read."""
+    by_map = {m.name: m.tensor for m in kernel.maps}
+    copied_in: set[str] = set()
+    copied_out: set[str] = set()
+    read: set[str] = set()
+    written: set[str] = set()
+    for s in statements(kernel.body):
+        match s:
+            case n.BulkLoad():
+                copied_in.add(s.src.tensor)
+            case n.TmaLoad():
+                copied_in.add(by_map[s.map])
+            case n.BulkStore():
+                copied_out.add(s.dst.tensor)
+            case n.TmaStore():
+                copied_out.add(by_map[s.map])
+            case n.LdGlobal() | n.CpAsync():
+                read.add(s.src.tensor)
+            case n.StGlobal():
+                written.add(s.dst.tensor)
+    return frozenset(copied_out & (copied_in | read | written) | written & copied_in)
 
 
 def followed(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str]]:
     """Tensors whose accesses are followed, and those that hold words somebody spins on."""
-    body = list(statements(kernel.body))
-    flags = {s.src.tensor for s in body if isinstance(s, n.SpinGlobal)}
-    reduced = {s.dst.tensor for s in body if isinstance(s, n.BulkStore) and s.reduce}
-    by_map = {m.name: m.tensor for m in kernel.maps}
-    reduced |= {by_map[s.map] for s in body if isinstance(s, n.TmaStore) and s.reduce}
-    atomics = {s.dst.tensor for s in body if isinstance(s, n.AtomGlobal)}
+    flags = _spun(kernel)
     if flags:
-        return frozenset(t.name for t in kernel.tensors) - flags, frozenset(flags)
-    return frozenset(reduced & atomics), frozenset()
+        return frozenset(t.name for t in kernel.tensors) - flags, flags
+    return _mixed_atomics(kernel) | _two_proxies(kernel), frozenset()
 
 
 def read_registers(kernel: n.Kernel) -> frozenset[str]:
@@ -224,11 +256,23 @@ def build(
             p.groups.append(part)
             p.start.append(_trace(tracer, ctx, blocks[part.cta]))
             tracers.append(tracer)
+    if size > 1:
+        _starts(p)
     p.entities = _entities(families, len(p.groups)) if skew else [(g,) for g in range(len(p.groups))]
     _tables(p)
     _cells(p)
     _collectives(p, code, tracers)
     return p
+
+
+def _starts(p: Program) -> None:
+    """A mark per group: who knows one of a CTA's knows that the CTA runs (PTX ISA, Cluster of CTAs)."""
+    for g, group in enumerate(p.groups):
+        bit = len(p.accesses)
+        p.accesses.append(Access(bit, g, Kind.GW, VIRTUAL, (), None, p.events[p.start[g]].span, "start"))
+        p.pinned |= 1 << bit
+        p.marks[g] = 1 << bit
+        p.started[group.cta] = p.started.get(group.cta, 0) | 1 << bit
 
 
 def _entities(families: Mapping[object, list[int]], count: int) -> list[tuple[int, ...]]:

@@ -21,6 +21,9 @@ class Core:
         self.cta_groups = [
             [g for g, x in enumerate(program.groups) if x.cta == c] for c in range(program.ctas)
         ]
+        self.all_marks = 0  # that a CTA runs, any order of execution tells, a relaxed one too
+        for mark in program.marks.values():
+            self.all_marks |= mark
         self.spaces: dict[tuple[str, int], int] = {}
         for cta in range(program.ctas):
             own = program.memory_mask.get(cta, 0)
@@ -183,6 +186,10 @@ class Core:
                 self.harm("ub", "SV208", f"{e.text} touches the live mbarrier {p.bars[i].name}", e, g)
         if e.remote and any(self.gone(s, p.accesses[b].memory) for b in e.bits if p.accesses[b].remote):
             self.harm("ub", "SV211", f"{e.text}: the CTA whose memory it touches has left", e, g)
+        if e.remote:
+            for b in e.bits:
+                if not (s.H[g] | s.O[g]) & p.started.get(p.accesses[b].memory, 0):
+                    self.harm("ub", "SV114", f"{e.text}: the other CTA may not have started", e, g)
         for bit, mask, kind, cells in e.cells:
             if p.accesses[bit].clash:
                 self.harm("stale-value", "SV112", f"lanes of one {e.text} write the same bytes", e, g)

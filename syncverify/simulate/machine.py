@@ -19,6 +19,8 @@ class Machine(Meetings):
         s.released, s.acquired = [NOTHING] * count, [NOTHING] * count
         s.tokens, s.commits = [()] * count, [0] * count
         s.bars = [Bar()] * len(p.bars)
+        for g, mark in p.marks.items():
+            s.H[g] = mark
         s.cw, s.cr = [0] * p.cells, [0] * p.cells
         s.pool = [0] * p.ctas
         s.flags = [(0, ())] * len(p.flags)

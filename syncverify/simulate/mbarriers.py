@@ -37,6 +37,7 @@ class Mbarriers(Core):
             self.harm("ub", "SV211", f"{e.text}: the target CTA has left", e, g, True)
             return
         h, a = s.released[g][int(remote)] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        h |= s.H[g] & self.all_marks
         if not remote:
             b = b._replace(RH=b.RH | h, RA=b.RA | a)
         else:
@@ -166,6 +167,7 @@ class Mbarriers(Core):
         if not b.seen and phase == b.phase - 1:
             b = s.bars[e.bar] = b._replace(seen=True)
         if "relaxed" in e.flags:
+            s.H[g] |= (b.CH | b.CX) & self.all_marks
             self.held(s, g, 0, b.CH, b.CA)
             self.held(s, g, 1, b.CX, b.CXA)
         else:

@@ -111,6 +111,7 @@ class Meetings(Mbarriers):
             self.harm("ub", "SV302", f"{e.text}: a second arrive without a wait between", e, g, True)
             return
         rh, ra = s.released[g][1] if "relaxed" in e.flags else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        rh |= s.H[g] & self.all_marks
         if "relaxed" in e.flags:  # what a fence of CTA scope released reaches the own CTA only
             rank = self.p.groups[g].cta % self.p.cluster_size
             x, y = s.released[g][0]

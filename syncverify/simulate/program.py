@@ -228,6 +228,8 @@ class Program:
     pool_is_void: bool = False  # setmaxnreg is split, which is undefined: nobody waits for registers then
     demand: dict[tuple[int, int], int] = field(default_factory=dict)  # most registers a warpgroup asks for
     grid_marks: int = 0
+    marks: dict[int, int] = field(default_factory=dict)  # group -> that it has started, in a cluster
+    started: dict[int, int] = field(default_factory=dict)  # CTA -> the marks of its groups
     bridged: int = 0  # accesses that an async access must know through a fence
     strict: bool = False
     warp_groups: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)

@@ -347,7 +347,8 @@ class _Player:
                 return blamed, f"undefined behaviour before the hang: {worse.message}"
             stuck = [g for g, node in enumerate(self.s.node) if node != END]
             if not stuck:
-                return False, "every thread leaves the kernel"
+                parted = self.parted(w)
+                return bool(parted), parted or "every thread leaves the kernel"
             places = {
                 b.agent: [g for g in self.groups(actor(b.agent, b.span), b.agent) if g in stuck]
                 for b in w.blocked
@@ -360,6 +361,17 @@ class _Player:
                 return True, reason
             elsewhere = elsewhere or f"{reason}; some of them at other lines than the witness says"
         return True, elsewhere
+
+    def parted(self, w: Witness) -> str:
+        """Whether those whom the witness calls blocked stand at an instruction that their warp parts on.
+
+        The simulator lets them pass and calls it undefined (PTX ISA: .sync and .aligned instructions).
+        """
+        lines = {b.span.line for b in w.blocked}
+        found = next(
+            (m for _, r, m, s in self.p.static_harms if r in ("SV302", "SV303") and s.line in lines), ""
+        )
+        return found and f"undefined instead of a hang: {found}"
 
     def lines(self, groups: list[int]) -> set[int]:
         return {self.p.events[self.s.node[g]].line for g in groups}

@@ -7,8 +7,9 @@ import numpy as np
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr
 from syncverify.simulate.code import compiled
+from syncverify.simulate.layout import number
 from syncverify.simulate.program import GLOBAL, VIRTUAL, Access, Kind, Op
-from syncverify.simulate.regions import Foot, region_foot
+from syncverify.simulate.regions import Foot, merged, region_foot
 from syncverify.simulate.trace import Thread, Tracer, Unsupported, async_op, flags, handles
 from syncverify.simulate.trace_ops import LEVELS, access_event
 
@@ -103,7 +104,7 @@ def tma_load(tr: Tracer, s: n.TmaLoad, t: Thread) -> None:
         s.multicast,
         text,
         map_use(tr, t, s.map, text),
-        map_source(tr, Kind.AR, s.map, text),
+        map_source(tr, t, Kind.AR, s.map, s.coords, text),
         128,
         box_bytes(tr, s.map),
     )
@@ -131,13 +132,26 @@ def box_bytes(tr: Tracer, name: str) -> int:
     return size
 
 
-def map_source(tr: Tracer, kind: Kind, name: str, text: str) -> tuple[int, ...]:
-    """The global side of a tensor copy: the whole tensor, where global memory is followed."""
+def map_source(
+    tr: Tracer, t: Thread, kind: Kind, name: str, coords: tuple[Expr, ...], text: str
+) -> tuple[int, ...]:
+    """The global side of a tensor copy, where that tensor is followed: the part of the box inside it."""
     _, m = map_of(tr, name)
     if m.tensor not in tr.ctx.tracked:
         return ()
-    at = next(i for i, x in enumerate(tr.ctx.kernel.tensors) if x.name == m.tensor) << 44
-    return (tr.access(kind, GLOBAL, Foot(((at, at + (1 << 43)),), None, 0, False, (at,)), text),)
+    index, tensor = next((i, x) for i, x in enumerate(tr.ctx.kernel.tensors) if x.name == m.tensor)
+    shape = [number(d, tr.ctx.values, tensor.span, f"the shape of {tensor.name}") for d in tensor.shape]
+    size = n.DTYPE_BYTES[tensor.dtype]
+    runs = [(0, 1)]  # start and length in elements, of the dimensions so far
+    for at, box, whole in zip((tr.num(c, t) for c in coords), m.box, shape, strict=True):
+        lo, hi = max(at, 0), min(at + box, whole)
+        if lo >= hi:
+            return ()
+        runs = [((s + k) * whole + lo, hi - lo) for s, length in runs for k in range(length)]
+    base = index << 44
+    pieces = merged([(base + s * size, base + (s + length) * size) for s, length in runs])
+    tr.times_here = t.times[tr.pc]
+    return (tr.access(kind, GLOBAL, Foot(pieces, None, 0, False, (base,)), text),)
 
 
 def map_foot(index: int) -> Foot:
@@ -169,7 +183,7 @@ def store(tr: Tracer, s: n.BulkStore | n.TmaStore, t: Thread) -> None:
         size = box_bytes(tr, s.map)
         if size != foot.bytes:
             tr.harm("ub", "SV701", f"{text}: the box has {size} bytes, the region {foot.bytes}")
-        target = map_source(tr, kind, s.map, text)
+        target = map_source(tr, t, kind, s.map, s.coords, text)
         maps = map_use(tr, t, s.map, text)
     if memory != tr.group.cta:
         tr.harm("ub", "SV208", f"{text}: the source lies in another CTA")

@@ -142,6 +142,48 @@ def test_a_read_of_a_cta_that_may_have_left() -> None:
     assert rules(body.format(""), CLUSTER) == {"SV211"}
 
 
+def test_a_write_to_a_cta_that_may_not_have_started() -> None:
+    body = """shared x : f32[32]
+      {}
+      if rank == 0 {{
+        st.shared x[][tid : 1] @ 1, 1.0
+      }}
+      cluster.arrive
+      cluster.wait"""
+    assert rules(body.format("cluster.arrive.relaxed\ncluster.wait"), CLUSTER) == set()
+    assert rules(body.format(""), CLUSTER) == {"SV114"}
+
+
+def test_global_memory_between_proxies_of_one_block() -> None:
+    back = """tensor ws : f32[64] inout
+      shared t : f32[64]
+      if tid == 0 {{
+        st.shared t, 1.0
+        fence.proxy.async.shared_cta
+        bulk.store ws[0 : 64], t
+        bulk.commit
+        bulk.wait{} 0
+        ld.global x, ws[0 : 64]
+      }}"""
+    assert rules(back.format("")) == set()
+    assert rules(back.format(".read")) == {"SV501"}
+    forth = """tensor ws : f32[64, 8] inout
+      tensormap W of ws box [8, 8]
+      shared t : f32[64]
+      mbarrier b
+      if tid == 0 {{
+        mbarrier.init b, 1
+        st.global ws[{} : 8], 1.0
+        {}
+        mbarrier.arrive.expect_tx b, 256
+        tma.load t, W[8, 0], b
+        mbarrier.wait b, 0
+      }}"""
+    assert rules(forth.format(64, "fence.proxy.async.global")) == set()
+    assert rules(forth.format(64, "")) == {"SV101"}
+    assert rules(forth.format(56, "")) == set()  # just before the box
+
+
 def test_a_token_of_a_phase_long_over() -> None:
     body = """mbarrier b
       if tid == 0 {{
