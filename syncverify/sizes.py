@@ -34,7 +34,7 @@ class Effort:
     """What a proof may cost; counts, so that two runs agree."""
 
     limits: Limits = Limits()
-    events: int = 3_000_000  # of all exact runs together
+    events: int = 600_000  # of all exact runs together
     sizes: int = 4_000  # exact runs
 
 
@@ -55,7 +55,7 @@ def all_sizes(
     given: Mapping[str, int],
     policy: Policy,
     exact: Callable[[Mapping[str, int]], Verdict],
-    effort: Effort = Effort(),  # noqa: B008
+    effort: Effort = Effort(),
 ) -> Sized:
     """Whether the kernel is right for all values of the parameters that ``given`` does not fix.
 
@@ -139,20 +139,22 @@ class _Search:
         for _ in range(MAX_RESTARTS):
             try:
                 return [
-                    _Job(system, f, spine(system, f, self.policy, self.effort.limits)) for f in self.families()
+                    _Job(system, f, spine(system, f, self.policy, self.effort.limits))
+                    for f in self.families()
                 ]
             except LaneSplit as split:
                 system = system.refined(split)
         raise Symbolic("lane classes did not settle")
 
     def families(self) -> Iterator[Family]:
-        low, high = bounds(self.kernel, self.study or "")
+        low, _ = bounds(self.kernel, self.study or "")
         for r in range(self.period):
             if self.possible(Family(self.period, r, 0)):
                 yield Family(self.period, r, 0)
         if low is None or low < 0:
             for r in range(self.period):
-                yield Family(-self.period, -1 - r, 0)
+                if self.possible(Family(-self.period, -1 - r, 0)):
+                    yield Family(-self.period, -1 - r, 0)
 
     def possible(self, family: Family) -> bool:
         """Whether the kernel's own facts on remainders allow some size of the family."""
@@ -166,7 +168,7 @@ class _Search:
         outcome = check(system, self.policy)
         self.events += int(outcome.stats.get("events", 0))
         if self.events > self.effort.events or self.runs > self.effort.sizes:
-            raise Symbolic(f"exact runs up to the sizes where states repeat exceed {self.effort.events} events")
+            raise Symbolic(f"the runs up to where states repeat exceed {self.effort.events} events")
         for d in outcome.diagnostics:
             self.notes.setdefault((d.rule, d.span, d.contested), d)
         return outcome
@@ -177,8 +179,10 @@ class _Search:
         low, high = bounds(self.kernel, self.study)
         plan: list[tuple[int, int, int, _Job]] = []
         for i, job in enumerate(jobs):
-            end = job.spine.cycle.second.threshold if job.spine.cycle else job.spine.threshold + 1
-            plan += [(abs(job.family.size(m)), m, i, job) for m in range(end + 1)]
+            sizes = list(range(job.spine.threshold + 1))
+            if job.spine.cycle is None:
+                sizes += self.beyond(job)
+            plan += [(abs(job.family.size(m)), m, i, job) for m in sizes]
         for _, m, _, job in sorted(plan, key=lambda x: x[:3]):
             size = job.family.size(m)
             if not self.allowed(size, low, high):
@@ -187,15 +191,32 @@ class _Search:
             if outcome.verdict is not Verdict.PROVED:
                 return self.confirmed({**self.values, self.study: size}, outcome.reason)
         if high is not None and self.enumerated(plan, low or 0, high):
-            return Sized(Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs))
+            return Sized(
+                Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs)
+            )
         for job in jobs:
             if job.spine.cycle is None and job.spine.failed:
-                return Sized(Verdict.UNKNOWN, self.study, reason=f"a failure for large {self.study} that exact runs "
-                             "do not show", stats=self.stats(jobs))  # fmt: skip
-            reason = self.tails(job)
-            if reason is not None:
+                reason = f"a failure for large {self.study} that exact runs do not show"
                 return Sized(Verdict.UNKNOWN, self.study, reason=reason, stats=self.stats(jobs))
-        return Sized(Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs))
+            open_end = self.tails(job)
+            if open_end is not None:
+                return Sized(Verdict.UNKNOWN, self.study, reason=open_end, stats=self.stats(jobs))
+        return Sized(
+            Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs)
+        )
+
+    def beyond(self, job: _Job) -> list[int]:
+        """One size above the threshold of a spine that ended: all of them run alike."""
+        low, high = bounds(self.kernel, self.study or "")
+        first = job.spine.threshold + 1
+        if low is not None:
+            first = max(first, (low - job.family.remainder) // job.family.period)
+        found = next(
+            (m for m in range(first, first + 1024) if self.allowed(job.family.size(m), low, high)), None
+        )
+        if found is None and high is None:
+            raise Symbolic(f"no size beyond {job.family.size(first)} keeps the assumptions")
+        return [] if found is None else [found]
 
     def tails(self, job: _Job) -> str | None:
         """Why the tails of a job do not carry over to all larger sizes, if so."""
@@ -222,13 +243,17 @@ class _Search:
 
     def enumerated(self, plan: list[tuple[int, int, int, _Job]], low: int, high: int) -> bool:
         """Whether the exact runs were all the sizes that there are."""
-        return low >= 0 and {x[0] for x in plan} >= {s for s in range(low, high + 1) if self.allowed(s, low, high)}
+        return low >= 0 and {x[0] for x in plan} >= {
+            s for s in range(low, high + 1) if self.allowed(s, low, high)
+        }
 
     def confirmed(self, values: Mapping[str, int], reason: str | None) -> Sized:
         """A refutation, if the exact check of the kernel itself agrees; facts about other sizes are kept."""
         found = repaired(self.kernel, values, self.study)
         if found is None:
-            return Sized(Verdict.UNKNOWN, self.study, reason="no launch values that keep the assumptions were found")
+            return Sized(
+                Verdict.UNKNOWN, self.study, reason="no launch values that keep the assumptions were found"
+            )
         verdict = self.exact(found)
         if verdict is Verdict.REFUTED:
             return Sized(Verdict.REFUTED, self.study, found, stats={"runs": self.runs, "events": self.events})

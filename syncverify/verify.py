@@ -33,6 +33,7 @@ from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.ir.verify import verify
 from syncverify.launch import NO_FACTS, LaunchFacts
 from syncverify.model.events import LaneSplit, System, Unanalysable
+from syncverify.sizes import all_sizes
 from syncverify.source import InputError, Span
 
 #: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
@@ -56,18 +57,23 @@ def check_kernel(
     file: str = "",
     *,
     source_hash: str = "",
+    scope: ScopeKind = ScopeKind.EXACT,
 ) -> KernelReport:
-    """Proves or refutes one kernel for exact launch values.
+    """Proves or refutes one kernel for exact launch values, or with ``scope`` ALL for every size.
 
-    ``values`` overrides the parameters' defaults. Raises InputError for a kernel that is not well
-    formed and for values that its parameters or ``assume`` lines do not allow.
+    ``values`` overrides the parameters' defaults; under scope ALL it fixes those parameters, and the
+    others stand for every value: if that can be neither proved nor refuted, the report is the exact one,
+    with a note that says why. Raises InputError for a kernel that is not well formed and for values that
+    its parameters or ``assume`` lines do not allow.
     """
     start = time.perf_counter()
     verify(kernel)
+    if scope is ScopeKind.ALL and kernel.params and set(values or {}) != {p.name for p in kernel.params}:
+        return _every_size(kernel, dict(values or {}), policy, file, source_hash)
     bound, missing = launch_values(kernel, values or {})
     file = file or kernel.span.file
     kind = ScopeKind.EXACT if kernel.params else ScopeKind.ALL
-    scope = Scope(kind, bound, tuple(print_expr(a) for a in kernel.assumes))
+    covered = Scope(kind, bound, tuple(print_expr(a) for a in kernel.assumes))
     if missing:
         listed = ", ".join(missing)
         plural = "parameters" if len(missing) > 1 else "parameter"
@@ -88,13 +94,46 @@ def check_kernel(
         file=file,
         verdict=merged.verdict,
         policy=policy,
-        scope=scope,
+        scope=covered,
         arch=kernel.arch,
         reason=merged.reason,
         seconds=time.perf_counter() - start,
         witness=witness,
         diagnostics=tuple(_placed(d, kernel.span) for d in merged.diagnostics),
         stats=merged.stats,
+    )
+
+
+def _every_size(
+    kernel: Kernel, given: dict[str, int], policy: Policy, file: str, source_hash: str
+) -> KernelReport:
+    """A proof for every size, the smallest size that refutes the kernel, or the exact verdict with a note."""
+    start = time.perf_counter()
+    launch_values(kernel, given)
+
+    def exactly(values: Mapping[str, int]) -> KernelReport:
+        return check_kernel(kernel, values, policy, file, source_hash=source_hash)
+
+    found = all_sizes(kernel, given, policy, lambda values: exactly(values).verdict)
+    if found.verdict is Verdict.REFUTED:
+        return replace(exactly(found.values), seconds=time.perf_counter() - start)
+    if found.verdict is Verdict.UNKNOWN:
+        report = exactly(given)
+        text = f"this is not shown for every size: {found.reason}"
+        note = Diagnostic("SV902", Severity.NOTE, text, kernel.span)
+        seconds = time.perf_counter() - start
+        return replace(report, diagnostics=(*report.diagnostics, note), seconds=seconds)
+    kind = ScopeKind.PARTIAL if given else ScopeKind.ALL
+    return KernelReport(
+        name=kernel.name,
+        file=file or kernel.span.file,
+        verdict=Verdict.PROVED,
+        policy=policy,
+        scope=Scope(kind, given, tuple(print_expr(a) for a in kernel.assumes)),
+        arch=kernel.arch,
+        seconds=time.perf_counter() - start,
+        diagnostics=tuple(_placed(d, kernel.span) for d in found.diagnostics),
+        stats=found.stats,
     )
 
 
@@ -257,6 +296,7 @@ def check_source(
     policy: Policy = Policy.PRACTICAL,
     on_error: Callable[[InputError], None] | None = None,
     advice: bool = False,
+    scope: ScopeKind = ScopeKind.EXACT,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
@@ -269,7 +309,7 @@ def check_source(
         if kernel is not None and not fnmatchcase(k.name, kernel):
             continue
         try:
-            reports.append(_launched(k, source, facts, values or {}, policy, advice))
+            reports.append(_launched(k, source, facts, values or {}, policy, advice, scope))
         except InputError as e:
             if on_error is None:
                 raise
@@ -284,10 +324,11 @@ def _launched(
     values: Mapping[str, int],
     policy: Policy,
     advice: bool,
+    scope: ScopeKind,
 ) -> KernelReport:
     launched, given = facts.apply(kernel)
     given.update(values)
-    report = check_kernel(launched, given, policy, source.path, source_hash=source.hash)
+    report = check_kernel(launched, given, policy, source.path, source_hash=source.hash, scope=scope)
     if advice:
         notes = advise(launched, report, lambda k: check_kernel(k, given, policy, source.path))
         report = replace(report, diagnostics=report.diagnostics + notes)

@@ -40,6 +40,7 @@ from syncverify.source import InputError
 MAX_CLUSTERS = 16
 #: Steps without an event after which an agent gives up.
 _MAX_JUMPS = 10_000_000
+_SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
@@ -126,7 +127,7 @@ class IrAgent:
             event: Event | None = blocks[r[0]](r, answer)
             if event is not None:
                 return event
-            for _ in range(_MAX_JUMPS):
+            for _ in range(_SIZED_JUMPS if self.code.program.symbols else _MAX_JUMPS):
                 event = blocks[r[0]](r, 0)
                 if event is not None:
                     return event

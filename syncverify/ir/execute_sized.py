@@ -1,4 +1,4 @@
-"""Systems of a kernel whose sizes have no number: one size under study, the others known by remainders only."""
+"""Systems of a kernel whose sizes have no number: one under study, the others known by remainders only."""
 
 from __future__ import annotations
 

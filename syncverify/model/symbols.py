@@ -1,9 +1,10 @@
 """Sizes without a number, as values that agents compute with.
 
-Two kinds. A ``Linear`` is ``c + q*Q + s*S``: ``S`` the size under study and ``Q`` how often a cycle is repeated,
-both unknown and not negative. A comparison is answered by the ``Asked`` it belongs to: for a size that is
-*large* (and the largest size for which the answer would differ is remembered), or only if the answer is the
-same for all values. A ``Multiple`` is ``c + g*u`` with ``u`` any integer at all: nothing is known but its remainders.
+Two kinds. A ``Linear`` is ``c + q*Q + s*S``: ``S`` the size under study and ``Q`` how often a cycle is
+repeated, both unknown and not negative. A comparison is answered by the ``Asked`` it belongs to: for a size
+that is *large* (and the largest size for which the answer would differ is remembered), or only if the
+answer is the same for all values. A ``Multiple`` is ``c + g*u`` with ``u`` any integer at all: nothing is
+known but its remainders.
 """
 
 from __future__ import annotations

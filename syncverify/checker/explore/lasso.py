@@ -19,16 +19,16 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
-from syncverify.checker.events import HANDLERS
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
+from syncverify.checker.outcome import Budget
+from syncverify.checker.search import fresh
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Policy, Severity
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import Ev, Event, Flag
 from syncverify.model.symbols import (
     Asked,
     Family,
@@ -47,8 +47,8 @@ from syncverify.model.symbols import (
 class Limits:
     """What one family may cost; counts, so that two runs agree."""
 
-    events: int = 150_000  # of a spine
-    points: int = 600
+    events: int = 60_000  # of a spine
+    points: int = 300
     attempts: int = 40  # cycles that turn out not to repeat
 
 
@@ -90,11 +90,11 @@ class _Walk:
     """A run whose agents' steps are watched."""
 
     def __init__(self, system: SizedSystem, events: int) -> None:
-        self.slack = 32
-        self.system = system
         classes = len(system.info.classes)
-        columns = Columns(classes, classes + len(system.info.barriers) + 8 * classes + 64)
-        self.run = Run(system, HANDLERS, phases.land, columns, events)
+        columns = Columns(classes, len(system.info.barriers) + 9 * classes + 64)
+        like = SimpleNamespace(system=system, columns=columns, ignores_pool=False)
+        self.run = fresh(cast(Run, like), Budget(max_events=events))
+        self.run.eager = True
         self.steps = 0
         self.log: list[list[tuple[int, Event]]] = [[] for _ in self.run.threads]
 
@@ -106,7 +106,10 @@ class _Walk:
             while not t.done and not t.blocked:
                 if t.event is None:
                     self.fetch(t)
-                if run.step(t) == YIELD:
+                result = run.step(t)
+                if self.log[t.cls][-1][1][0] == Ev.ARRIVE:
+                    t.answer = 0  # the phase that it counted in, which nobody keeps
+                if result == YIELD:
                     run.ready.append(t)
                     break
 
@@ -124,7 +127,7 @@ class _Walk:
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
-        if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
+        if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN) or (event[0] == Ev.ARRIVE and event[5] & Flag.TOKEN):
             raise Symbolic("waits on phase tokens are not followed through all sizes")
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
@@ -186,7 +189,7 @@ class _SpineWalk(_Walk):
         for cls, log in enumerate(self.log):
             agent = first.agents[cls].fork()
             end = second.agents[cls]
-            if agent.point() != end.point() and not _same_point(agent, end):
+            if agent.point() != end.point():
                 raise NotUniform("agents at different places")
             for slot, line in _lines(cycle, cls, asked, second.threshold + 1, True).items():
                 agent.put(slot, line)
@@ -195,14 +198,12 @@ class _SpineWalk(_Walk):
                     raise NotUniform("an event that repetitions change")
                 if event[0] == Ev.POLL:
                     classify(cast(Thread, SimpleNamespace(agent=agent)), event)
+            if agent.point() != end.point():
+                raise NotUniform("a place that repetitions change")
             there = agent.live()
             for slot, line in _lines(cycle, cls, asked, second.threshold + 1, True, at_end=True).items():
                 if not _same(there[slot], line):
                     raise NotUniform("a register that leaves its line")
-
-
-def _same_point(a: SizedAgent, b: SizedAgent) -> bool:
-    return a.point() == b.point()
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -3,8 +3,9 @@
 Two runs that stand at equal normal forms, and whose agents emit the same events from there on, meet the same
 failures. What becomes of each field is listed in ``TREATED``; a test holds it against the classes.
 
-- *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access that
-  the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c and c - 1.
+- *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access
+  that the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c
+  and c - 1.
   An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
   What is recorded later has a number above all entries of today.
 - *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
@@ -203,7 +204,7 @@ class _Normal:
             if r.kind == Access.MMA_READ:
                 tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
         used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
-        flags = (r.atomic, r.lane_free)
+        flags = (r.atomic, r.lane_free, getattr(r, "scope", 0), getattr(r, "barrier", -1))
         return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
@@ -235,10 +236,10 @@ class _Normal:
         for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
             columns = [t.columns[k] for k in kinds if k in t.columns]
             known = [t.clock.knows(E, c, True) for c in columns]
-            left = [x for x in groups.committed if any(x > k for k in known)]
-            ends = tuple(
-                tuple(self.rank(c, max(x, k)) for c, k in zip(columns, known, strict=True)) for x in left
-            )
+            now = tuple(map(self.rank, columns, known))
+            # a wait that reaches no further threshold cannot be told from none
+            ranked = [tuple(map(self.rank, columns, [max(x, k) for k in known])) for x in groups.committed]
+            ends = tuple(x for x in ranked if x != now)
             newest = tuple(self.rank(c, groups.issued) for c in columns)
             out.append((ends, newest, groups.issued > 0, self.open(groups.committed, groups.issued)))
         column = t.columns.get("mma", -1)
@@ -304,7 +305,7 @@ class _Normal:
         return (state, self.generation(c.gen), self.generation(c.last))
 
     def together(self) -> Hashable:
-        """Warp-wide and warpgroup-wide operations that some lanes or warps have executed and others not yet."""
+        """Warp-wide and warpgroup-wide operations that some have executed and others not yet."""
         warps: dict[tuple[int, int], list[Thread]] = {}
         for t in self.run.threads:
             warps.setdefault((t.info.cta, t.info.warp), []).append(t)
