@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from syncverify.checker.clocks import HW, Columns, E, H, Matrix, matrix
-from syncverify.checker.engine import DONE, Run, Thread
+from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
+from syncverify.checker.memory import access
+from syncverify.checker.shadow import Record
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
-from syncverify.model.events import Event
+from syncverify.model.events import Event, Footprint
+from syncverify.model.proxies import Access
 
 #: ``Async.number`` of cp.async arrivals, unnumbered in witnesses: the form that counts; the net-zero one.
 NOINC, NET_ZERO = -1, -2
@@ -198,7 +201,15 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
         )
     if t.n > 1:
         run.report(Obligation.UB, "SV205", f"{t.n} threads initialize {name(run, b)}", t, site, barrier=b)
+    claim_bytes(run, t, b, site)
     s.auto.init(count)
+    if s.inits:
+        # A new life counts its phases from 0 again: nothing known of the old one may pass for it.
+        s.column = run.columns.of("bar", b, s.inits)
+        for o in run.threads:
+            o.seen.pop(b, None)
+            o.polled.pop(b, None)
+        s.last_waited, s.last_tx, s.final_waits = -2, -1, {}
     s.phases = [Phase(run.columns)]
     s.init_cls, s.init_time, s.init_site = t.cls, t.time, site
     s.inits += 1
@@ -233,9 +244,20 @@ def on_inval(run: Run, t: Thread, event: Event) -> int:
             labels=[(where, "not ordered before the invalidation")],
             fix="put a barrier of all its users before the invalidation",
         )
+    claim_bytes(run, t, b, site)
     s.auto.inval()
     s.inval_site = site
     return DONE
+
+
+def claim_bytes(run: Run, t: Thread, b: int, site: int) -> None:
+    """Init and inval write the object's bytes: data there must be ordered with them (B10, B12)."""
+    info = run.info.barriers[b]
+    fp = run.object_footprints.get(b)
+    if fp is None:
+        fp = run.object_footprints[b] = len(run.info.footprints)
+        run.info.footprints.append(Footprint(info.cta, ((info.offset, info.offset + 8),)))
+    access(run, t, Record(Access.GENERIC_WRITE, t.cls, t.time, fp, site, barrier=b))
 
 
 def on_init_fence(run: Run, t: Thread, event: Event) -> int:
@@ -257,10 +279,3 @@ def knows_phase(row: Matrix, s: Barrier, k: int) -> bool:
     if back >= len(s.phases) or s.phases[back].asynchronous:
         return False
     return all(row[c] >= time for c, time in s.phases[back].con.items())
-
-
-def before(t: Thread) -> Matrix:
-    """E just before the event that ``t`` executes now."""
-    v = t.clock.past()
-    v[t.cls] = t.time - 1
-    return v

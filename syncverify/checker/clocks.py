@@ -6,8 +6,8 @@ named and cluster barriers, and group counters. Rows are kinds of knowledge:
 - ``E`` enablement: what has happened in every execution before this point;
 - ``H`` causality: accesses that the memory model makes visible here; ``SH`` the same under the strict
   reading; ``HW`` the same if every synchronization had the scope it needs (only for explanations);
-- ``A`` generic accesses bridged to the async proxy for shared memory; ``SA`` under the strict reading;
-  ``AG`` for global memory.
+- ``A`` generic accesses bridged to the async proxy for shared memory; ``SA`` under the strict reading,
+  where ``SP`` holds those that only a release half has passed; ``AG`` for global memory.
 
 Every join is one element-wise maximum. A class of several lanes keeps its own progress apart (``own``): a
 lane knows its own past, but that of its sibling lanes only through a barrier that they joined too.
@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-E, H, SH, HW, A, SA, AG = range(7)
-ROWS = 7
+E, H, SH, HW, A, SA, AG, SP = range(8)
+ROWS = 8
 #: Rows that an entity's own progress advances.
 PROGRESS = slice(E, HW + 1)
 #: Rows that a phase of an mbarrier passes on to the next one in practical mode.
@@ -121,12 +121,21 @@ class Clock:
                 k = v[row]
         return int(k)
 
-    def bridge_shared(self) -> None:
-        """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2)."""
+    def bridge_shared(self, classes: int, half: int) -> None:
+        """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2).
+
+        ``half``: -1 for the release half, 1 for the acquire half: strict needs both (K3).
+        """
         np.maximum(self.m[A], self.m[H], out=self.m[A])
+        if not half:
+            # Strict: a thread bridges its own accesses, and completions that it knows of.
+            np.maximum(self.m[SA, classes:], self.m[SH, classes:], out=self.m[SA, classes:])
+        if half > 0:
+            np.maximum(self.m[SA], self.m[SP], out=self.m[SA])
         for v in self.own.values():
             v[A] = max(v[A], v[H])
-            v[SA] = max(v[SA], v[SH])
+            row = SP if half < 0 else SA
+            v[row] = max(v[row], v[SH])
 
     def bridge_global(self) -> None:
         """fence.proxy.async on global memory."""

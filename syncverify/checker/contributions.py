@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, Expect, Phase, barrier, before, knows_phase, name, use
+from syncverify.checker.barriers import Barrier, Expect, Phase, barrier, knows_phase, name, use
 from syncverify.checker.clocks import AG, SA, SH, A, E, H, Matrix, matrix
-from syncverify.checker.engine import DONE, Run, Thread
+from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import CLUSTER, DROP, NO_COMPLETE, RELAXED
 from syncverify.checker.phases import check_range, close, drained, landed, over_arrival

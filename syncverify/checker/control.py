@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncverify.checker.barriers import before
 from syncverify.checker.clocks import E, Matrix, matrix
-from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled
+from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ACQUIRE, RELEASE, SC
 from syncverify.checker.sync import cluster, end_cluster_generation, end_meeting, lanes_leave
@@ -35,10 +34,11 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
 
 def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
     """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
-    _, site, spaces, _ = event
+    _, site, spaces, flags = event
     t.proxy_fences.append((t.time, spaces, site))
     if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
-        t.clock.bridge_shared()
+        half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
+        t.clock.bridge_shared(run.columns.classes, half)
     if spaces & Space.GLOBAL:
         t.clock.bridge_global()
     return DONE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from syncverify.checker.barriers import NET_ZERO, NOINC, barrier, use
+from syncverify.checker.barriers import NET_ZERO, NOINC, Expect, barrier, use
 from syncverify.checker.clocks import PROGRESS, E
 from syncverify.checker.contributions import contribute
-from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread
+from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.globals import bulk_read, bulk_write, early, use_map
 from syncverify.checker.memory import access, touch_barriers
@@ -15,7 +15,7 @@ from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import meet
 from syncverify.model.automata.groups import Groups
 from syncverify.model.events import Event
-from syncverify.model.proxies import Access
+from syncverify.model.proxies import Access, Scope
 
 
 def column(run: Run, t: Thread, kind: str) -> int:
@@ -112,6 +112,7 @@ def on_bulk_wait(run: Run, t: Thread, event: Event) -> int:
 
 
 def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
+    t.group_waits.setdefault(kind, set()).add(site)
     if groups.issued == 0:
         t.idle_waits.setdefault(kind, site)
 
@@ -153,6 +154,7 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
         t.clock.hand_row(E, p.tx)
         s.auto.pending += t.n
         s.net_zero += t.n
+        p.expects.append(Expect(t.cls, t.time, 0, site, before(t)))
     op = Async(
         0,
         t,
@@ -170,10 +172,11 @@ def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
 
 def on_st_async(run: Run, t: Thread, event: Event) -> int:
     """A store into another CTA that completes on a barrier there; generic proxy (B52)."""
-    _, site, fp, b, nbytes, _ = event
+    _, site, fp, b, nbytes, reduction = event
     s = barrier(run, b)
     use(run, t, s, site)
     r = Record(Access.STASYNC_WRITE, t.cls, t.time, fp, site, tag=s.column, tag_value=IN_FLIGHT)
+    r.atomic, r.scope = bool(reduction), Scope.CLUSTER  # red.async is relaxed.cluster (B52)
     _access(run, t, r)
     run.launch(start(run, t, site, (r,), [(b, nbytes * t.n, r)]))
     return DONE
@@ -264,13 +267,14 @@ def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
     _idle(t, t.mma, "mma", site)
     c = column(run, t, "mma")
     covered = t.mma.covered(pending)
-    if covered and not run.forced:
+    if len(t.mma.committed) > pending and not run.forced:
         others = siblings(run, t)
-        if any(o.mma.covered(0) < covered and not o.done for o in others):
+        needed = len(t.mma.committed) - pending
+        if any(len(o.mma.committed) < needed and not o.done for o in others):
             t.waits_on = ("mma", covered)
             return RETRY
         for o in others:
-            if len(o.issues) >= covered:
+            if 0 < covered <= len(o.issues):
                 np.maximum(t.clock.m[E], o.issues[covered - 1], out=t.clock.m[E])
     t.clock.advance(c, covered)
     rows = t.clock.m[PROGRESS, c]

@@ -76,8 +76,9 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         or any(f.rule == "SV303" for f in execution)
         or min(f.position for f in execution) <= hang.position
     ):
-        root = execution_root(execution, hang)
-        groups.append(Group(root, _without(root, [*execution, *protocol, *races])))
+        root = min(execution, key=lambda f: f.position)
+        chain, early = _caused(root, _without(root, [*execution, *protocol, *races]), early)
+        groups.append(chain)
         protocol, races = [], []
     polls = [f for f in failures if f.obligation == Obligation.POLL]
     if polls and (protocol or races):
@@ -89,14 +90,8 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         if hang is not None:
             never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
             root.labels += [(site, "nobody ever executes this copy") for site in never]
-        cause = next((f for f in early if f.position <= root.position), None)
-        rest = _without(root, [*protocol, *races])
-        if cause is None:
-            groups.append(Group(root, rest))
-        else:
-            same = [f for f in early if f.rule == cause.rule]
-            groups.append(Group(cause, (*_without(cause, same), root, *rest)))
-            early = [f for f in early if f.rule != cause.rule]
+        chain, early = _caused(root, _without(root, [*protocol, *races]), early)
+        groups.append(chain)
         races = []
     if early and races:
         late = [f for f in races if any(_follows(f, e) for e in early)]
@@ -235,6 +230,8 @@ def _refine_race(run: Run, f: Failure) -> None:
             f.rule, f.site = "SV403", idle
             f.message = f"this wait by threads that issued nothing covers nothing: {f.message}"
             return
+    if first.cls == second.cls or max(first.barrier, second.barrier) >= 0:
+        return  # program order names it
     if f.rule in ("SV111", "SV104") and first.fresh:
         _swap(run, f, "SV110")
     elif (
@@ -256,9 +253,13 @@ def _line(run: Run, site: int) -> int:
     return run.info.sites[site].span.line
 
 
-def execution_root(failures: list[Failure], hang: Failure | None) -> Failure:
-    """A broken rule of the barrier itself before the hang that follows."""
-    return min(failures, key=lambda f: f.position)
+def _caused(root: Failure, rest: tuple[Failure, ...], early: list[Failure]) -> tuple[Group, list[Failure]]:
+    """A group, under an earlier illegal operation if there is one; and the illegal ones left."""
+    cause = next((f for f in early if f.position <= root.position), None)
+    if cause is None:
+        return Group(root, rest), early
+    same = [f for f in early if f.rule == cause.rule]
+    return Group(cause, (*_without(cause, same), root, *rest)), [f for f in early if f.rule != cause.rule]
 
 
 def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:

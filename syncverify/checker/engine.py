@@ -63,6 +63,7 @@ class Thread:
     fences: list[int] = field(default_factory=list)  # times of acq_rel fences
     proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
     syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals
+    group_waits: dict[str, set[int]] = field(default_factory=dict)  # kind -> sites of its group waits
     idle_waits: dict[str, int] = field(default_factory=dict)  # group waits with nothing issued: kind -> site
     collectives: list[tuple[int, int, int]] = field(
         default_factory=list
@@ -150,6 +151,7 @@ class Run:
         self.met: list[Thread] = []  # classes that a meeting just let through
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where
+        self.object_footprints: dict[int, int] = {}  # barrier -> footprint of its object
         self.barrier_bytes: dict[int, tuple[int, ...]] = {}  # footprint -> barriers it overlaps
         self.pools: dict[int, RegisterPool] = {}
         self.requests: list[Any] = []
@@ -289,6 +291,13 @@ class Run:
         if s is None:
             s = self.memory[memory] = Shadow()
         return s
+
+
+def before(t: Thread) -> Matrix:
+    """E just before the event that ``t`` executes now."""
+    v = t.clock.past()
+    v[t.cls] = t.time - 1
+    return v
 
 
 Handler = Callable[[Run, Thread, Event], int]

@@ -7,14 +7,15 @@ from itertools import combinations, product
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, before, knows_phase, name
+from syncverify.checker.barriers import Barrier, knows_phase, name
 from syncverify.checker.clocks import E, Matrix
 from syncverify.checker.control import Request
-from syncverify.checker.engine import Run, Thread
+from syncverify.checker.engine import Run, Thread, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
 from syncverify.checker.phases import check_accounting
 from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
 
 #: Sets of unordered setmaxnreg requests looked at before giving up.
 MOST_SETS = 20_000
@@ -29,8 +30,8 @@ def finish(run: Run) -> None:
     check_early(run)
     if not run.hung:
         check_spins(run)
-        _unseen_copies(run)
         _late_remote(run)
+        _unseen_copies(run)
     registers(run)
     collectives(run)
 
@@ -117,15 +118,17 @@ def _unseen_copies(run: Run) -> None:
     """A copy into a CTA must be over before that CTA's last thread leaves (PTX ISA: cp.async.bulk; K21)."""
     for op in run.asyncs:
         for b, _, record in op.targets:
-            if record is None or b < 0:
+            if record is None or (
+                record.kind == Access.ASYNC_READ and run.info.footprints[record.fp].memory < 0
+            ):
                 continue
-            cta = run.info.barriers[b].cta
+            cta = run.info.footprints[record.fp].memory if record.fp >= 0 else run.info.barriers[b].cta
             known = run.exits.get(cta)
             if known is not None and known[record.tag] < record.tag_value:
                 run.report(
                     Obligation.UB,
                     "SV211",
-                    f"the copy on {name(run, b)} may still be in flight when its CTA leaves: "
+                    f"the copy on {name(run, op.targets[0][0])} may still be in flight when its CTA leaves: "
                     "nobody waits for it",
                     op.thread,
                     op.site,
@@ -318,9 +321,19 @@ def collectives(run: Run) -> None:
     groups: dict[tuple[int, int], list[Thread]] = {}
     for (cta, warp), threads in warps.items():
         groups.setdefault((cta, warp // 4), []).append(threads[0])
-    for threads in groups.values():
+    for (cta, group), threads in groups.items():
         if not run.forced and any(c >= Ev.WGMMA_FENCE for t in threads for _, c, _ in t.collectives):
             _agree(run, threads, "warpgroup", _mma_only)
+            if any((cta, w) not in run.lanes for w in range(group * 4, group * 4 + 4)):
+                _short_warpgroup(run, threads)
+
+
+def _short_warpgroup(run: Run, threads: list[Thread]) -> None:
+    """wgmma needs four warps (B70)."""
+    t = next(t for t in threads if _mma_only(t))
+    site, _, position = _mma_only(t)[0]
+    message = f"wgmma needs a warpgroup of four warps; this one has {len(threads)}"
+    run.fail(Failure(Obligation.UB, "SV303", message, site, t.cls, t.time, position))
 
 
 def _mma_only(t: Thread) -> list[tuple[int, int, int]]:

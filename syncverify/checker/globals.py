@@ -1,8 +1,7 @@
 """Global memory in a run: flags between blocks, tracked data, tensor maps and dependent grids (SV5xx).
 
-Data is tracked only where blocks synchronize with each other (``info.tracks_global``). A pair of global
-accesses is judged if something orders them in time: whether indices are disjoint is not the checker's
-business, whether an order that the kernel builds is also visible, is.
+Data is tracked only where blocks synchronize with each other (``info.tracks_global``); elsewhere whether
+global indices are disjoint is not the checker's business.
 """
 
 from __future__ import annotations
@@ -77,10 +76,10 @@ def location(run: Run, fp: int) -> Location:
     return at
 
 
-def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool = False) -> None:
+def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
     early(run, t, site)
     if fp >= 0:
-        r = Record(kind, t.cls, t.time, fp, site, atomic=atomic)
+        r = Record(kind, t.cls, t.time, fp, site, atomic=atomic, scope=scope)
         r.used = t.time
         access(run, t, r)
 
@@ -89,19 +88,19 @@ def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool =
 
 
 def on_read(run: Run, t: Thread, event: Event) -> int:
-    _, site, fp, flags, _ = event
+    _, site, fp, flags, scope = event
     if fp >= 0 and flags & ACQUIRE:
         raise Unmodelled(
             "control or data may depend on one acquire load of a flag; only spins are analysed", site
         )
-    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & STRONG))
+    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & STRONG), scope)
     return DONE
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, flags, scope, value = event
     strong = bool(flags & (STRONG | RELEASE))
-    _touch(run, t, Access.GENERIC_WRITE, fp, site, strong)
+    _touch(run, t, Access.GENERIC_WRITE, fp, site, strong, scope)
     if fp >= 0 and strong:
         signal(run, t, site, fp, flags, scope, value, None)
     return DONE
@@ -110,7 +109,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
 def on_atomic(run: Run, t: Thread, event: Event) -> int:
     """A strong read-modify-write (PTX ISA: atom, red); as a semaphore it adds."""
     _, site, fp, flags, scope, op, value = event
-    _touch(run, t, Access.GENERIC_WRITE, fp, site, True)
+    _touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
     if fp >= 0:
         n = t.n
         signal(run, t, site, fp, flags, scope, None, None if op != "add" or value is None else value * n)
@@ -276,7 +275,15 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
             run,
             t,
             Record(
-                Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=column, tag_value=number, atomic=reduction
+                Access.ASYNC_WRITE,
+                t.cls,
+                t.time,
+                fp,
+                site,
+                tag=column,
+                tag_value=number,
+                atomic=reduction,
+                scope=Scope.GPU,
             ),
         )
 
@@ -321,9 +328,9 @@ def check_early(run: Run) -> None:
 class Map:
     """A tensor map: its last edit, the releases and acquires since, and its uses."""
 
-    edited: tuple[int, int] | None = None  # class, time
+    edits: list[tuple[int, int]] = field(default_factory=list)  # class, time: of one release
     edit_site: int = -1
-    released: tuple[int, int] | None = None
+    released: list[tuple[int, int, int]] = field(default_factory=list)  # class, time, scope
     acquired: list[tuple[int, int, int]] = field(default_factory=list)  # CTA, class, time
     uses: list[tuple[Record, int]] = field(default_factory=list)
 
@@ -342,10 +349,10 @@ def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None
         return
     m = tensor_map(run, number)
     m.uses.append((record, site))
-    if m.edited is None:
+    if not m.edits:
         return
     if not any(cta == t.info.cta and t.clock.knows(H, c, c == t.cls) >= time for cta, c, time in m.acquired):
-        what = "released and acquired" if m.released is None else "acquired in this CTA"
+        what = "released and acquired" if not m.released else "acquired in this CTA"
         run.report(
             Obligation.UB,
             "SV502",
@@ -373,31 +380,55 @@ def on_map_replace(run: Run, t: Thread, event: Event) -> int:
                 fix="drain the copies (bulk.wait.read 0) before the edit",
             )
             break
+    if any(t.clock.knows(H, c, c == t.cls) < time for c, time in m.edits):
+        run.report(
+            Obligation.UB,
+            "SV502",
+            f"two edits of the tensor map {run.info.maps[number]} are not ordered",
+            t,
+            site,
+            labels=[(m.edit_site, "the other edit")],
+        )
     m.uses = []
-    m.edited, m.edit_site, m.released, m.acquired = (t.cls, t.time), site, None, []
+    if m.released:
+        m.edits = []
+    m.edits.append((t.cls, t.time))
+    m.edit_site, m.released, m.acquired = site, [], []
     return DONE
 
 
-def _release_map(t: Thread, m: Map) -> None:
-    if m.edited is not None and t.clock.knows(H, m.edited[0], m.edited[0] == t.cls) >= m.edited[1]:
-        m.released = (t.cls, t.time)
+def _release_map(t: Thread, m: Map, scope: int) -> None:
+    if all(t.clock.knows(H, c, c == t.cls) >= time for c, time in m.edits):
+        m.released.append((t.cls, t.time, scope))
 
 
 def on_map_release(run: Run, t: Thread, event: Event) -> int:
     for m in run.maps.values():
-        _release_map(t, m)
+        _release_map(t, m, event[2])
     return DONE
 
 
 def on_map_cp_fence(run: Run, t: Thread, event: Event) -> int:
     """tensormap.cp_fenceproxy: the warp publishes the edited copy (B64)."""
-    _release_map(t, tensor_map(run, event[2]))
+    _release_map(t, tensor_map(run, event[2]), event[3])
     return DONE
 
 
+def _scope_between(run: Run, author: int, t: Thread) -> int:
+    """The scope that includes both threads."""
+    a, b = run.threads[author].info.cta, t.info.cta
+    if a == b:
+        return Scope.CTA
+    return Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
+
+
 def on_map_acquire(run: Run, t: Thread, event: Event) -> int:
+    """The CTA's descriptor cache is refreshed, if the release is known and both scopes reach (B64)."""
     for number, m in list(run.maps.items()):
-        if event[2] in (number, -1) and m.released is not None:
-            if t.clock.knows(H, m.released[0], m.released[0] == t.cls) >= m.released[1]:
+        if event[2] not in (number, -1):
+            continue
+        for author, time, scope in m.released:
+            known = t.clock.knows(H, author, author == t.cls) >= time
+            if known and min(scope, event[3]) >= _scope_between(run, author, t):
                 m.acquired.append((t.info.cta, t.cls, t.time))
     return DONE

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from syncverify.checker.barriers import before
-from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
-from syncverify.checker.engine import DONE, Run, Thread
+from syncverify.checker.clocks import AG, HW, SA, SH, A, H
+from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
 from syncverify.diagnostics import Severity
 from syncverify.model.events import GLOBAL_MEMORY, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
-from syncverify.model.proxies import Access, Space
+from syncverify.model.proxies import Access, Scope, Space
 
 GR, GW = Access.GENERIC_READ, Access.GENERIC_WRITE
 
@@ -81,13 +80,15 @@ def note_suspect(run: Run, t: Thread) -> None:
 def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> None:
     """One pair of accesses to ``lo..hi``."""
     row = ordering(first.kind, second.kind)
-    if row.need == Need.NOTHING or (first.atomic and second.atomic and first.kind.proxy == second.kind.proxy):
+    if row.need == Need.NOTHING or mutually_atomic(run, first, second):
         return
+    if first.barrier >= 0 and run.barriers[first.barrier].auto.live and second.barrier < 0:
+        return  # data over a live barrier is reported as such
     own = first.cls == t.cls
     if own and t.clock.multi and not second.lane_free and not first.lane_free:
         fps = run.info.footprints
         own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
-    if run.info.footprints[first.fp].memory == GLOBAL_MEMORY and not _global_pair(run, t, first, second, own):
+    if _mixed_atomics(run, t, first, second, own):
         return
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
@@ -96,24 +97,33 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     _fail(run, t, first, second, row, ordered, lo)
 
 
-def _global_pair(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
-    """Whether a pair in global memory is to be judged: something orders it in time."""
-    if first.atomic and second.atomic:
-        # A generic atomic and a bulk reduction are never mutually atomic (A3).
-        mixed = first.kind.proxy != second.kind.proxy
-        if mixed and not known(run, t, first, Need.ORDER, own, strict=False)[0]:
-            run.report(
-                Obligation.RACE,
-                "SV504",
-                f"{what(run, second)} and {what(run, first)} are atomic each in its own "
-                "proxy only: an update may be lost",
-                t,
-                second.site,
-                first=first,
-                second=second,
-            )
+def _mixed_atomics(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
+    """SV504: a generic atomic and a bulk reduction are never mutually atomic (A3); true if judged."""
+    if not (first.atomic and second.atomic) or first.kind.proxy == second.kind.proxy:
         return False
-    return own or t.clock.knows(E, first.cls, own) >= first.time
+    if not known(run, t, first, Need.ORDER, own, strict=False)[0]:
+        run.report(
+            Obligation.RACE,
+            "SV504",
+            f"{what(run, second)} and {what(run, first)} are atomic each in its own "
+            "proxy only: an update may be lost",
+            t,
+            second.site,
+            first=first,
+            second=second,
+        )
+    return True
+
+
+def mutually_atomic(run: Run, first: Record, second: Record) -> bool:
+    """Two atomics of one proxy whose scopes include each other's thread (A3)."""
+    if not (first.atomic and second.atomic) or first.kind.proxy != second.kind.proxy:
+        return False
+    a, b = run.threads[first.cls].info.cta, run.threads[second.cls].info.cta
+    if a == b:
+        return True
+    need = Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
+    return min(first.scope, second.scope) >= need
 
 
 def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
@@ -210,7 +220,10 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
     strict_only = False
-    if not ordered and narrow_scope(t, first):
+    if not ordered and first.atomic and second.atomic and first.kind.proxy == second.kind.proxy:
+        rule = "SV115"
+        run.narrow.setdefault((first.cls, t.info.cta), second.site)
+    elif not ordered and narrow_scope(t, first):
         rule = "SV115"
     if ordered:
         rule = fence_rule(run, t, first, second, rule)
@@ -220,6 +233,8 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
             severity, strict_only = Severity.WARNING, True
     elif first.kind == Access.ASYNC_WRITE and run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
         rule = "SV501"
+    if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
+        rule = "SV205"  # data and the life of a barrier share bytes
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
     site = second.site
     if rule == "SV501":
@@ -281,13 +296,19 @@ def first_after(times: list[int], at: int) -> int:
 _GROUP_KIND = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}
 
 
+def _issued(t: Thread, kind: str) -> int:
+    return {"bulk": t.bulk, "cp": t.cp}.get(kind, t.mma).issued
+
+
 def idle_wait(run: Run, first: Record) -> int | None:
     """Where threads that never issued anything wait for the group of ``first`` (E41, E65)."""
     kind = _GROUP_KIND.get(first.kind, "mma")
     for o in run.threads:
-        groups = {"bulk": o.bulk, "cp": o.cp}.get(kind, o.mma)
-        if kind in o.idle_waits and o.cls != first.cls and not groups.issued:
-            return o.idle_waits[kind]
+        if kind not in o.idle_waits or o.cls == first.cls or _issued(o, kind):
+            continue
+        site = o.idle_waits[kind]
+        if not any(site in i.group_waits.get(kind, ()) for i in run.threads if _issued(i, kind)):
+            return site
     return None
 
 
@@ -348,7 +369,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_atomic(run: Run, t: Thread, event: Event) -> int:
-    r = Record(GW, t.cls, t.time, event[2], event[1], atomic=True)
+    r = Record(GW, t.cls, t.time, event[2], event[1], atomic=True, scope=event[3])
     access(run, t, r)
     touch_barriers(run, t, r)
     return DONE

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncverify.checker.barriers import NOINC, Barrier, Phase, barrier, knows_phase, name
 from syncverify.checker.clocks import HW, INHERITED, E, H, Matrix
-from syncverify.checker.engine import Async, Run, Thread
+from syncverify.checker.engine import Async, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.model.automata.mbarrier import LIMIT
 
@@ -25,16 +25,18 @@ def over_arrival(run: Run, t: Thread, s: Barrier, site: int) -> None:
 
 
 def check_range(run: Run, t: Thread, s: Barrier, p: Phase, site: int) -> None:
-    """O4 (c): the transaction count stays in range in every order (PTX ISA: tx-count)."""
-    if abs(s.auto.tx) > LIMIT or max(p.sum_expect, p.sum_complete) > LIMIT:
+    """O4 (c): the transaction count stays in range, in this order and in every other (PTX ISA: tx-count)."""
+    over = abs(s.auto.tx) > LIMIT
+    if over or max(p.sum_expect, p.sum_complete) > LIMIT:
         run.report(
-            Obligation.OVERFLOW,
+            Obligation.OVERFLOW if over else Obligation.O4,
             "SV203",
-            f"the transaction count of {name(run, s.index)} exceeds {LIMIT}",
+            f"the transaction count of {name(run, s.index)} {'exceeds' if over else 'may exceed'} {LIMIT}",
             t,
             site,
             barrier=s.index,
             phase=s.auto.phase,
+            past=before(t),
         )
 
 
@@ -121,7 +123,9 @@ def _land_arrival(run: Run, op: Async) -> None:
                 past=op.past,
             )
         p = s.phases[0]
-        np.maximum(p.m[E], op.past, out=p.m[E])
+        # The net-zero form is no arrival that could hold its own increment back.
+        row = p.m[E] if op.number == NOINC else p.tx
+        np.maximum(row, op.past, out=row)
         p.m[H : HW + 1, column] = np.maximum(p.m[H : HW + 1, column], value)
         p.asynchronous = True
         s.async_phase = k

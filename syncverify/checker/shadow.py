@@ -29,6 +29,8 @@ class Record:
     tag_value: int = 0
     used: int = 0  # time at which a generic read's value was first used; 0: not yet
     atomic: bool = False
+    scope: int = 0  # of an atomic
+    barrier: int = -1  # it initializes or ends this mbarrier
     lane_free: bool = False  # by the warp as a whole: every lane's past precedes it
     fresh: bool = False  # a read of bytes that nobody had written yet
     over: Record | None = None  # the write that this one replaced

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from syncverify.checker.barriers import before
 from syncverify.checker.clocks import HW, SH, E, H, Matrix, matrix
-from syncverify.checker.engine import DONE, PARKED, RETRY, Run, Thread
+from syncverify.checker.engine import DONE, PARKED, RETRY, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ALIGNED, RED, RELAXED
 from syncverify.model.automata.cluster_barrier import ClusterBarrier

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, barrier, before, knows_phase, name, use
+from syncverify.checker.barriers import Barrier, barrier, knows_phase, name, use
 from syncverify.checker.clocks import HW, E
-from syncverify.checker.engine import DONE, RETRY, YIELD, Run, Thread, Unmodelled
+from syncverify.checker.engine import DONE, RETRY, YIELD, Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import CLUSTER, RELAXED
 from syncverify.diagnostics import Severity
@@ -36,6 +36,17 @@ def on_wait_token(run: Run, t: Thread, event: Event) -> int:
         if run.forced and t.waits_on == ("forced",):
             return _pass_forced(run, t, s)
         return _block(t, s, ("token", b, phase))
+    if s.auto.phase > phase + 1:
+        # Only the current and the preceding phase may be asked for (PTX ISA: mbarrier.test_wait; B19).
+        run.report(
+            Obligation.UB,
+            "SV201",
+            f"this token is of phase {phase} of {name(run, b)}, not the last: {s.auto.phase} are complete",
+            t,
+            site,
+            barrier=b,
+            phase=phase,
+        )
     return _pass(run, t, s, site, flags)
 
 
@@ -154,7 +165,7 @@ def classify(t: Thread, event: Event) -> str:
     no, yes = t.agent.fork(), t.agent.fork()
     e_no, e_yes = no.step(0), yes.step(1)
     wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
-    if e_no == event and e_yes != event:
+    if e_no == event and e_yes != event and no.normalize() == t.agent.normalize():
         return "loop"
     for _ in range(LOOKAHEAD):
         if e_no == e_yes and no.normalize() == yes.normalize():
@@ -176,4 +187,4 @@ def _rejoins(no: Agent, yes: Agent, e_yes: Event) -> bool:
         if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
             return True
         e_yes = yes.step(0)
-    return True
+    return False
