@@ -76,7 +76,9 @@ class Thread:
     release_scope: int = 0
     release_site: int = -1
     acquirable: Matrix | None = None  # what relaxed waits have seen, until an acquire fence
-    polled: dict[int, Matrix] = field(default_factory=dict)  # barrier -> E at a poll that guards a wait
+    polled: dict[int, tuple[Matrix, int]] = field(
+        default_factory=dict
+    )  # barrier -> E and flags of a guarding poll
     seen: dict[int, int] = field(default_factory=dict)  # barrier -> completed phases at its last wait
     suspect: tuple[int, int, int, int] | None = (
         None  # time, position, site, barrier of a wait that told nothing
@@ -147,7 +149,7 @@ class Run:
         self.maps: dict[int, Any] = {}  # tensor maps
         self.grid_waits: list[tuple[int, int]] = []
         self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
-        self.ignored_polls: set[int] = set()  # sites
+        self.skipped_polls: set[int] = set()  # sites of polls that are no step of their own
         self.met: list[Thread] = []  # classes that a meeting just let through
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp
         self.contributors: dict[tuple[object, ...], set[int]] = {}  # who ever arrives where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from syncverify.checker.clocks import AG, HW, SA, SH, A, H
+from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
@@ -40,6 +40,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
             shadow.read(lo, hi, record)
     if fp.memory not in (GLOBAL_MEMORY, t.info.cta):
         run.remote_uses[t.cls, fp.memory] = (t.time, record.site, before(t))
+        must_have_started(run, t, fp.memory, record.site)
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
     if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and lanes_share(fp):
@@ -61,6 +62,20 @@ def access(run: Run, t: Thread, record: Record) -> None:
             t,
             record.site,
             second=record,
+        )
+
+
+def must_have_started(run: Run, t: Thread, cta: int, site: int) -> None:
+    """Another CTA's shared memory exists once some thread there is known to run (B25)."""
+    row = t.clock.m[E]
+    if not any(row[o.cls] for o in run.threads if o.info.cta == cta):
+        run.report(
+            Obligation.UB,
+            "SV114",
+            f"the shared memory of cta{cta} may not exist yet: nothing shows that it runs",
+            t,
+            site,
+            fix="a cluster barrier before the first access to another CTA's shared memory",
         )
 
 

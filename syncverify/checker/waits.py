@@ -61,7 +61,10 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
     c = s.auto.phase
     past = before(t)
     polled = t.polled.pop(s.index, None)  # a poll before it may have been the one that passed
-    if c >= 2 and not knows_phase(t.clock.m[E] if polled is None else polled, s, c - 2):
+    if polled is not None:
+        # Either may pass: what both give is sure.
+        flags = (flags | polled[1]) & RELAXED | flags & polled[1] & CLUSTER
+    if c >= 2 and not knows_phase(t.clock.m[E] if polled is None else polled[0], s, c - 2):
         with_earlier = past.copy()
         if len(s.phases) > 3:
             np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)
@@ -136,7 +139,8 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         t.answer = 1 if result == DONE else 0
         return result
     if use_of == "guard":
-        t.polled[b] = t.clock.m[E].copy()
+        t.polled[b] = (t.clock.m[E].copy(), flags)
+        run.skipped_polls.add(site)
         t.answer = 0  # false is always a legal answer (B19); the wait that follows carries the joins
         return DONE
     if use_of == "ignored":
@@ -150,7 +154,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
             severity=Severity.WARNING,
             fix="loop until it is true",
         )
-        run.ignored_polls.add(site)
+        run.skipped_polls.add(site)
         t.answer = 0
         return YIELD
     raise Unmodelled("control depends on the result of a single poll", site)

@@ -46,7 +46,7 @@ def steps_of(run: Run) -> tuple[Step, ...]:
                 )
             )
             continue
-        if event[0] in _SILENT or event[1] in run.ignored_polls:
+        if event[0] in _SILENT or event[1] in run.skipped_polls:
             continue
         site = run.info.sites[event[1]]
         if event[0] == Ev.ELECT and not site.text.startswith("elect"):
@@ -63,8 +63,8 @@ def blocked_of(run: Run) -> tuple[Blocked, ...]:
     """Who waits at the end of a hang, on what, and what is missing there."""
     out: list[Blocked] = []
     for t in run.blocked():
-        if t.event is None:
-            continue
+        if t.event is None or t.meeting:
+            continue  # lanes that wait for the others of their warp go wherever those go
         span = run.info.sites[t.event[1]].span if t.event[1] >= 0 else UNKNOWN_SPAN
         what, phase, why = describe_wait(run, t)
         out.append(Blocked(t.info.name, span, what, phase, why))
