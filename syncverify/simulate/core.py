@@ -81,6 +81,7 @@ class Core:
             tuple(s.cluster.items()),
             tuple(sorted(s.wgs.items())),
             tuple(s.pool),
+            tuple(sorted(s.rounds.items())) if s.rounds else (),
             tuple(s.flags),
             tuple(s.released),
             tuple(s.acquired),

@@ -30,6 +30,8 @@ MAX_CLUSTERS = 16
 #: Blocks, one at a time, whose control is compared; kernels rarely tell more apart than first and last.
 MAX_BLOCKS = 256
 
+BARRIERS = (Op.BAR_SYNC, Op.BAR_ARRIVE)
+
 #: States still visited once a harm is found, for other harms.
 AFTER_HARM = 10_000
 
@@ -359,7 +361,7 @@ class _Search:
             span = e.span if e is not None else a.span if a is not None else Span()
             text = e.text if e is not None else a.text if a is not None else ""
             waits = e is not None and e.op in (Op.WAIT, Op.WAIT_TOKEN, Op.POLL, Op.POLL_TOKEN)
-            rule = "SV201" if waits else "SV206"
+            rule = "SV301" if e is not None and e.op in BARRIERS else "SV201" if waits else "SV206"
             key = ("order-violation", rule, span.line, 0)
             if key not in self.result.differences:
                 made = (

@@ -58,7 +58,7 @@ class Meetings(Mbarriers):
     ) -> bool:
         """Arrives at a barrier of this CTA; False if the group blocks there."""
         n = s.named.get(key, fresh)
-        mine = (g, s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        mine = (g, s.H[g] | s.O[g], s.A[g] | s.AO[g], s.node[g])
         waiting = n.waiting | (1 << g if blocks else 0)
         s.named[key] = Named(n.threads, n.red, n.arrived | 1 << g, waiting, tuple(sorted((*n.brought, mine))))
         self.wrote(g, s.node[g])
@@ -91,9 +91,14 @@ class Meetings(Mbarriers):
             if full < (-(-n.threads // LANES) if n.threads else p.warps):
                 return
         h = a = 0
-        for g, x, y in n.brought:
+        this = s.rounds.get(key, 0)
+        for g, x, y, node in n.brought:
             if there >> g & 1:
                 h, a = h | x, a | y
+                if key[0] == 0:
+                    self.landed((node, -1), this)
+        if key[0] == 0 and (key[1], key[2]) not in p.eager_bars:
+            s.rounds[key] = this + 1
         del s.named[key]
         if n.arrived & ~there:  # lanes whose warp is not complete count for the next round
             rest = tuple(x for x in n.brought if not there >> x[0] & 1)

@@ -149,6 +149,9 @@ class Reducer:
         """Runs all groups but ``frozen`` as far as they could get; ``held`` is a barrier that stays open."""
         p, out = self.p, Ahead()
         at = [self.step(node) for node in s.node]
+        for a in (self.p.asyncs[i] for i in range(s.fly.bit_length()) if s.fly >> i & 1):
+            if a.arrive:  # it counts like an arrival, at any moment
+                out.others.add(a.bar)
         free: set[int] = set()
         todo = [g for g in range(len(at)) if not frozen >> g & 1]
         for g in todo:

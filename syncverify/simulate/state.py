@@ -54,7 +54,7 @@ class Named:
     red: bool = False
     arrived: int = 0  # mask of groups
     waiting: int = 0  # those that block
-    brought: tuple[tuple[int, int, int], ...] = ()  # group, and the H and A it came with
+    brought: tuple[tuple[int, int, int, int], ...] = ()  # group, the H and A it came with, its event
 
 
 class Found:
@@ -106,6 +106,7 @@ class State:
         "partial",
         "pool",
         "released",
+        "rounds",
         "tokens",
         "wgs",
     )
@@ -128,6 +129,7 @@ class State:
         self.fly = 0
         self.partial: tuple[tuple[int, int], ...] = ()
         self.named: dict[tuple[int, int, int, int], Named] = {}
+        self.rounds: dict[tuple[int, int, int, int], int] = {}  # of named barriers: completed so far
         # Arrived and released groups; H and A of the open round and of the last one; the same per CTA.
         self.cluster: dict[
             int, tuple[int, int, int, int, int, int, tuple[tuple[int, int, int, int], ...]]
@@ -143,5 +145,6 @@ class State:
         s.commits, s.bars = self.commits[:], self.bars[:]
         s.cw, s.cr, s.fly, s.partial = self.cw[:], self.cr[:], self.fly, self.partial
         s.named, s.cluster, s.wgs = self.named.copy(), self.cluster.copy(), self.wgs.copy()
+        s.rounds = self.rounds.copy()
         s.pool, s.flags = self.pool[:], self.flags[:]
         return s

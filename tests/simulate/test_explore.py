@@ -184,6 +184,27 @@ def test_global_memory_between_proxies_of_one_block() -> None:
     assert rules(forth.format(56, "")) == set()  # just before the box
 
 
+def test_two_asynchronous_arrivals_may_close_two_phases() -> None:
+    body = """mbarrier b
+      if tid == 0 {
+        mbarrier.init b, 1
+      }
+      bar.sync 0
+      if tid < 2 {
+        cp.async.mbarrier.arrive.noinc b
+      }
+      if tid == 32 {
+        mbarrier.wait b, 0
+      }"""
+    assert rules(body) == {"SV210"}  # both land before the wait looks
+
+
+def test_arrivals_that_count_in_different_rounds() -> None:
+    body = "if warp < 2 {\nbar.arrive 1, 96\n} else {\nbar.sync 1, 96\n}\nbar.arrive 2, 64"
+    found = explore(kernel(body, "launch grid [1] block [96]"))
+    assert found.kinds == {"order-violation"} and found.rules == {"SV301"}
+
+
 def test_a_token_of_a_phase_long_over() -> None:
     body = """mbarrier b
       if tid == 0 {{
