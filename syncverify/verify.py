@@ -330,12 +330,23 @@ def _launched(
     given.update(values)
     report = check_kernel(launched, given, policy, source.path, source_hash=source.hash, scope=scope)
     if advice:
-        notes = advise(launched, report, lambda k: check_kernel(k, given, policy, source.path))
+        notes = advise(launched, report, lambda k: _as_widely(k, given, policy, source.path, report))
         report = replace(report, diagnostics=report.diagnostics + notes)
     if report.witness is None or launched.launch == kernel.launch:
         return report
     grid = facts.grid(kernel.name)
     return replace(report, witness=replace(report.witness, grid=grid, registers=launched.launch.registers))
+
+
+def _as_widely(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, file: str, report: KernelReport
+) -> KernelReport:
+    """The check of a variant, for the same launches as ``report``; ``unknown`` where it says less."""
+    exact = report.scope.kind is ScopeKind.EXACT
+    found = check_kernel(kernel, given, policy, file, scope=ScopeKind.EXACT if exact else ScopeKind.ALL)
+    if found.verdict is Verdict.PROVED and found.scope.kind is not report.scope.kind:
+        return replace(found, verdict=Verdict.UNKNOWN)
+    return found
 
 
 def check_file(

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from syncverify.cli.common import Exit, complain, complain_bug, emit, integers, use_color, write
-from syncverify.diagnostics import KernelReport, Policy, Verdict
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
 from syncverify.report.base import Report
 from syncverify.report.text import colored, plain
@@ -106,7 +106,14 @@ def _check_file(
         if own is None:
             own = read_facts(beside(file)) if beside(file).exists() else NO_FACTS
         found.reports += check_source(
-            source, facts=own, values=values, kernel=kernel, policy=policy, on_error=found.reject, advice=True
+            source,
+            facts=own,
+            values=values,
+            kernel=kernel,
+            policy=policy,
+            on_error=found.reject,
+            advice=True,
+            scope=ScopeKind.ALL,
         )
     except InputError as e:
         found.reject(e)

@@ -110,7 +110,7 @@ class Code(CodeText):
 
     def _compile(self, body: tuple[n.Stmt, ...]) -> list[Block]:
         for s in statements(body):
-            if isinstance(s, n.Let | n.Assign):
+            if isinstance(s, n.Let | n.Assign | n.LoadIndex):
                 self._name(s.name)
             elif isinstance(s, n.Elect | n.MbarrierTest):
                 self.answered.add(s.name)

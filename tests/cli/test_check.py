@@ -16,6 +16,17 @@ from syncverify.cli.main import run
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 BAD, GOOD = (str(EXAMPLES / f"SV210.{kind}.syncir") for kind in ("bad", "good"))
 
+UNDECIDED = """\
+kernel undecided {
+  launch grid [1] block [32]
+  tensor a : i32[4] in
+  let n = load a[0]
+  for i in 0..n {
+    bar.sync 0
+  }
+}
+"""
+
 SIZED = """\
 kernel sized {
   launch grid [1] block [32]
@@ -53,18 +64,26 @@ def _json(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 # ---------------------------------------------------------------- verdicts and exit statuses
 
 
-def test_exit_status_is_the_worst_verdict(sized: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def undecided(tmp_path: Path) -> str:
+    """A kernel whose control depends on data."""
+    path = tmp_path / "undecided.syncir"
+    path.write_text(UNDECIDED)
+    return str(path)
+
+
+def test_exit_status_is_the_worst_verdict(undecided: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", GOOD]) == 0
     assert run(["check", GOOD, BAD]) == 1
-    assert run(["check", GOOD, str(sized)]) == 3
-    assert run(["check", str(sized), BAD]) == 1
-    assert run(["check", str(sized), BAD, "missing.syncir"]) == 2
+    assert run(["check", GOOD, undecided]) == 3
+    assert run(["check", undecided, BAD]) == 1
+    assert run(["check", undecided, BAD, "missing.syncir"]) == 2
 
 
-def test_unknown_maps_as_asked(sized: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", str(sized), "--on-unknown", "pass"]) == 0
-    assert run(["check", str(sized), "--on-unknown", "fail"]) == 1
-    assert run(["check", str(sized), BAD, "--on-unknown", "pass"]) == 1
+def test_unknown_maps_as_asked(undecided: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", undecided, "--on-unknown", "pass"]) == 0
+    assert run(["check", undecided, "--on-unknown", "fail"]) == 1
+    assert run(["check", undecided, BAD, "--on-unknown", "pass"]) == 1
 
 
 def test_a_broken_file_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,11 +99,11 @@ def test_a_broken_file_does_not_stop_the_others(tmp_path: Path, capsys: pytest.C
 # ---------------------------------------------------------------- values
 
 
-def test_missing_value_is_unknown_and_named(sized: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["check", str(sized), "--format", "json"]) == 3
+def test_a_size_without_a_value_stands_for_every_one(sized: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(sized), "--format", "json"]) == 0
     kernel, other = _json(capsys)
-    assert kernel["verdict"] == "unknown"
-    assert "no value for parameter N" in str(kernel["reason"])
+    assert kernel["verdict"] == "proved"
+    assert kernel["scope"] == {"kind": "all", "values": {}, "assume": ["N >= 1"]}
     assert other["scope"] == {"kind": "all", "values": {}, "assume": []}
 
 
