@@ -98,7 +98,7 @@ class Barrier:
     bytes_expected: int = 0
     bytes_completed: int = 0
     copies: int = 0
-    no_complete: bool = False  # an arrive.noComplete was used
+    uneven: bool = False  # some arrival counts for several, drops, or must not complete a phase
     net_zero: int = 0  # cp.async arrivals of the default form
     arrivals: dict[int, int] = field(default_factory=dict)  # site -> arrivals over the whole run
     expect_sites: dict[int, int] = field(default_factory=dict)

@@ -148,8 +148,9 @@ def arrive(run: Run, t: Thread, s: Barrier, site: int, lanes: int, count: int, f
         release(run, t, s, p, flags, site)
         p.arrived[t.cls] = p.arrived.get(t.cls, 0) + take
         p.sites[site] = p.sites.get(site, 0) + take
+        if count != 1 or flags & (NO_COMPLETE | DROP):
+            s.uneven = True
         if flags & NO_COMPLETE:
-            s.no_complete = True
             p.quiet.append([t.cls, t.time, site, 0])
         if flags & NO_COMPLETE and take == s.auto.pending and s.auto.tx == 0:
             run.report(

@@ -128,7 +128,8 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
     """An arrival that may count in an earlier phase matters to nobody if no wait looks at either.
 
     Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait
-    for K, on a barrier without bytes from then on, cannot change what any wait sees, wherever they count.
+    for K, on a barrier without bytes from then on, cannot change what any wait sees, wherever they count, if
+    each counts for one: a larger count might exceed what is pending (B17).
     """
     if (
         f.obligation != Obligation.O1
@@ -141,7 +142,7 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
         return False
     s: Barrier = run.barriers[f.barrier]
     last = s.last_waited
-    if last < 0 or f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.no_complete:
+    if last < 0 or f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.uneven:
         return False
     return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())
 

@@ -279,7 +279,7 @@ class _Normal:
         return (
             (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, FAR), min(s.inits, 2)),
             (s.init_cls, self.at(s.init_cls, s.init_time) if s.init_cls >= 0 else None, frozenset(s.ready)),
-            (waited, s.async_phase >= 0, s.no_complete, s.net_zero > 0),
+            (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
             self.ranks({c: w[0] for c, w in s.waits.items()}),
             self.ranks({c: u[0] for c, u in s.last_use.items()}),
             self.ranks(s.final_waits),
