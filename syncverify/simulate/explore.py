@@ -422,7 +422,11 @@ class _Search:
         )
 
     def left_open(self, s: State, index: int, path: Sequence[Action] | None) -> None:
-        """All have left, but a phase has its arrivals and can never close."""
+        """All have left, but a phase has its arrivals and can never close, or a round is begun."""
+        for barrier, named in s.named.items():
+            for _, _, _, node in named.brought if barrier[0] == 0 else ():
+                self.m.landed((node, -1), s.rounds.get(barrier, 0))
+        self.report(index, None, path)
         for bar, b in enumerate(s.bars):
             if not b.alive or b.pending:
                 continue
