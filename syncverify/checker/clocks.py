@@ -137,6 +137,19 @@ class Clock:
             row = SP if half < 0 else SA
             v[row] = max(v[row], v[SH])
 
+    def copy(self) -> Matrix:
+        """All of this class's knowledge, own progress included."""
+        m = self.m.copy()
+        self.hand(m)
+        return m
+
+    def limit(self, row: int, column: int, value: int) -> None:
+        """Takes back what a row knows of a column beyond ``value``."""
+        self.m[row, column] = min(int(self.m[row, column]), value)
+        v = self.own.get(column)
+        if v is not None:
+            v[row] = min(int(v[row]), value)
+
     def bridge_global(self) -> None:
         """fence.proxy.async on global memory."""
         np.maximum(self.m[AG], self.m[H], out=self.m[AG])

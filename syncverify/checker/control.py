@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncverify.checker.clocks import E, Matrix, matrix
+from syncverify.checker.clocks import SA, A, E, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ACQUIRE, RELEASE, SC
@@ -38,10 +38,24 @@ def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
     t.proxy_fences.append((t.time, spaces, site))
     if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
         half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
+        near = not spaces & Space.SHARED_CLUSTER and not half
+        before_it = t.clock.copy() if near and run.far_writes else None
         t.clock.bridge_shared(run.columns.classes, half)
+        if before_it is not None:
+            _keep_far_writes(run, t, before_it)
     if spaces & Space.GLOBAL:
         t.clock.bridge_global()
     return DONE
+
+
+def _keep_far_writes(run: Run, t: Thread, before_it: Matrix) -> None:
+    """A fence of shared::cta does not cover objects of other CTAs (B61, K20): they stay unbridged."""
+    for cls, writes in run.far_writes.items():
+        for row in (A, SA):
+            reached = int(before_it[row, cls])
+            left = next((time for time, cta in writes if time > reached and cta != t.info.cta), None)
+            if left is not None:
+                t.clock.limit(row, cls, max(reached, left - 1))
 
 
 @dataclass(slots=True, eq=False)

@@ -168,6 +168,7 @@ class Run:
         self.remote_uses: dict[
             tuple[int, int], tuple[int, int, Matrix]
         ] = {}  # class, CTA -> time, site, past
+        self.far_writes: dict[int, list[tuple[int, int]]] = {}  # class -> time, CTA of writes to other CTAs
         for t in self.threads:
             key = (t.info.cta, t.info.warp)
             self.live[key] = self.live.get(key, 0) | t.info.lanes

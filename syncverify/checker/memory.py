@@ -41,6 +41,8 @@ def access(run: Run, t: Thread, record: Record) -> None:
     if fp.memory not in (GLOBAL_MEMORY, t.info.cta):
         run.remote_uses[t.cls, fp.memory] = (t.time, record.site, before(t))
         must_have_started(run, t, fp.memory, record.site)
+        if record.kind == GW:
+            run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
     if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and lanes_share(fp):
@@ -286,6 +288,11 @@ def fence_rule(run: Run, t: Thread, first: Record, second: Record, missing: str)
         return missing
     author = run.threads[first.cls]
     shared = Space.SHARED_CTA | Space.SHARED_CLUSTER
+    memory = run.info.footprints[first.fp].memory
+    if memory == GLOBAL_MEMORY:
+        shared = Space.GLOBAL
+    elif memory != author.info.cta:
+        shared = Space.SHARED_CLUSTER  # the author's own fence must reach the other CTA (B61, K20)
     since = last_before(author.syncs, first.time)
     until = first_after(author.syncs, first.time)
     near = [f for f in author.proxy_fences if since < f[0] <= max(until, first.time)]

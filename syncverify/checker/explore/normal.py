@@ -39,6 +39,8 @@ def normal(run: Run) -> Hashable:
     """The normal form of a run that stands between two steps."""
     if run.pending or run.met:
         raise Symbolic("operations in flight between two steps")
+    if run.far_writes:
+        raise Symbolic("plain stores to other CTAs")
     return _Normal(run).form()
 
 
