@@ -183,13 +183,19 @@ class _Search:
             if job.spine.cycle is None:
                 sizes += self.beyond(job)
             plan += [(abs(job.family.size(m)), m, i, job) for m in sizes]
+        undecided: Sized | None = None
         for _, m, _, job in sorted(plan, key=lambda x: x[:3]):
             size = job.family.size(m)
             if not self.allowed(size, low, high):
                 continue
             outcome = self.check(job.system.sized(size))
             if outcome.verdict is not Verdict.PROVED:
-                return self.confirmed({**self.values, self.study: size}, outcome.reason)
+                found = self.confirmed({**self.values, self.study: size}, outcome.reason)
+                if found.verdict is Verdict.REFUTED:
+                    return found
+                undecided = undecided or found
+        if undecided is not None:
+            return undecided
         if high is not None and self.enumerated(plan, low or 0, high):
             return Sized(
                 Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs)

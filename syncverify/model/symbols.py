@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import count
 from math import gcd
 from typing import Any, Protocol
 
@@ -41,11 +42,15 @@ class NotUniform(Symbolic):
     """The answer is not the same for all repetitions."""
 
 
+_SERIALS = count()
+
+
 class Asked:
     """Answers comparisons. ``large``: for all sizes from some on, the last exception being ``threshold``;
     else the answer has to be the same for all values of the unknowns."""
 
     def __init__(self, large: bool) -> None:
+        self.serial = next(_SERIALS)
         self.large = large
         self.threshold = -1
 
@@ -186,6 +191,8 @@ class Linear:
             return True
         if not isinstance(o, int | Linear | Multiple):
             return NotImplemented
+        if isinstance(o, Linear) and o.asked is not self.asked:
+            return False  # an answer remembered for one run must not serve another
         return self._compare(o) == 0
 
     def __ne__(self, o: object) -> bool:
@@ -195,7 +202,7 @@ class Linear:
         return self._compare(0) != 0
 
     def __hash__(self) -> int:
-        return hash((self.c, self.q, self.s))
+        return hash((self.asked.serial, self.c, self.q, self.s))
 
 
 def _at_most(d: Any, bound: int) -> bool:

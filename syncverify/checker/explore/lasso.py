@@ -49,7 +49,7 @@ class Limits:
 
     events: int = 60_000  # of a spine
     points: int = 300
-    attempts: int = 40  # cycles that turn out not to repeat
+    attempts: int = 400  # cycles that turn out not to repeat
 
 
 @dataclass(slots=True)
@@ -171,7 +171,8 @@ class _SpineWalk(_Walk):
         if self.count > self.limits.points:
             raise Symbolic(f"no state repeats within {self.limits.points} points")
         earlier = self.points.setdefault(form, [])
-        for first in reversed(earlier[-2:]):
+        # a period may be longer than the state shows: also look 2, 4 and 8 occurrences back
+        for first in [earlier[-n] for n in (1, 2, 4, 8) if n <= len(earlier)]:
             try:
                 self.repeat(Cycle(first, here))
             except NotUniform as e:

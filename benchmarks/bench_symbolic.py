@@ -1,0 +1,92 @@
+"""Cost of a proof for every trip count: a persistent pipeline with two consumer warpgroups, 4 to 32 stages.
+
+    python benchmarks/bench_symbolic.py [STAGES...]
+
+Prints the time, the peak of Python's memory, and how many exact runs and events the proof took.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import tracemalloc
+
+from syncverify.diagnostics import Policy, Verdict
+from syncverify.ir.parser import parse
+from syncverify.sizes import all_sizes
+from syncverify.verify import check_kernel
+
+
+def pipeline(stages: int) -> str:
+    """Tiles of one k-block each, dealt to the blocks of a grid; stage and parity carry over from tile to tile."""
+    return f"""kernel pipeline {{
+  launch grid [132] block [384] registers 168
+  param T : i32 = 9
+  assume T >= 1
+  tensor a : f32[T * 132 * 256] in
+  tensor out : f32[T * 132 * 256] out
+  shared tile : f32[{stages}, 256]
+  mbarrier full[{stages}]
+  mbarrier empty[{stages}]
+  if warp == 8 {{
+    elect p
+    if p {{
+      for s in 0..{stages} {{
+        mbarrier.init full[s], 1
+        mbarrier.init empty[s], 256
+      }}
+      fence.mbarrier_init
+    }}
+  }}
+  bar.sync 0
+  role producer warpgroups 2..3 {{
+    setmaxnreg.dec 24
+    elect p
+    if warp == 8 and p {{
+      for t in 0..T {{
+        mbarrier.wait empty[t % {stages}], (t // {stages} + 1) % 2
+        mbarrier.arrive.expect_tx full[t % {stages}], 1024
+        bulk.load tile[t % {stages}], a[(t * 132 + block) * 256 : 256], full[t % {stages}]
+      }}
+    }}
+  }}
+  role math warpgroups 0..2 {{
+    setmaxnreg.inc 240
+    for t in 0..T {{
+      mbarrier.wait full[t % {stages}], (t // {stages}) % 2
+      ld.shared x, tile[t % {stages}][tid : 1]
+      compute y = x * 2.0
+      fence.proxy.async.shared_cta
+      mbarrier.arrive empty[t % {stages}]
+      st.global out[(t * 132 + block) * 256 + tid], y
+    }}
+  }}
+}}
+"""
+
+
+def measure(stages: int, traced: bool) -> tuple[float, dict[str, int], float]:
+    (kernel,) = parse(pipeline(stages), "pipeline.syncir")
+    if traced:
+        tracemalloc.start()
+    start = time.perf_counter()
+    found = all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: check_kernel(kernel, v).verdict)
+    seconds = time.perf_counter() - start
+    peak = tracemalloc.get_traced_memory()[1] / 2**20 if traced else 0.0
+    if traced:
+        tracemalloc.stop()
+    if found.verdict is not Verdict.PROVED:
+        raise SystemExit(f"{stages} stages: {found.verdict}: {found.reason}")
+    return seconds, found.stats, peak
+
+
+def main() -> None:
+    print("stages  seconds  peak MiB  exact runs  events")
+    for stages in map(int, sys.argv[1:] or ("4", "8", "16", "32")):
+        seconds, stats, _ = measure(stages, False)
+        peak = measure(stages, True)[2] if stages <= 8 else float("nan")
+        print(f"{stages:6d}  {seconds:7.2f}  {peak:8.1f}  {stats['runs']:10d}  {stats['events']:6d}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

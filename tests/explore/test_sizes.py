@@ -1,0 +1,110 @@
+"""Verdicts for every size, held against exact checks of many sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.ir.nodes import Kernel
+from syncverify.sizes import all_sizes
+from syncverify.verify import check_kernel, read_source
+
+from .kernels import adding, ring, skipping
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+
+
+def every(kernel: Kernel) -> tuple[Verdict, dict[str, int]]:
+    found = all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: check_kernel(kernel, v).verdict)
+    return found.verdict, dict(found.values)
+
+
+def exact(kernel: Kernel, n: int) -> Verdict:
+    return check_kernel(kernel, {"N": n}).verdict
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_a_good_ring_is_proved_for_every_size(stages: int) -> None:
+    kernel = ring(stages)
+    assert every(kernel) == (Verdict.PROVED, {})
+    assert {exact(kernel, n) for n in range(4 * stages + 8)} == {Verdict.PROVED}
+
+
+#: Mistakes, and the smallest size that shows each.
+MISTAKES = {
+    "one tile too many": (ring(2, consumer_trips="N + 1"), 0),
+    "an odd number of tiles": (ring(2, consumer_trips="(N + 1) // 2 * 2"), 1),
+    "the parity stays after the first lap": (ring(2, parity="min(i // {S}, 1)"), 5),
+    "the third wrap": (ring(2, parity="min(i // {S}, 2) % 2"), 7),
+    "a release left out late": (ring(2, release=skipping("i != 4")), 7),
+    "a release left out in the tenth tile": (ring(3, release=skipping("i != 9")), 13),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_smallest_size_that_refutes(name: str) -> None:
+    kernel, smallest = MISTAKES[name]
+    verdict, values = every(kernel)
+    assert (verdict, values.get("N")) == (Verdict.REFUTED, smallest)
+    assert all(exact(kernel, n) is Verdict.PROVED for n in range(smallest))
+    assert exact(kernel, smallest) is Verdict.REFUTED
+
+
+def test_a_mistake_in_the_fortieth_tile_is_not_saturated_away() -> None:
+    kernel = ring(2, release=skipping("i != 40"))
+    verdict, values = every(kernel)
+    assert (verdict, values.get("N")) == (Verdict.REFUTED, 43)
+
+
+def test_a_mistake_far_out_is_never_proved() -> None:
+    assert every(ring(2, release=skipping("i != 1000")))[0] is not Verdict.PROVED
+
+
+def test_a_count_that_grows_is_never_proved() -> None:
+    kernel = adding(1024)
+    assert exact(kernel, 1023) is Verdict.PROVED
+    assert exact(kernel, 1024) is Verdict.REFUTED
+    assert every(kernel)[0] is not Verdict.PROVED
+
+
+def test_sizes_that_the_kernel_excludes_do_not_refute() -> None:
+    even = ring(2, consumer_trips="(N + 1) // 2 * 2", assume="N % 2 == 0 and N >= 0")
+    assert every(even)[0] is Verdict.PROVED
+
+
+def test_a_bounded_size_is_enumerated() -> None:
+    kernel = ring(2, release=skipping("i != 9"), assume="N >= 1 and N <= 6")
+    assert every(kernel)[0] is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "depth/odd_trip_count", "depth/third_wrap_consumer", "depth/third_wrap_saturated_phase",
+        "idioms/D02_tma_ring", "idioms/D05_producer_tail", "idioms/D06_multicast_cluster_release",
+        "idioms/D08_tma_store_epilogue", "idioms/D12_setmaxnreg_split", "idioms/D15_dsmem_push",
+        "idioms/cp_async_gemm", "idioms/cp_async_mbarrier_ring", "idioms/prefetch_pipeline",
+        "more/relaxed_arrive",
+    ],
+)  # fmt: skip
+def test_good_kernels_of_the_corpus_are_proved_for_every_size(path: str) -> None:
+    file = next(p for p in (CORPUS / f"{path}.good.syncir", CORPUS / f"{path}.syncir") if p.exists())
+    (kernel,) = read_source(file).kernels
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind, report.scope.values) == (Verdict.PROVED, ScopeKind.ALL, {})
+
+
+def test_a_fixed_parameter_makes_the_scope_partial() -> None:
+    report = check_kernel(ring(), {"B": 3}, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind, dict(report.scope.values)) == (
+        Verdict.PROVED, ScopeKind.PARTIAL, {"B": 3},
+    )  # fmt: skip
+
+
+def test_what_is_not_shown_for_every_size_is_said_and_stays_exact() -> None:
+    (kernel,) = read_source(CORPUS / "depth" / "reset_per_tile.good.syncir").kernels
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.EXACT)
+    assert any("sizes that steer together" in d.message for d in report.diagnostics)
