@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from syncverify.checker import Outcome, check
 from syncverify.checker.engine import Unmodelled
@@ -26,6 +27,8 @@ from syncverify.source import InputError
 MAX_PERIOD = 128
 #: Class splits and changes of what is studied, after which the search gives up.
 MAX_RESTARTS = 256
+#: Where sizes cannot be proved together, exact checks of this many, each below its least plus ``SMALL``.
+MOST_SMALL, SMALL = 48, 16
 _FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
@@ -34,7 +37,7 @@ class Effort:
     """What a proof may cost; counts, so that two runs agree."""
 
     limits: Limits = Limits()
-    events: int = 600_000  # of all exact runs together
+    events: int = 1_500_000  # of all exact runs together
     sizes: int = 4_000  # exact runs
 
 
@@ -66,21 +69,63 @@ def all_sizes(
     fixed = {p: _pinned(kernel, p) for p in open_}
     values |= {p: v for p, v in fixed.items() if v is not None}
     open_ = [p for p in open_ if fixed[p] is None]
+    found, steering = _search(kernel, values, open_, policy, exact, effort)
+    if found.verdict is Verdict.UNKNOWN and not found.values:
+        refuted = smallest(kernel, values, steering or open_, exact)
+        if refuted is not None:
+            return Sized(Verdict.REFUTED, found.studied, refuted)
+    return found
+
+
+def _search(
+    kernel: Kernel,
+    values: Mapping[str, int],
+    open_: list[str],
+    policy: Policy,
+    exact: Callable[[Mapping[str, int]], Verdict],
+    effort: Effort,
+) -> tuple[Sized, list[str]]:
+    """The verdict over the size that steers, and the names of all that were found to."""
     study: str | None = None
-    for _ in range(len(open_) + 1):
+    while True:
         search = _Search(kernel, values, study, tuple(p for p in open_ if p != study), policy, exact, effort)
+        steering = [study] if study is not None else []
         try:
-            return search.run()
+            return search.run(), steering
         except Matters as e:
-            if study is not None or e.name not in open_:
-                both = f"{study} and {e.name}" if study else e.name
-                return Sized(Verdict.UNKNOWN, study, reason=f"sizes that steer together: {both}")
-            study = e.name
+            if study is None and e.name in open_:
+                study = e.name
+                continue
+            steering.append(e.name)
+            reason = f"sizes that steer together: {' and '.join(steering)}"
         except (Symbolic, Unmodelled) as e:
-            return Sized(Verdict.UNKNOWN, study, reason=str(e))
+            reason = str(e)
         except InputError as e:
-            return Sized(Verdict.UNKNOWN, study, reason=e.message if hasattr(e, "message") else str(e))
-    return Sized(Verdict.UNKNOWN, study, reason="the sizes that steer did not settle")
+            reason = e.message
+        return Sized(Verdict.UNKNOWN, study, reason=reason), [x for x in steering if x in open_]
+
+
+def smallest(
+    kernel: Kernel,
+    values: Mapping[str, int],
+    steering: list[str],
+    exact: Callable[[Mapping[str, int]], Verdict],
+) -> dict[str, int] | None:
+    """The smallest sizes, by their sum, that the exact check refutes, among the first few."""
+    ranges = [bounds(kernel, name)[0] or 0 for name in steering]
+    choices = product(*(range(low, low + SMALL) for low in ranges))
+    for tried, some in enumerate(sorted(choices, key=lambda x: (sum(x), x))):
+        if tried == MOST_SMALL:
+            return None
+        sizes = {**values, **dict(zip(steering, some, strict=True))}
+        if not all(_true(f, sizes) for f in kernel.assumes):
+            continue
+        try:
+            if exact(sizes) is Verdict.REFUTED:
+                return sizes
+        except InputError:
+            continue  # no such launch
+    return None
 
 
 @dataclass(slots=True)
@@ -174,14 +219,16 @@ class _Search:
         return outcome
 
     def judge(self, jobs: list[_Job]) -> Sized:
-        """Exact runs in the order of sizes, then tails."""
+        """Tails first; then exact runs, in the order of sizes, of whatever they do not cover."""
         assert self.study is not None
         low, high = bounds(self.kernel, self.study)
         plan: list[tuple[int, int, int, _Job]] = []
+        covered: set[int] = set()
+        reason: str | None = None
         for i, job in enumerate(jobs):
-            sizes = list(range(job.spine.threshold + 1))
-            if job.spine.cycle is None:
-                sizes += self.beyond(job)
+            sizes, clean, open_end = self.tails(job)
+            reason = reason or open_end
+            covered |= {abs(job.family.size(m)) for m in clean}
             plan += [(abs(job.family.size(m)), m, i, job) for m in sizes]
         undecided: Sized | None = None
         for _, m, _, job in sorted(plan, key=lambda x: x[:3]):
@@ -196,20 +243,36 @@ class _Search:
                 undecided = undecided or found
         if undecided is not None:
             return undecided
-        if high is not None and self.enumerated(plan, low or 0, high):
-            return Sized(
-                Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs)
-            )
-        for job in jobs:
-            if job.spine.cycle is None and job.spine.failed:
-                reason = f"a failure for large {self.study} that exact runs do not show"
-                return Sized(Verdict.UNKNOWN, self.study, reason=reason, stats=self.stats(jobs))
-            open_end = self.tails(job)
-            if open_end is not None:
-                return Sized(Verdict.UNKNOWN, self.study, reason=open_end, stats=self.stats(jobs))
-        return Sized(
-            Verdict.PROVED, self.study, diagnostics=tuple(self.notes.values()), stats=self.stats(jobs)
-        )
+        everything = high is not None and self.enumerated(covered | {x[0] for x in plan}, low or 0, high)
+        if reason is not None and not everything:
+            return Sized(Verdict.UNKNOWN, self.study, reason=reason, stats=self.stats(jobs))
+        notes = tuple(self.notes.values())
+        return Sized(Verdict.PROVED, self.study, diagnostics=notes, stats=self.stats(jobs))
+
+    def tails(self, job: _Job) -> tuple[list[int], list[int], str | None]:
+        """The m left to exact runs, the m whose tails are clean after any number of cycles, and why the
+        others may not be."""
+        cycle = job.spine.cycle
+        if cycle is None:
+            reason = f"large {self.study} fails, as no exact run shows" if job.spine.failed else None
+            return [*range(job.spine.threshold + 1), *self.beyond(job)], [], reason
+        sizes = [*range(cycle.first.threshold + 1), cycle.second.threshold]
+        clean: list[int] = []
+        reason = None
+        for m in range(cycle.first.threshold + 1, cycle.second.threshold + 1):
+            size = job.family.size(m)
+            sizes.append(m)
+            try:
+                if tail(job.system, job.family, cycle, m, self.policy, self.effort.limits):
+                    clean.append(m)
+                    sizes.pop()
+                elif check(job.system.sized(size), self.policy).verdict is not Verdict.PROVED:
+                    reason = reason or f"the run for {self.study} = {size} is not clean"
+            except NotUniform as e:
+                reason = reason or f"the end of the run for {self.study} = {size}: {e}"
+            except LaneSplit:
+                reason = reason or f"lanes part at the end of the run for {self.study} = {size} only"
+        return sizes, clean, reason
 
     def beyond(self, job: _Job) -> list[int]:
         """One size above the threshold of a spine that ended: all of them run alike."""
@@ -224,34 +287,15 @@ class _Search:
             raise Symbolic(f"no size beyond {job.family.size(first)} keeps the assumptions")
         return [] if found is None else [found]
 
-    def tails(self, job: _Job) -> str | None:
-        """Why the tails of a job do not carry over to all larger sizes, if so."""
-        cycle = job.spine.cycle
-        if cycle is None:
-            return None
-        for m in range(cycle.first.threshold + 1, cycle.second.threshold + 1):
-            size = job.family.size(m)
-            try:
-                clean = tail(job.system, job.family, cycle, m, self.policy, self.effort.limits)
-            except NotUniform as e:
-                return f"the end of the run for {self.study} = {size}: {e}"
-            except LaneSplit:
-                return f"lanes part at the end of the run for {self.study} = {size} only"
-            if not clean and self.check(job.system.sized(size)).verdict is not Verdict.PROVED:
-                return f"the run for {self.study} = {size} is not clean"
-        return None
-
     def allowed(self, size: int, low: int | None, high: int | None) -> bool:
         if (low is not None and size < low) or (high is not None and size > high):
             return False
         facts = [f for f in conjuncts(self.kernel) if names(f) == {self.study}]
         return all(_true(f, {str(self.study): size}) for f in facts)
 
-    def enumerated(self, plan: list[tuple[int, int, int, _Job]], low: int, high: int) -> bool:
-        """Whether the exact runs were all the sizes that there are."""
-        return low >= 0 and {x[0] for x in plan} >= {
-            s for s in range(low, high + 1) if self.allowed(s, low, high)
-        }
+    def enumerated(self, seen: set[int], low: int, high: int) -> bool:
+        """Whether the sizes seen are all that there are."""
+        return low >= 0 and seen >= {s for s in range(low, high + 1) if self.allowed(s, low, high)}
 
     def confirmed(self, values: Mapping[str, int], reason: str | None) -> Sized:
         """A refutation, if the exact check of the kernel itself agrees; facts about other sizes are kept."""
