@@ -28,6 +28,7 @@ PROGRESS = slice(E, HW + 1)
 INHERITED = (H, HW, A, AG)
 
 Matrix = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
 
 
 class ColumnsExhausted(Exception):  # noqa: N818 -- control flow: run again with a larger matrix
@@ -121,34 +122,25 @@ class Clock:
                 k = v[row]
         return int(k)
 
-    def bridge_shared(self, classes: int, half: int) -> None:
+    def bridge_shared(self, classes: int, half: int, covered: Mask | None) -> None:
         """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2).
 
-        ``half``: -1 for the release half, 1 for the acquire half: strict needs both (K3).
+        ``half``: -1 for the release half, 1 for the acquire half: strict needs both (K3). ``covered``: the
+        columns whose accesses it names; None: all.
         """
-        np.maximum(self.m[A], self.m[H], out=self.m[A])
+        where = np.True_ if covered is None else covered
+        np.maximum(self.m[A], self.m[H], out=self.m[A], where=where)
         if not half:
             # Strict: a thread bridges its own accesses, and completions that it knows of.
             np.maximum(self.m[SA, classes:], self.m[SH, classes:], out=self.m[SA, classes:])
         if half > 0:
             np.maximum(self.m[SA], self.m[SP], out=self.m[SA])
-        for v in self.own.values():
+        for column, v in self.own.items():
+            if covered is not None and not covered[column]:
+                continue
             v[A] = max(v[A], v[H])
             row = SP if half < 0 else SA
             v[row] = max(v[row], v[SH])
-
-    def copy(self) -> Matrix:
-        """All of this class's knowledge, own progress included."""
-        m = self.m.copy()
-        self.hand(m)
-        return m
-
-    def limit(self, row: int, column: int, value: int) -> None:
-        """Takes back what a row knows of a column beyond ``value``."""
-        self.m[row, column] = min(int(self.m[row, column]), value)
-        v = self.own.get(column)
-        if v is not None:
-            v[row] = min(int(v[row]), value)
 
     def bridge_global(self) -> None:
         """fence.proxy.async on global memory."""

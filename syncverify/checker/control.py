@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from syncverify.checker.clocks import SA, A, E, Matrix, matrix
+from syncverify.checker.clocks import E, Mask, Matrix, matrix
 from syncverify.checker.engine import DONE, RETRY, Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ACQUIRE, RELEASE, SC
@@ -32,30 +32,28 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
+def own_objects(run: Run, t: Thread) -> Mask:
+    """Columns of accesses to this CTA's shared memory: all that a .shared::cta fence covers (C5, K20)."""
+    covered = np.ones(run.columns.capacity, dtype=np.bool_)
+    for o in run.threads:
+        covered[o.cls] = o.info.cta == t.info.cta
+    for c, key in run.columns.names().items():
+        if key[0] == "remote":
+            covered[c] = key[2] == t.info.cta
+    return covered
+
+
 def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
     """Bridges generic and async accesses of the spaces it names (PTX ISA: fence.proxy.async)."""
     _, site, spaces, flags = event
     t.proxy_fences.append((t.time, spaces, site))
     if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
         half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
-        near = not spaces & Space.SHARED_CLUSTER and not half
-        before_it = t.clock.copy() if near and run.far_writes else None
-        t.clock.bridge_shared(run.columns.classes, half)
-        if before_it is not None:
-            _keep_far_writes(run, t, before_it)
+        covered = None if spaces & Space.SHARED_CLUSTER or run.ctas == 1 else own_objects(run, t)
+        t.clock.bridge_shared(run.columns.classes, half, covered)
     if spaces & Space.GLOBAL:
         t.clock.bridge_global()
     return DONE
-
-
-def _keep_far_writes(run: Run, t: Thread, before_it: Matrix) -> None:
-    """A fence of shared::cta does not cover objects of other CTAs (B61, K20): they stay unbridged."""
-    for cls, writes in run.far_writes.items():
-        for row in (A, SA):
-            reached = int(before_it[row, cls])
-            left = next((time for time, cta in writes if time > reached and cta != t.info.cta), None)
-            if left is not None:
-                t.clock.limit(row, cls, max(reached, left - 1))
 
 
 @dataclass(slots=True, eq=False)
@@ -139,6 +137,7 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
 def on_exit(run: Run, t: Thread, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
+    t.exit_position = len(run.trace)
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
         run.report(
             Obligation.UB,

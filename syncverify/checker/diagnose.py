@@ -69,6 +69,7 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
     if hang is not None:
         protocol.append(hang)
+    early, unborn = _without_init(early)
     groups: list[Group] = []
     if execution and (
         hang is None
@@ -93,6 +94,11 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         chain, early = _caused(root, _without(root, [*protocol, *races]), early)
         groups.append(chain)
         races = []
+    for f in [f for f in early if f.rule == "SV502"]:
+        # The copy that still uses the map is the one nobody waited for.
+        if any(r.first is not None and r.first.site in {s for s, _ in f.labels} for r in races):
+            early.remove(f)
+            unborn.append(f)
     if early and races:
         late = [f for f in races if any(_follows(f, e) for e in early)]
         races = [f for f in races if f not in late]
@@ -104,6 +110,9 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     if registers:
         root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
         groups.append(Group(root, _without(root, registers)))
+    if unborn and groups:
+        first = groups[0]
+        groups[0] = Group(first.root, (*first.consequences, *unborn))
     broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
     groups += _race_groups(run, races)
     if groups:
@@ -254,11 +263,25 @@ def _line(run: Run, site: int) -> int:
     return run.info.sites[site].span.line
 
 
+def _without_init(early: list[Failure]) -> tuple[list[Failure], list[Failure]]:
+    """Where a barrier is used without its init, nothing later means much; nor is the start of a CTA shown."""
+    first = next((f for f in early if f.rule == "SV204"), None)
+    if first is None:
+        return early, []
+    gone = [f for f in early if f.rule != "SV204" and (f.position >= first.position or f.rule == "SV114")]
+    return [f for f in early if f not in gone], gone
+
+
 def _caused(root: Failure, rest: tuple[Failure, ...], early: list[Failure]) -> tuple[Group, list[Failure]]:
     """A group, under an earlier illegal operation if there is one; and the illegal ones left."""
     cause = next((f for f in early if f.position <= root.position), None)
+    if cause is None and root.rule not in EXECUTION:
+        cause = next((f for f in early if f.rule == "SV204"), None)
     if cause is None:
-        return Group(root, rest), early
+        late = tuple(
+            f for f in early if f.rule == "SV204"
+        )  # the meeting that should publish the init is broken
+        return Group(root, (*rest, *late)), [f for f in early if f not in late]
     same = [f for f in early if f.rule == cause.rule]
     return Group(cause, (*_without(cause, same), root, *rest)), [f for f in early if f.rule != cause.rule]
 

@@ -84,6 +84,7 @@ class Thread:
         None  # time, position, site, barrier of a wait that told nothing
     )
     setmaxnregs: int = 0
+    exit_position: int = 1 << 30
     cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
@@ -136,6 +137,7 @@ class Run:
             Thread(i, c, a, Clock(self.columns, i, c.count), c.count)
             for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
         ]
+        self.ctas = self.info.ctas * self.info.clusters
         self.memory: dict[int, Shadow] = {}
         self.barriers: dict[int, Any] = {}
         self.named: dict[tuple[int, int], Any] = {}
@@ -168,7 +170,9 @@ class Run:
         self.remote_uses: dict[
             tuple[int, int], tuple[int, int, Matrix]
         ] = {}  # class, CTA -> time, site, past
-        self.far_writes: dict[int, list[tuple[int, int]]] = {}  # class -> time, CTA of writes to other CTAs
+        self.far_writes: dict[
+            int, list[tuple[int, int]]
+        ] = {}  # class -> time, CTA of plain accesses to other CTAs
         for t in self.threads:
             key = (t.info.cta, t.info.warp)
             self.live[key] = self.live.get(key, 0) | t.info.lanes

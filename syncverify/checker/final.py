@@ -17,6 +17,8 @@ from syncverify.checker.phases import check_accounting
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 
+#: Aligned operations that exited lanes need not execute.
+MEETINGS = frozenset({Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE, Ev.CLUSTER_ARRIVE, Ev.CLUSTER_WAIT})
 #: Sets of unordered setmaxnreg requests looked at before giving up.
 MOST_SETS = 20_000
 
@@ -254,6 +256,8 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                     return
                 if any(_before(a, b) or _before(b, a) for a, b in combinations(x, 2)):
                     continue
+                if _unreachable(x, every, pool):
+                    continue
                 free = pool
                 for r in every:
                     if r in x or any(_follows(q, r) for q in x):
@@ -273,6 +277,17 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
                         _all_but(run, x, every),
                     )
                     return
+
+
+def _unreachable(x: tuple[Request, ...], every: list[Request], pool: int) -> bool:
+    """Whether what must be granted before ``x`` can be asked for together exceeds all there may be."""
+    room = pool - sum(r.need for r in every if r.need < 0 and not any(_follows(q, r) for q in x))
+    taken = sum(r.need for r in every if r.need > 0 and r not in x and any(_precedes(r, q) for q in x))
+    return taken > room
+
+
+def _precedes(r: Request, x: Request) -> bool:
+    return _before(r, x) or ((r.cta, r.group) == (x.cta, x.group) and _later(r, x))
 
 
 def _all_but(run: Run, x: tuple[Request, ...], every: list[Request]) -> Matrix:
@@ -328,6 +343,12 @@ def collectives(run: Run) -> None:
                 _short_warpgroup(run, threads)
 
 
+def _left_before(lists: list[list[tuple[int, int, int]]], i: int, t: Thread) -> bool:
+    """Exited lanes take no part in execution barriers: only the live ones count (B1)."""
+    there = [x[i] for x in lists if i < len(x)]
+    return all(code in MEETINGS and position > t.exit_position for _, code, position in there)
+
+
 def _short_warpgroup(run: Run, threads: list[Thread]) -> None:
     """wgmma needs four warps (B70)."""
     t = next(t for t in threads if _mma_only(t))
@@ -351,7 +372,7 @@ def _agree(
             if i < len(x):
                 seen.setdefault(x[i][:2], (t, x[i][2]))
             elif t.done:
-                missing = True
+                missing = missing or not _left_before(lists, i, t)
         if len(seen) > 1 or (seen and missing):
             (site, _), (t, position) = min(seen.items(), key=lambda x: run.info.sites[x[0][0]].span.line)
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"

@@ -41,7 +41,9 @@ def access(run: Run, t: Thread, record: Record) -> None:
     if fp.memory not in (GLOBAL_MEMORY, t.info.cta):
         run.remote_uses[t.cls, fp.memory] = (t.time, record.site, before(t))
         must_have_started(run, t, fp.memory, record.site)
-        if record.kind == GW:
+        if not record.kind.asynchronous:
+            record.column = run.columns.of("remote", t.cls, fp.memory)
+            t.clock.advance(record.column, t.time)
             run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
@@ -157,7 +159,7 @@ def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: 
     ordered = own or clock.knows(h, first.cls, False) >= first.time
     if need != Need.BRIDGE or not ordered:
         return ordered, True
-    if clock.knows(a, first.cls, own) >= first.time:
+    if clock.knows(a, first.cls if first.column < 0 else first.column, own) >= first.time:
         return True, True
     return True, not strict and first.kind == GR and _used_before(run, t, first, own)
 

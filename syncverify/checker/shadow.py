@@ -25,6 +25,7 @@ class Record:
     time: int
     fp: int
     site: int
+    column: int = -1  # of a generic access to another CTA's memory; else the class is its column
     tag: int = -1
     tag_value: int = 0
     used: int = 0  # time at which a generic read's value was first used; 0: not yet
