@@ -94,6 +94,9 @@ class Shadow:
                 at = end
             else:
                 old = s.reads.get(key)
+                if old is not None and old.tag != record.tag:
+                    # Copies from one source that complete on different barriers do not stand for each other.
+                    s.reads[(*key[:2], -(1 << 40) - old.tag)] = old
                 if old is not None and old.kind == Access.GENERIC_READ and not old.used:
                     # Its value is still unused: what bridges the later read need not bridge this one (K1).
                     s.reads[(*key[:2], -1 - old.time)] = old
