@@ -168,7 +168,7 @@ class IrAgent:
         r = self.r
         return (self.cls, r[PC], r[QUEUE], *r[FIRST_REGISTER:])
 
-    def point(self) -> Hashable:
+    def point(self) -> tuple[Any, ...]:
         """Program counter and queued events."""
         return (self.r[PC], self.r[QUEUE])
 

@@ -9,7 +9,6 @@ known but its remainders.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import count
 from math import gcd
@@ -323,8 +322,8 @@ def symbolic(value: Any) -> bool:
 class SizedAgent(Agent, Protocol):
     """An agent whose registers may be looked at and replaced."""
 
-    def point(self) -> Hashable:
-        """Where it stands, without any register."""
+    def point(self) -> tuple[Any, ...]:
+        """Where it stands, without any register; the first entry grows along its code."""
 
     def live(self) -> dict[int, Any]:
         """The registers that anything later may depend on, by slot."""

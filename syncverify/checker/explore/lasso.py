@@ -99,24 +99,27 @@ class _Walk:
         self.log: list[list[tuple[int, Event]]] = [[] for _ in self.run.threads]
 
     def walk(self) -> None:
-        """As ``Run.run``, one agent's step at a time."""
+        """As ``Run.run``, one agent's step at a time; whoever jumps back lets the others go on first, so that
+        agents that never wait for each other keep together."""
         run = self.run
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
-                if t.event is None:
-                    self.fetch(t)
+                back = self.fetch(t) if t.event is None else False
                 result = run.step(t)
                 if self.log[t.cls][-1][1][0] == Ev.ARRIVE:
                     t.answer = 0  # the phase that it counted in, which nobody keeps
-                if result == YIELD:
+                if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
 
-    def fetch(self, t: Thread) -> None:
+    def fetch(self, t: Thread) -> bool:
+        """The next event of an agent; whether it jumped back in its code."""
         if len(self.run.trace) >= self.run.max_events:
             raise TooManyEvents
+        place = cast(SizedAgent, t.agent).point()[0]
         self.enter(t, self.step(t))
+        return bool(cast(SizedAgent, t.agent).point()[0] < place)
 
     def step(self, t: Thread) -> Event:
         return t.agent.step(t.answer)

@@ -16,7 +16,7 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E, Matrix
 from syncverify.checker.engine import Run, Thread
+from syncverify.checker.final import MEETINGS
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation
@@ -99,6 +100,7 @@ class _Normal:
 
     def access(self, r: Record) -> None:
         self.mark(r.cls, r.time)
+        self.mark(r.column, r.time)
         if r.used:
             self.mark(r.cls, r.used)
         if r.kind == Access.GENERIC_READ:
@@ -206,7 +208,8 @@ class _Normal:
             if r.kind == Access.MMA_READ:
                 tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
         used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
-        flags = (r.atomic, r.lane_free, getattr(r, "scope", 0), getattr(r, "barrier", -1))
+        where = self.at(r.column, r.time) if r.column >= 0 else None
+        flags = (where, r.atomic, r.lane_free, getattr(r, "scope", 0), getattr(r, "barrier", -1))
         return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
@@ -230,6 +233,7 @@ class _Normal:
             tuple(sorted(t.columns.items())),
             self.groups(t),
             tuple(sorted(t.registers)),
+            tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
         )
 
     def groups(self, t: Thread) -> Hashable:
@@ -298,7 +302,7 @@ class _Normal:
     def named(self, n: Any) -> Hashable:
         a = n.auto
         partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
-        state = (a.threads, frozenset(a.arrived.items()), frozenset(a.marked), min(a.generation, 1))
+        state = (n.red, a.threads, frozenset(a.arrived.items()), frozenset(a.marked), min(a.generation, 1))
         return (state, self.generation(n.gen), self.keep(n.last), partial)
 
     def cluster(self, c: Any) -> Hashable:
@@ -311,20 +315,30 @@ class _Normal:
         warps: dict[tuple[int, int], list[Thread]] = {}
         for t in self.run.threads:
             warps.setdefault((t.info.cta, t.info.warp), []).append(t)
-        out = [_ahead([[c[:2] for c in t.collectives] for t in ts]) for ts in warps.values()]
+        out = [_ahead(ts, lambda t: t.collectives) for ts in warps.values()]
         groups: dict[tuple[int, int], list[Thread]] = {}
         for (cta, warp), ts in warps.items():
             groups.setdefault((cta, warp // 4), []).append(ts[0])
-        for ts in groups.values():
-            out.append(_ahead([[c[:2] for c in t.collectives if c[1] >= Ev.WGMMA_FENCE] for t in ts]))
-        return tuple(out)
+        return (*out, *(_ahead(ts, _products) for ts in groups.values()))
 
 
-def _ahead(lists: list[list[tuple[int, int]]]) -> Hashable:
-    shortest = min(map(len, lists))
-    if any(x[:shortest] != lists[0][:shortest] for x in lists):
-        raise Symbolic("warps that execute different collective instructions")
-    return tuple(tuple(x[shortest:]) for x in lists)
+def _products(t: Thread) -> list[tuple[int, int, int]]:
+    return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
+
+
+def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, int]]]) -> Hashable:
+    """What some have executed beyond what all that run have, and whether those that left may miss it."""
+    lists = [of(t) for t in threads]
+    common = min((len(x) for t, x in zip(threads, lists, strict=True) if not t.done), default=1 << 30)
+    left: list[bool] = []
+    for t, mine in zip(threads, lists, strict=True):
+        longest = max(lists, key=len)
+        if any(a[:2] != b[:2] for a, b in zip(mine, longest, strict=False)):
+            raise Symbolic("warps that execute different collective instructions")
+        if t.done:
+            missed = [c for x in lists for c in x[len(mine) :]]
+            left.append(all(code in MEETINGS and at > t.exit_position for _, code, at in missed))
+    return (tuple(left), tuple(tuple(c[:2] for c in x[common:]) for x in lists))
 
 
 __all__ = ["ROWS", "normal"]
