@@ -70,6 +70,8 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     if hang is not None:
         protocol.append(hang)
     early, unborn = _without_init(early)
+    unborn += [f for f in early if _unwaited(run, f, races)]
+    early = [f for f in early if f not in unborn]
     groups: list[Group] = []
     if execution and (
         hang is None
@@ -94,11 +96,6 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         chain, early = _caused(root, _without(root, [*protocol, *races]), early)
         groups.append(chain)
         races = []
-    for f in [f for f in early if f.rule == "SV502"]:
-        # The copy that still uses the map is the one nobody waited for.
-        if any(r.first is not None and r.first.site in {s for s, _ in f.labels} for r in races):
-            early.remove(f)
-            unborn.append(f)
     if early and races:
         late = [f for f in races if any(_follows(f, e) for e in early)]
         races = [f for f in races if f not in late]
@@ -110,11 +107,11 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
     if registers:
         root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
         groups.append(Group(root, _without(root, registers)))
+    broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
+    groups += _race_groups(run, races)
     if unborn and groups:
         first = groups[0]
         groups[0] = Group(first.root, (*first.consequences, *unborn))
-    broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
-    groups += _race_groups(run, races)
     if groups:
         leftovers = [f for f in leftovers if f.rule == "SV207" and not broken]
     return groups + _by_rule(leftovers)
@@ -261,6 +258,16 @@ def _swap(run: Run, f: Failure, rule: str) -> None:
 
 def _line(run: Run, site: int) -> int:
     return run.info.sites[site].span.line
+
+
+def _unwaited(run: Run, f: Failure, races: list[Failure]) -> bool:
+    """Whether a race shows that nobody waited for the copy that this edit or inval comes too early for."""
+    if f.rule == "SV502":
+        return any(r.first is not None and r.first.site in {s for s, _ in f.labels} for r in races)
+    if f.rule != "SV205" or f.barrier < 0:
+        return False
+    tags = {_tag_barrier(run, r) for r in races if r.position < f.position} - {-1}
+    return _array(run, f.barrier) in {_array(run, b) for b in tags}
 
 
 def _without_init(early: list[Failure]) -> tuple[list[Failure], list[Failure]]:
