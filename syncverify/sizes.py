@@ -27,6 +27,8 @@ from syncverify.source import InputError
 MAX_PERIOD = 128
 #: Class splits and changes of what is studied, after which the search gives up.
 MAX_RESTARTS = 256
+#: Sizes checked before all else.
+EARLY = 4
 #: Where sizes cannot be proved together, exact checks of this many, each below its least plus ``SMALL``.
 MOST_SMALL, SMALL = 48, 16
 _FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -157,6 +159,9 @@ class _Search:
                 systems = list(sized_systems(self.kernel, self.values, self.study, self.free, self.period))
                 if self.study is None:
                     return self.without_size(systems)
+                early = self.early(systems)
+                if early is not None:
+                    return early
                 return self.judge([job for system in systems for job in self.jobs(system)])
             except NeedsPeriod as e:
                 self.period *= e.factor
@@ -178,6 +183,18 @@ class _Search:
             if outcome.verdict is not Verdict.PROVED:
                 return self.confirmed(dict(self.values), outcome.reason)
         return Sized(Verdict.PROVED, None, diagnostics=tuple(self.notes.values()), stats=self.stats([]))
+
+    def early(self, systems: list[IrSystem]) -> Sized | None:
+        """A refutation by one of the first few sizes, before anything dearer is tried."""
+        assert self.study is not None
+        low, high = bounds(self.kernel, self.study)
+        for size in range(low or 0, (low or 0) + EARLY):
+            for system in systems if self.allowed(size, low, high) else []:
+                if self.check(system.sized(size)).verdict is Verdict.REFUTED:
+                    found = self.confirmed({**self.values, self.study: size}, None)
+                    if found.verdict is Verdict.REFUTED:
+                        return found
+        return None
 
     def jobs(self, system: IrSystem) -> list[_Job]:
         """Spines of all families of a system; classes split until they go through."""

@@ -23,15 +23,44 @@ import numpy as np
 
 from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E, Matrix
+from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.final import MEETINGS
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record
-from syncverify.checker.sync import Generation
+from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 from syncverify.model.symbols import Symbolic
 
+#: Every field of the classes that make up a run: those that the form keeps (or derives), and those left out.
+TREATED: dict[type, tuple[str, str]] = {
+    Thread: (
+        "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
+        "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs "
+        "exit_position cluster_owed met meeting issues",
+        "info n asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
+        "last_bulk last_mma",
+    ),
+    Barrier: (
+        "index column auto phases init_cls init_time inits ready waits blocked last_use async_phase touched "
+        "uneven net_zero last_waited final_waits last_tx",
+        "init_site inval_site last_position bytes_expected bytes_completed copies arrivals expect_sites "
+        "waiters lanes",
+    ),
+    Phase: (
+        "m tx far con asynchronous expects completions sum_expect sum_complete drained quiet",
+        "again arrived sites waited remote",
+    ),
+    Record: (
+        "kind cls time fp site column tag tag_value used atomic scope barrier lane_free",
+        "fresh over position issue",
+    ),
+    Generation: ("m con previous waiting", "sites pasts"),
+    Named: ("auto column gen last red partial", ""),
+    Cluster: ("auto column gen last", ""),
+    Request: ("cta group number site registers need inc pasts times", "position"),
+}
 #: Phases further back than this make no difference to any comparison.
 FAR = 4
 
@@ -209,7 +238,7 @@ class _Normal:
                 tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
         used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
         where = self.at(r.column, r.time) if r.column >= 0 else None
-        flags = (where, r.atomic, r.lane_free, getattr(r, "scope", 0), getattr(r, "barrier", -1))
+        flags = (where, r.atomic, r.lane_free, r.scope, r.barrier)
         return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
