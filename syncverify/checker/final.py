@@ -10,7 +10,7 @@ import numpy as np
 from syncverify.checker.barriers import Barrier, knows_phase, name
 from syncverify.checker.clocks import E, Matrix
 from syncverify.checker.control import Request
-from syncverify.checker.engine import Run, Thread, before
+from syncverify.checker.engine import Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
 from syncverify.checker.phases import check_accounting
@@ -253,7 +253,8 @@ def _pool(run: Run, cta: int, groups: dict[int, list[Request]]) -> None:
             for x in product(*(takes[g] for g in some)):
                 looked += 1
                 if looked > MOST_SETS:
-                    return
+                    text = f"more than {MOST_SETS} sets of setmaxnreg requests to compare"
+                    raise Unmodelled(text, x[0].site)
                 if any(_before(a, b) or _before(b, a) for a, b in combinations(x, 2)):
                     continue
                 if _unreachable(x, every, pool):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from syncverify.checker import check
 from syncverify.diagnostics import Policy, Severity, Verdict
+from syncverify.ir.parser import parse_file
+from syncverify.verify import check_kernel
 from tests.fixtures.events import system
 
 CASES = [
@@ -102,3 +106,13 @@ def test_independent_mistakes_are_separate_errors(policy: Policy) -> None:
     text = "st(x) a(b) | w(b,0) s(x) sc sw.read(0) | st(y) pf s(y) sc st(y) sw.read(0)"
     rules = [d.rule for d in check(system(text), policy).diagnostics if d.severity is Severity.ERROR]
     assert sorted(rules) == ["SV101", "SV104"]
+
+
+def test_too_many_register_requests_are_unknown_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Path(__file__).parents[2] / "corpus/rulebook/E62_register_pool_exceeded.good.syncir"
+    (kernel,) = parse_file(path)
+    assert check_kernel(kernel).verdict == Verdict.PROVED
+    monkeypatch.setattr("syncverify.checker.final.MOST_SETS", 0)
+    report = check_kernel(kernel)
+    assert report.verdict == Verdict.UNKNOWN
+    assert "setmaxnreg requests" in str(report.reason)
