@@ -17,7 +17,7 @@ from syncverify.checker.explore.lasso import Limits, Spine, spine, tail
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir.execute import IrSystem
 from syncverify.ir.execute_sized import sized_systems
-from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import LaneSplit
 from syncverify.model.symbols import Family, Matters, NeedsPeriod, NotUniform, Symbolic
@@ -191,8 +191,8 @@ class _Search:
         for size in range(low or 0, (low or 0) + EARLY):
             for system in systems if self.allowed(size, low, high) else []:
                 if self.check(system.sized(size)).verdict is Verdict.REFUTED:
-                    found = self.confirmed({**self.values, self.study: size}, None)
-                    if found.verdict is Verdict.REFUTED:
+                    found = self.at(size, None)
+                    if found is not None and found.verdict is Verdict.REFUTED:
                         return found
         return None
 
@@ -254,8 +254,8 @@ class _Search:
                 continue
             outcome = self.check(job.system.sized(size))
             if outcome.verdict is not Verdict.PROVED:
-                found = self.confirmed({**self.values, self.study: size}, outcome.reason)
-                if found.verdict is Verdict.REFUTED:
+                found = self.at(size, outcome.reason)
+                if found is not None and found.verdict is Verdict.REFUTED:
                     return found
                 undecided = undecided or found
         if undecided is not None:
@@ -314,6 +314,13 @@ class _Search:
         """Whether the sizes seen are all that there are."""
         return low >= 0 and seen >= {s for s in range(low, high + 1) if self.allowed(s, low, high)}
 
+    def at(self, size: int, reason: str | None) -> Sized | None:
+        """What the exact check says of one size; None if no such launch exists (an empty grid, say)."""
+        try:
+            return self.confirmed({**self.values, str(self.study): size}, reason)
+        except InputError:
+            return None
+
     def confirmed(self, values: Mapping[str, int], reason: str | None) -> Sized:
         """A refutation, if the exact check of the kernel itself agrees; facts about other sizes are kept."""
         found = repaired(self.kernel, values, self.study)
@@ -360,8 +367,12 @@ def bounds(kernel: Kernel, name: str) -> tuple[int | None, int | None]:
             low = max(v + (op == ">"), low if low is not None else v)
         if op in ("<", "<=", "=="):
             high = min(v - (op == "<"), high if high is not None else v)
-    if low is None and any(Var(name) == e for e in kernel.launch.grid):
-        low = 1
+    for e in kernel.launch.grid if low is None else ():
+        match e:
+            case Var(n) | Call("cdiv", (Var(n), Int())) if n == name:
+                low = 1
+            case Binary("//", Var(n), Int(v)) if n == name:
+                low = v
     if low is None and any(p.name == name and p.dtype.startswith("u") for p in kernel.params):
         low = 0
     return low, high
