@@ -52,7 +52,7 @@ class Program:
         self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables, symbols: Iterable[str] = ()
     ) -> None:
         self.kernel = kernel
-        self.symbols = tuple(symbols)  # parameters that agents hold in registers, with whatever stands for them
+        self.symbols = tuple(symbols)  # parameters held in registers, by whatever stands for them
         self.tables = tables
         self.ops = DataOps(tables)
         self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
