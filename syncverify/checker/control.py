@@ -137,7 +137,6 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
 def on_exit(run: Run, t: Thread, event: Event) -> int:
     """The lanes leave; source reads of bulk copies must be over, shared memory goes away (K21)."""
     t.done = True
-    t.exit_position = len(run.trace)
     if t.bulk.issued and t.clock.knows(E, run.columns.of("bulk.read", t.cls), True) < t.bulk.issued:
         run.report(
             Obligation.UB,

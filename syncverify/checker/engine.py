@@ -84,7 +84,6 @@ class Thread:
         None  # time, position, site, barrier of a wait that told nothing
     )
     setmaxnregs: int = 0
-    exit_position: int = 1 << 30
     cluster_owed: int = 0  # cluster arrivals without their wait
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False

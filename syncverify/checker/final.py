@@ -14,7 +14,7 @@ from syncverify.checker.engine import Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins
 from syncverify.checker.phases import check_accounting
-from syncverify.model.events import Ev
+from syncverify.model.events import END, Ev
 from syncverify.model.proxies import Access
 
 #: Aligned operations that exited lanes need not execute.
@@ -344,10 +344,25 @@ def collectives(run: Run) -> None:
                 _short_warpgroup(run, threads)
 
 
-def _left_before(lists: list[list[tuple[int, int, int]]], i: int, t: Thread) -> bool:
-    """Exited lanes take no part in execution barriers: only the live ones count (B1)."""
-    there = [x[i] for x in lists if i < len(x)]
-    return all(code in MEETINGS and position > t.exit_position for _, code, position in there)
+def _left_before(
+    run: Run, threads: list[Thread], lists: list[list[tuple[int, int, int]]], i: int, t: Thread
+) -> bool:
+    """Whether lanes left before a barrier that the others of their warp execute: only live lanes count (B1).
+
+    They have left in every execution if the warp came to their ``exit`` together: both did the same up to it.
+    Lanes that skip the barrier and run to the end may still be there when the others come to it.
+    """
+    mine = [event[1] for c, event in run.trace if c == t.cls]
+    if not mine or run.info.sites[mine[-1]].text == END:
+        return False
+    for other, x in zip(threads, lists, strict=True):
+        if i >= len(x):
+            continue
+        _, code, position = x[i]
+        before = [event[1] for c, event in run.trace[:position] if c == other.cls]
+        if code not in MEETINGS or before[: len(mine) - 1] != mine[:-1]:
+            return False
+    return True
 
 
 def _short_warpgroup(run: Run, threads: list[Thread]) -> None:
@@ -373,7 +388,7 @@ def _agree(
             if i < len(x):
                 seen.setdefault(x[i][:2], (t, x[i][2]))
             elif t.done:
-                missing = missing or not _left_before(lists, i, t)
+                missing = missing or not _left_before(run, threads, lists, i, t)
         if len(seen) > 1 or (seen and missing):
             (site, _), (t, position) = min(seen.items(), key=lambda x: run.info.sites[x[0][0]].span.line)
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"

@@ -40,7 +40,7 @@ from syncverify.ir.execute_text import (
 from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.printer import print_stmt
-from syncverify.model.events import Ev, Event, Site
+from syncverify.model.events import END, Ev, Event, Site
 from syncverify.model.symbols import Symbolic, symbolic
 from syncverify.source import InputError
 
@@ -127,6 +127,7 @@ class Code(CodeText):
         self._open(ENTRY)
         self._body(body)
         self.site = self._site(n.Exit(span=self.program.kernel.span))
+        self.program.sites[self.site] = Site(self.program.kernel.span, END)
         self._jump(ENDED)
         self._open(ENDED)
         self._text("r[0] = 1")

@@ -125,6 +125,10 @@ class Footprint:
         return sum(h - lo for lo, h in self.intervals)
 
 
+#: The text of the site at which lanes run to the kernel's end; an ``exit`` in the source has its own.
+END = "end of kernel"
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """One operation in the source: where, and its text for reports."""

@@ -25,7 +25,6 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.final import MEETINGS
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
@@ -38,7 +37,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Thread: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs "
-        "exit_position cluster_owed met meeting issues",
+        "cluster_owed met meeting issues",
         "info n asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
         "last_bulk last_mma",
     ),
@@ -356,18 +355,16 @@ def _products(t: Thread) -> list[tuple[int, int, int]]:
 
 
 def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, int]]]) -> Hashable:
-    """What some have executed beyond what all that run have, and whether those that left may miss it."""
+    """What some have executed beyond what all that run have."""
     lists = [of(t) for t in threads]
     common = min((len(x) for t, x in zip(threads, lists, strict=True) if not t.done), default=1 << 30)
-    left: list[bool] = []
     for t, mine in zip(threads, lists, strict=True):
         longest = max(lists, key=len)
         if any(a[:2] != b[:2] for a, b in zip(mine, longest, strict=False)):
             raise Symbolic("warps that execute different collective instructions")
-        if t.done:
-            missed = [c for x in lists for c in x[len(mine) :]]
-            left.append(all(code in MEETINGS and at > t.exit_position for _, code, at in missed))
-    return (tuple(left), tuple(tuple(c[:2] for c in x[common:]) for x in lists))
+        if t.done and any(len(x) > len(mine) for x in lists):
+            raise Symbolic("lanes that leave before others of their warp execute a barrier")
+    return tuple(tuple(c[:2] for c in x[common:]) for x in lists)
 
 
 __all__ = ["ROWS", "normal"]
