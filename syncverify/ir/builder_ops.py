@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Literal
 
 from syncverify.ir import handles as h
@@ -13,16 +14,16 @@ WaitSem = Literal["acquire", "relaxed"]
 BarrierScope = Literal["cta", "cluster"]
 
 
-class Operations:
+class Operations(ABC):
     """Everything that is one line of text. ``KernelBuilder`` gives the blocks and the declarations."""
 
+    @abstractmethod
     def add(self, stmt: nodes.Stmt) -> None:
         """Appends a statement to the open block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fresh(self, name: str | None, prefix: str) -> str:
         """The name, or an unused one."""
-        raise NotImplementedError
 
     # control and integers
 
