@@ -45,8 +45,6 @@ _SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
 _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
 NO_SYMBOLS: Mapping[str, Any] = {}
-#: Elections that one block is run with, at most.
-_MAX_ELECTIONS = 4
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 
@@ -105,7 +103,7 @@ def elected_lanes(
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
                 lanes[(c.lanes & -c.lanes).bit_length() - 1] = None
-    return list(lanes)[:_MAX_ELECTIONS]
+    return list(lanes)
 
 
 class IrAgent:

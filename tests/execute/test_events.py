@@ -269,6 +269,13 @@ def test_elected_lane_of_a_partial_warp() -> None:
     assert got["cta0.warp0.lanes1"] == [("ELECT", 0xFFFFFFFF), ("INIT_FENCE",), ("EXIT",)]
 
 
+def test_no_set_of_lanes_told_apart_is_left_out() -> None:
+    guards = "\n".join(f"if lane == {i} {{ \n st.shared t[][{i} : 1], 1.0 \n }}" for i in (3, 5, 8, 13, 21))
+    body = "elect p\nif p {\n st.shared t[][0 : 1], 1.0\n}\n" + guards
+    lanes = {s.info.elected_lane for s in build(body, "launch grid [1] block [32]\nshared t : f32[32]")}
+    assert {3, 5, 8, 13, 21} <= lanes
+
+
 def test_lane_0_is_elected_too_where_guards_name_lanes() -> None:
     body = "elect p\n if p {\n fence.mbarrier_init\n }\n if lane < 2 {\n bulk.commit\n }"
     lanes = [s.info.elected_lane for s in build(body, "launch grid [1] block [32]")]
