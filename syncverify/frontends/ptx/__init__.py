@@ -1,0 +1,1 @@
+"""PTX: text to modules (``parse``), modules to systems of agents (``systems``)."""

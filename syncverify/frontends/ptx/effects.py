@@ -1,0 +1,91 @@
+"""How an instruction that synchronizes, copies or touches shared memory becomes events.
+
+``decode`` (in ``effect_*.py``) turns an instruction into an ``Effect`` once, when the function is compiled.
+Each time a class of lanes executes it, its ``operands`` are evaluated and ``emit`` gives the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from syncverify.frontends.ptx.nodes import Operand
+from syncverify.model.events import Event, Footprint
+
+#: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
+#: without a number (``model.symbols``), or an Unknown.
+Value = Any
+
+
+class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
+    """The instruction needs a number where there is none; the text says which and why."""
+
+
+class Context(Protocol):
+    """What ``emit`` sees of the class of lanes that executes."""
+
+    cta: int  # rank in the cluster
+    warp: int
+    lanes: tuple[int, ...]  # of the class, ascending
+
+    def number(self, value: Value, what: str) -> int:
+        """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
+
+    def each(self, value: Value, what: str) -> tuple[int, ...]:
+        """The number that each lane of the class holds; Opaque where one has none."""
+
+    def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
+        """(CTA, byte offset) of an address in space ``shared`` (``shared::cta`` and ``shared::cluster``
+        alike) or ``generic``; Opaque where it lies in another window."""
+
+    def barrier(self, cta: int, offset: int) -> int:
+        """The number of the mbarrier object at that place."""
+
+    def footprint(self, fp: Footprint) -> int:
+        """The number of a footprint."""
+
+    def tensor_map(self, value: Value) -> MapFacts:
+        """What is known of the tensor map that an address names."""
+
+    def map_index(self, value: Value) -> int:
+        """The number of a tensor map (``System.maps``) at that address."""
+
+    def fragment(self, name: str) -> int:
+        """The number of a group of registers (``System.fragments``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapFacts:
+    """A tensor map: box in elements (innermost first), element bytes, swizzle in bytes (0: none).
+    ``bytes`` of a whole box; None where not known."""
+
+    name: str
+    box: tuple[int, ...] | None
+    element: int | None
+    swizzle: int
+    bytes: int | None
+
+
+Emit = Callable[[Context, int, Sequence[Value]], Sequence[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One instruction's events.
+
+    ``operands``: what is evaluated, in this order (a Mem gives its address). ``answer``: the destination
+    that takes the answer of the *last* event (poll, token), if any. ``unknown``: destinations that hold data.
+    """
+
+    emit: Emit
+    operands: tuple[Operand, ...] = ()
+    answer: Operand | None = None
+    unknown: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """An instruction that may matter and is not understood: reaching it is ``unknown``."""
+
+    reason: str

@@ -1,0 +1,180 @@
+"""What a PTX module holds once it is read: scopes resolved, vectors of registers expanded, labels as indices.
+
+Names of registers and variables are unique within a function: those declared in an inner scope are renamed
+(PTX ISA, 5.4 and 5.5). Numbers of instructions index ``Function.body``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncverify.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A register; its type is in ``Function.registers``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register such as ``%tid.x``; ``name`` has the percent sign and the component."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imm:
+    """An integer constant, as written (it may be negative or wider than its use)."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatImm:
+    """A floating-point constant: its bits in ``width`` (32 or 64) bits."""
+
+    bits: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sym:
+    """The address of a variable, a parameter or a function, plus an offset in bytes."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A branch target: the number of the instruction that it stands before."""
+
+    name: str
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mem:
+    """``[base + offset]``; with ``coords`` a tensor operand ``[map, {c0, c1, ...}]``."""
+
+    base: Operand
+    offset: int = 0
+    coords: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """``{a, b, ...}``."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A negated predicate source ``!p``."""
+
+    reg: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations ``d|p``."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The destination ``_``."""
+
+
+Operand = Reg | Special | Imm | FloatImm | Sym | Label | Mem | Vector | Not | Pair | Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Instr:
+    """One instruction.
+
+    ``op``: the text before the first dot, ``mods``: what is between the dots after it, in order (``::``
+    stays inside a modifier: ``shared::cluster``). ``line``: in the PTX file. ``loc``: (file index, line,
+    column) of the ``.loc`` in force, 0 for none. ``guard``/``negated``: the predicate. ``brx`` and ``call``
+    name their target table or callee as a ``Sym``.
+    """
+
+    op: str
+    mods: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    line: int
+    loc: tuple[int, int, int] = (0, 0, 0)
+    guard: Reg | None = None
+    negated: bool = False
+
+    @property
+    def name(self) -> str:
+        return ".".join((self.op, *self.mods))
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable or parameter.
+
+    ``space``: shared, global, const, local or param; ``size`` in bytes, 0 for an unsized ``extern`` array;
+    ``init``: its bytes where all are numbers, else None; ``ptr``: the state space that a parameter's
+    ``.ptr`` names, with ``align`` then the pointee's.
+    """
+
+    name: str
+    space: str
+    type: str
+    size: int
+    align: int
+    extern: bool = False
+    init: bytes | None = None
+    ptr: str | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An entry or a device function. Without a body it is a declaration."""
+
+    name: str
+    entry: bool
+    params: tuple[Variable, ...]
+    results: tuple[Variable, ...]
+    registers: Mapping[str, str]  # name -> type without its dot: b32, pred, f32x2 ...
+    variables: tuple[Variable, ...]  # shared, local, global and const variables and call parameters inside
+    body: tuple[Instr, ...]
+    labels: Mapping[str, int]
+    tables: Mapping[str, tuple[str, ...]]  # .branchtargets and .calltargets
+    directives: Mapping[str, tuple[int, ...]]  # reqntid, maxntid, reqnctapercluster, maxnreg ...
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A PTX file."""
+
+    path: str
+    version: tuple[int, int]
+    target: str
+    address_size: int
+    variables: tuple[Variable, ...]
+    functions: tuple[Function, ...]
+    files: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> tuple[Function, ...]:
+        return tuple(f for f in self.functions if f.entry and f.body)
+
+    def span(self, instr: Instr) -> Span:
+        """Where an instruction comes from: the source line of its ``.loc``, else its line of PTX."""
+        index, line, _ = instr.loc
+        if line and index in self.files:
+            return Span(self.files[index], line)
+        return Span(self.path, instr.line)
