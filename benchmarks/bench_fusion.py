@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from syncverify import gate
 from syncverify.codegen import driver
-from syncverify.codegen.nvrtc import compile_source
+from syncverify.nvrtc import compile_source
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace, where

@@ -16,10 +16,8 @@ import numpy as np
 
 from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
-from syncverify.codegen.cache import Cache, digest, tool_fingerprint
+from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
-from syncverify.codegen.nvrtc import compile_source
-from syncverify.codegen.nvrtc import version as nvrtc_version
 from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, vector_for, widest_vector
@@ -28,7 +26,10 @@ from syncverify.fusion.schedule import Schedule
 from syncverify.ir.expr import evaluate
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
+from syncverify.nvrtc import compile_source
+from syncverify.nvrtc import version as nvrtc_version
 from syncverify.source import InputError
+from syncverify.store import digest
 
 if TYPE_CHECKING:
     from syncverify.unsafe import UnsafeResult

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -14,33 +12,27 @@ from typing import Any
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.source import Span
+from syncverify.store import Store, default_root, digest
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
-    """A directory of ``KEY.cubin`` and ``KEY.VALUES.json``; files appear whole, by renaming."""
-
-    root: Path
+class Cache(Store):
+    """A directory of ``KEY.cubin`` and ``KEY.VALUES.json``."""
 
     @staticmethod
     def default() -> Cache:
-        """The user's cache directory, or ``$SYNCVERIFY_CACHE``."""
-        given = os.environ.get("SYNCVERIFY_CACHE")
-        if given:
-            return Cache(Path(given))
-        from platformdirs import user_cache_dir
-
-        return Cache(Path(user_cache_dir("syncverify")))
+        """The user's cache directory."""
+        return Cache(default_root())
 
     def cubin(self, key: str) -> bytes | None:
-        return self._read(f"{key}.cubin")
+        return self.read(f"{key}.cubin")
 
     def store_cubin(self, key: str, code: bytes) -> None:
-        self._write(f"{key}.cubin", code)
+        self.write(f"{key}.cubin", code)
 
     def proof(self, key: str, values: Mapping[str, int]) -> KernelReport | None:
         """The stored proof for exactly these launch values, if there is one."""
-        data = self._read(_proof_name(key, values))
+        data = self.read(_proof_name(key, values))
         if data is None:
             return None
         try:
@@ -52,24 +44,7 @@ class Cache:
     def store_proof(self, key: str, values: Mapping[str, int], report: KernelReport) -> None:
         """Remembers a proof; anything but ``proved`` is not stored."""
         if report.verdict is Verdict.PROVED:
-            self._write(_proof_name(key, values), json.dumps(asdict(report), sort_keys=True).encode())
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return (self.root / name).read_bytes()
-        except OSError:
-            return None
-
-    def _write(self, name: str, data: bytes) -> None:
-        # a cache that cannot be written is a slow cache, not an error
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle, path = tempfile.mkstemp(dir=self.root)
-            with os.fdopen(handle, "wb") as f:
-                f.write(data)
-            os.replace(path, self.root / name)
-        except OSError:
-            return
+            self.write(_proof_name(key, values), json.dumps(asdict(report), sort_keys=True).encode())
 
 
 @lru_cache(maxsize=1)
@@ -81,10 +56,6 @@ def tool_fingerprint() -> str:
         if path.suffix in (".py", ".lark", ".cuh"):
             hasher.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return hasher.hexdigest()
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _proof_name(key: str, values: Mapping[str, int]) -> str:

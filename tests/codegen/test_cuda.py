@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.codegen.cuda import emit, helpers
 from syncverify.codegen.expressions import Names, Values, index, value
-from syncverify.codegen.nvrtc import compile_source
+from syncverify.nvrtc import compile_source
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule

@@ -1,0 +1,113 @@
+"""CUDA source to PTX and cubin through NVRTC, the one place that talks to it; needs no driver and no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from syncverify.source import InputError
+
+ARCH = "sm_90a"
+_SKIP_IF_INSTALLED = 1  # NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One compilation: what was asked for, and the compiler's messages."""
+
+    code: bytes
+    log: str
+
+
+class CompileError(InputError):
+    """The source is not valid CUDA; ``log`` holds the compiler's messages."""
+
+    def __init__(self, name: str, log: str) -> None:
+        super().__init__(f"NVRTC cannot compile {name}:\n{log}")
+        self.log = log
+
+
+def compile_source(source: str, name: str, target: str = "cubin") -> Compiled:
+    """Compiles one kernel to ``cubin`` or ``ptx``; InputError with the compiler's messages if it cannot."""
+    return compile_file(source, f"{name}.cu", target, ("--std=c++17", "-default-device"))
+
+
+def compile_file(
+    source: str,
+    file: str,
+    target: str,
+    options: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
+    arch: str = ARCH,
+) -> Compiled:
+    """Compiles a source under the name ``file``, which messages and line tables show.
+
+    ``headers``: texts by the name under which the source includes them. Raises CompileError, or
+    InputError where NVRTC is not installed.
+    """
+    nvrtc = _nvrtc()
+    target_arch = arch if target == "cubin" else arch.replace("sm_", "compute_")
+    flags = [o.encode() for o in (f"--gpu-architecture={target_arch}", *options)]
+    names = [name.encode() for name in headers or {}]
+    texts = [text.encode() for text in (headers or {}).values()]
+    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), file.encode(), len(names), texts, names))
+    try:
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        size = _checked(nvrtc.nvrtcGetProgramLogSize(program))
+        buffer = b" " * size
+        nvrtc.nvrtcGetProgramLog(program, buffer)
+        log = buffer.rstrip(b"\0 ").decode(errors="replace").strip()
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(file.removesuffix(".cu"), log)
+        cubin = (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        size_of, get = cubin if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        code = b" " * _checked(size_of(program))
+        _checked(get(program, code))
+        return Compiled(code, log)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def bundled_headers(root: Path) -> Path | None:
+    """CUDA's own headers (``cuda_fp16.h``, ``cuda/std``), which newer NVRTCs hold, unpacked under ``root``.
+
+    None if this NVRTC has none, or if they cannot be written there.
+    """
+    nvrtc = _nvrtc()
+    if not hasattr(nvrtc, "nvrtcInstallBundledHeaders"):
+        return None
+    place = root / f"cuda-headers-{version()}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        status = nvrtc.nvrtcInstallBundledHeaders(str(place).encode(), _SKIP_IF_INSTALLED)[0]
+    except (OSError, RuntimeError):
+        return None
+    return place if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else None
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """NVRTC's version, part of every cache key."""
+    major, minor = _checked(_nvrtc().nvrtcVersion())
+    return f"{major}.{minor}"
+
+
+@lru_cache(maxsize=1)
+def _nvrtc() -> Any:
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, OSError) as e:
+        raise InputError(f"NVRTC is not installed (pip install 'syncverify[gpu]'): {e}") from None
+    return nvrtc
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    status, *values = answer
+    if int(status) != 0:
+        raise InputError(f"NVRTC failed: {status.name}")
+    return values[0] if len(values) == 1 else tuple(values)
