@@ -1,0 +1,164 @@
+"""The verdicts for every size against exact checks of all sizes up to four times the stages.
+
+    python benchmarks/all_sizes.py [--family sizes] [--jobs 2] [--json benchmarks/results/all_sizes.json]
+
+Every kernel of the corpus that has sizes. What is proved for every size must not be refuted at any;
+what is refuted must be so at the smallest sizes. With ``--json`` the rows of the families that were run
+replace those in the file. ``--exact FILE`` keeps the exact verdicts, so that only kernels that changed are
+checked again; it is worth nothing once the checker has changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.ir.parser import parse_file
+from syncverify.source import InputError
+from syncverify.verify import check_kernel, text_hash
+from tests.corpus.entries import CORPUS, entries
+from tests.symbolic.brute import Brute, brute, disagreement, fallback, steering
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kernel: the verdict for every size, what it cost, and what exact checks say of it."""
+
+    kernel: str
+    kind: str
+    verdict: str
+    scope: str
+    sizes: dict[str, int]
+    seconds: float
+    events: int
+    reason: str
+    exact_checks: int
+    exact_largest: int
+    exact_complete: bool
+    exact_refuted: dict[str, int]
+    exact_seconds: float
+    problem: str
+
+
+def judge(name: str, laps: int, budget: float, known: dict[str, Any] | None) -> tuple[Row, str, Brute]:
+    """Both judgements of one corpus file; ``known``: its exact verdicts from an earlier run."""
+    path = CORPUS / name
+    (kernel,) = parse_file(path)
+    key = text_hash(path.read_text(encoding="utf-8"))
+    start = time.perf_counter()
+    problem = reason = ""
+    scope, values, events = str(ScopeKind.ALL), {}, 0
+    found = Brute(**known) if known else brute(kernel, laps, budget)
+    start = time.perf_counter()
+    try:
+        report = check_kernel(kernel, scope=ScopeKind.ALL)
+    except InputError as e:
+        verdict, reason = "input error", e.message
+        problem = f"input error: {e.message}"
+    except Exception as e:  # a crash is a finding of its own
+        verdict = "crash"
+        problem = f"{type(e).__name__}: {e}"
+    else:
+        verdict, scope = str(report.verdict), str(report.scope.kind)
+        events = int(report.stats.get("events", 0))
+        reason = fallback(report) or ""
+        if report.verdict is Verdict.REFUTED:
+            values = {x: v for x, v in report.scope.values.items() if x in steering(kernel)}
+        problem = disagreement(kernel, report, found) or ""
+    seconds = time.perf_counter() - start
+    first = found.refuted[0] if found.refuted else {}
+    kind = path.name.split(".")[1] if path.name.count(".") == 2 else ""
+    row = Row(
+        name, kind, verdict, scope, values, round(seconds, 3), events, reason, found.checked, found.largest,
+        found.complete, {x: v for x, v in first.items() if x in steering(kernel)}, round(found.seconds, 2),
+        problem,
+    )  # fmt: skip
+    return row, key, found
+
+
+def status(row: Row) -> str:
+    """``wrong``, ``fallback`` (no verdict for every size), or the verdict."""
+    if row.problem:
+        return "wrong"
+    return "fallback" if row.reason else row.verdict
+
+
+def table(rows: list[Row]) -> str:
+    lines = ["| kernel | verdict | scope | sizes | s | events | exact checks | reason |", "|" + "---|" * 8]
+    for r in rows:
+        sizes = " ".join(f"{k}={v}" for k, v in r.sizes.items())
+        lines.append(
+            f"| {r.kernel} | {status(r)} | {r.scope} | {sizes} | {r.seconds} | {r.events} | {r.exact_checks} "
+            f"| {(r.problem or r.reason)[:150]} |"
+        )
+    return "\n".join(lines)
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    good = [r for r in rows if not r.exact_refuted]
+    bad = [r for r in rows if r.exact_refuted]
+    return {
+        "kernels": len(rows),
+        "exact checks": sum(r.exact_checks for r in rows),
+        "wrong": sum(status(r) == "wrong" for r in rows),
+        "right for all sizes tried": dict(Counter(map(status, good))),
+        "wrong for some size": dict(Counter(map(status, bad))),
+        "reasons": dict(Counter(r.reason.split(": ", 1)[-1][:90] for r in rows if r.reason).most_common()),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--family", action="append", help="directories below corpus/ (default: all)")
+    parser.add_argument("--match", default="", help="only kernels whose name contains this")
+    parser.add_argument("--laps", type=int, default=4, help="sizes up to this many times the stages")
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of exact checks per kernel")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="keep the rows here")
+    parser.add_argument("--exact", type=Path, help="keep exact verdicts here")
+    parser.add_argument("--quiet", action="store_true", help="print only what is wrong, and the summary")
+    options = parser.parse_args()
+    chosen = [
+        e.name
+        for e in entries()
+        if "param " in e.text and options.match in e.name and e.family in (options.family or [e.family])
+    ]
+    kept: dict[str, Any] = {}
+    if options.exact and options.exact.exists():
+        kept = json.loads(options.exact.read_text())
+    rows: list[Row] = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        jobs = []
+        for name in chosen:
+            key = text_hash((CORPUS / name).read_text(encoding="utf-8"))
+            jobs.append(pool.submit(judge, name, options.laps, options.budget, kept.get(key)))
+        for job in jobs:
+            row, key, found = job.result()
+            rows.append(row)
+            kept[key] = asdict(found)
+            if options.exact:
+                options.exact.write_text(json.dumps(kept))
+            if not options.quiet or row.problem:
+                print(table([row]).splitlines()[-1], flush=True)
+    if options.json:
+        old = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
+        merged = {r["kernel"]: r for r in old} | {r.kernel: asdict(r) for r in rows}
+        everything = [Row(**merged[k]) for k in sorted(merged) if (CORPUS / k).exists()]
+        result = summary(everything) | {"laps": options.laps, "rows": [asdict(r) for r in everything]}
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(summary(rows), indent=2))
+    return 1 if any(r.problem for r in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Exact checks of many sizes of a kernel, to judge its verdict for every size; shares no code with that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import product
+
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names, walk
+from syncverify.source import InputError, Span
+from syncverify.verify import check_kernel
+
+Sizes = tuple[tuple[str, int], ...]
+
+#: What only says where data lies in global memory: no size in it changes what is synchronized.
+_DATA = (n.GlobalRegion,)
+
+
+def _parts(node: object) -> Iterator[object]:
+    if is_dataclass(node):
+        for f in fields(node):
+            if f.name != "coords" and not (f.name == "source" and isinstance(node, n.LoadIndex)):
+                yield getattr(node, f.name)
+    elif isinstance(node, tuple):
+        yield from node
+
+
+def _read(node: object, sets: dict[str, set[str]], uses: set[str]) -> None:
+    """Collects the names that steer (``uses``) and those that integer registers are computed from."""
+    match node:
+        case n.Let(name, value) | n.Assign(name, value):
+            sets.setdefault(name, set()).update(names(value))
+        case n.Compute() | Span():
+            pass
+        case n.For(var, lo, hi, step, body, _):
+            sets.setdefault(var, set()).update(names(lo) | names(hi) | names(step))
+            uses |= names(lo) | names(hi) | names(step)
+            _read(body, sets, uses)
+        case Expr():
+            uses |= names(node)
+        case _ if isinstance(node, _DATA):
+            pass
+        case _:
+            for part in _parts(node):
+                _read(part, sets, uses)
+
+
+def steering(kernel: n.Kernel) -> tuple[str, ...]:
+    """Parameters that may steer: those that reach more than global addresses, tensor shapes and the grid."""
+    sets: dict[str, set[str]] = {}
+    uses: set[str] = set()
+    _read(kernel.body, sets, uses)
+    _read(kernel.shared, sets, uses)
+    _read(kernel.barriers, sets, uses)
+    while True:
+        more = {x for name in uses for x in sets.get(name, ())} - uses
+        if uses & {x for x in uses if x.split(".")[0] in ("grid", "block")}:
+            more |= {x for g in kernel.launch.grid for x in names(g)} - uses
+        if not more:
+            break
+        uses |= more
+    return tuple(p.name for p in kernel.params if p.name in uses)
+
+
+def stages(kernel: n.Kernel) -> int:
+    """The largest number of barriers in an array."""
+    values = {p.name: p.default or 1 for p in kernel.params}
+    return max((evaluate(b.count, values) for b in kernel.barriers), default=1)
+
+
+def _expressions(node: object) -> Iterator[Expr]:
+    if isinstance(node, Expr):
+        yield node
+    else:
+        for part in _parts(node):
+            yield from _expressions(part)
+
+
+def unit(kernel: n.Kernel, name: str) -> int:
+    """How many elements of a length make one more of what is counted: ``C // 32`` gives 32."""
+    found = 1
+    for top in _expressions((kernel.body, kernel.launch.grid, tuple(kernel.assumes))):
+        for e in walk(top):
+            match e:
+                case Binary("//" | "%", Var(x), Int(v)) | Call("cdiv", (Var(x), Int(v))) if x == name:
+                    found = max(found, v)
+    return found
+
+
+def candidates(kernel: n.Kernel, name: str, laps: int = 4) -> list[int]:
+    """Values of one parameter: all up to ``laps`` times the stages, or those beside multiples of a unit."""
+    most = laps * stages(kernel)
+    u = unit(kernel, name)
+    param = next(p for p in kernel.params if p.name == name)
+    low = 0 if param.dtype.startswith("u") else -1
+    if u <= 2 * most:
+        return list(range(low, most + 1))
+    near = {k * u + d for k in range(most + 1) for d in (-1, 0, 1)}
+    return sorted(x for x in near if x >= low)
+
+
+def weight(sizes: Mapping[str, int]) -> int:
+    """What ``smallest`` minimises."""
+    return sum(map(abs, sizes.values()))
+
+
+def possible(kernel: n.Kernel, values: Mapping[str, int]) -> bool:
+    try:
+        return all(evaluate(f, values) for f in kernel.assumes)
+    except ZeroDivisionError:
+        return False
+
+
+def launches(kernel: n.Kernel, laps: int = 4) -> list[dict[str, int]]:
+    """Sizes to check, the smallest first; where nothing depends on a size, its default."""
+    fixed = {p.name: p.default if p.default is not None else 1 for p in kernel.params}
+    some = steering(kernel)
+    rest = [x for x in fixed if x not in some]
+    choices = product(*(candidates(kernel, x, laps) for x in some))
+    found = [fixed | dict(zip(some, c, strict=True)) for c in choices]
+    found += [fixed | {x: v} for x in rest for v in candidates(kernel, x, 1)]
+    return sorted((v for v in found if possible(kernel, v)), key=lambda v: weight({x: v[x] for x in some}))
+
+
+def exact(kernel: n.Kernel, values: Mapping[str, int]) -> Verdict | None:
+    """The exact check; None where there is no such launch."""
+    try:
+        return check_kernel(kernel, values).verdict
+    except InputError:
+        return None
+
+
+@dataclass
+class Brute:
+    """Exact verdicts: how many sizes, those refuted, those undecided, and whether time ran out."""
+
+    checked: int = 0
+    refuted: list[dict[str, int]] = field(default_factory=list)
+    unknown: list[dict[str, int]] = field(default_factory=list)
+    largest: int = 0
+    complete: bool = True
+    seconds: float = 0.0
+
+
+def brute(kernel: n.Kernel, laps: int = 4, budget: float = 60.0, refutations: int = 4) -> Brute:
+    """Exact checks in the order of sizes; ends after some refutations or ``budget`` seconds."""
+    found = Brute()
+    start = time.perf_counter()
+    for values in launches(kernel, laps):
+        found.seconds = time.perf_counter() - start
+        if found.seconds > budget:
+            found.complete = False
+            break
+        verdict = exact(kernel, values)
+        if verdict is None:
+            continue
+        found.checked += 1
+        found.largest = weight({x: values[x] for x in steering(kernel)})
+        if verdict is Verdict.UNKNOWN:
+            found.unknown.append(values)
+        elif verdict is Verdict.REFUTED:
+            found.refuted.append(values)
+            if len(found.refuted) == refutations:
+                break
+    return found
+
+
+def fallback(report: KernelReport) -> str | None:
+    """Why a report is no verdict for every size; None if it is one."""
+    for d in report.diagnostics:
+        if d.rule == "SV902" and "not shown for every size" in d.message:
+            return d.message
+    if report.verdict is Verdict.UNKNOWN:
+        return report.reason or "unknown"
+    if report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.EXACT:
+        return "the scope is exact"
+    return None
+
+
+def disagreement(kernel: n.Kernel, report: KernelReport, found: Brute) -> str | None:
+    """What is wrong about a verdict for every size; None where exact checks bear it out."""
+    some = steering(kernel)
+    if fallback(report) is not None:
+        return None
+    first = found.refuted[0] if found.refuted else None
+    if report.verdict is Verdict.PROVED:
+        if found.unknown:
+            return f"proved for every size, but {found.unknown[0]} is unknown to the exact check"
+        return None if first is None else f"proved for every size, but {first} is refuted"
+    at = dict(report.scope.values)
+    if exact(kernel, at) is not Verdict.REFUTED:
+        return f"refuted at {at}, which the exact check does not refute"
+    if first is not None:
+        here, least = weight({x: at[x] for x in some}), weight({x: first[x] for x in some})
+        if least < here:
+            return f"refuted at {at}, but {first} is smaller"
+    return None
