@@ -26,8 +26,11 @@ class Context(Protocol):
     """What ``emit`` sees of the class of lanes that executes."""
 
     cta: int  # rank in the cluster
+    ctas: int  # of the cluster
     warp: int
     lanes: tuple[int, ...]  # of the class, ascending
+    warp_lanes: int  # mask of the lanes that the warp has at all
+    shared_end: int  # byte offset at which the CTA's shared memory ends
 
     def number(self, value: Value, what: str) -> int:
         """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
@@ -44,6 +47,16 @@ class Context(Protocol):
 
     def footprint(self, fp: Footprint) -> int:
         """The number of a footprint."""
+
+    def global_bytes(self, value: Value, size: int) -> int:
+        """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
+        memory is not tracked."""
+
+    def global_box(self, tensor_map: Value, coords: Sequence[Value]) -> int:
+        """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked."""
+
+    def read_handle(self) -> int:
+        """The ``reg`` of the READ that this instruction's ``unknown`` destinations come from (-1: dead)."""
 
     def tensor_map(self, value: Value) -> MapFacts:
         """What is known of the tensor map that an address names."""
