@@ -42,6 +42,8 @@ TORCH = "torch==2.13.0"
 TRITON = Environment("triton", (("triton==3.9.0", "numpy"),))
 FAMILIES = (
     Family("triton_plain", "triton_plain.py", TRITON),
+    Family("triton_tma", "triton_tma.py", TRITON),
+    Family("triton_ws", "triton_ws.py", TRITON),
 )
 
 
@@ -61,7 +63,7 @@ def python_of(environment: Environment, root: Path) -> Path:
 
 
 def generate(family: Family, root: Path, tiny: bool) -> None:
-    """Writes the family's kernels and index; raises `CalledProcessError` if its script fails."""
+    """Writes the family's kernels and index; raises `CalledProcessError` if its script fails: its output is in the log."""
     out = root / family.name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -70,8 +72,11 @@ def generate(family: Family, root: Path, tiny: bool) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
         "TRITON_CACHE_DIR": str(root / "venvs" / "triton-cache"),
     }
+    log = root / "venvs" / f"{family.name}.log"
     command = [python_of(family.environment, root), "-W", "ignore", SCRIPTS / family.script, out, *family.arguments]
-    subprocess.run([*command, *(["--tiny"] if tiny else [])], check=True, env=variables, cwd=out)
+    command += ["--tiny"] if tiny else []
+    with log.open("w") as sink:
+        subprocess.run(command, check=True, env=variables, cwd=out, stdout=sink, stderr=subprocess.STDOUT)
 
 
 def main() -> int:
