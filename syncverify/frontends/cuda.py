@@ -1,0 +1,184 @@
+"""CUDA sources: compiled to PTX by NVRTC, with every place on a line of the author's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from syncverify import nvrtc
+from syncverify.frontends.cuda_lines import author_lines
+from syncverify.source import InputError, Span
+from syncverify.store import Store, default_root, digest
+
+#: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
+_FORMAT = 1
+_ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
+_NO_FILE = re.compile(r'could not open source file "([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class CudaOptions:
+    """How a ``.cu`` file is compiled. ``prelude`` names a header of ``prelude_names()``."""
+
+    include_paths: tuple[str, ...] = ()
+    defines: tuple[str, ...] = ()  # NAME or NAME=VALUE
+    std: str = "c++17"
+    prelude: str | None = None
+
+
+DEFAULTS = CudaOptions()
+
+
+def compile_cuda(
+    path: str | Path, options: CudaOptions = DEFAULTS, *, arch: str = nvrtc.ARCH, store: Store | None = None
+) -> str:
+    """The PTX of a CUDA file; its ``.loc`` directives name lines of the author's files only.
+
+    Raises InputError: a file that cannot be read or compiled (with its line), an unknown prelude, no NVRTC.
+    """
+    source = _read(Path(path))
+    headers = _prelude(options.prelude)
+    flags = _flags(options, source, headers)
+    store = store or Store(default_root())
+    key = _key(Path(path), source, flags, headers, options.include_paths, arch)
+    stored = store.read(f"{key}.ptx") if key else None
+    if stored is not None:
+        return stored.decode()
+    compiled = _compile(source, str(path), flags, headers, arch, store)
+    ptx = author_lines(compiled, str(path), foreign=(*headers, str(store.root)))
+    if key:
+        store.write(f"{key}.ptx", ptx.encode())
+    return ptx
+
+
+@cache
+def prelude_names() -> tuple[str, ...]:
+    """The preludes that ``CudaOptions.prelude`` may name."""
+    found = files("syncverify.frontends").joinpath("prelude").iterdir()
+    return tuple(sorted(f.name.removesuffix(".cuh") for f in found if f.name.endswith(".cuh")))
+
+
+def _prelude(name: str | None) -> dict[str, str]:
+    """The prelude's text by the name under which it is included."""
+    if name is None:
+        return {}
+    if name not in prelude_names():
+        raise InputError(f"no prelude {name!r}; known: {', '.join(prelude_names())}")
+    text = files("syncverify.frontends").joinpath("prelude", f"{name}.cuh").read_text("utf-8")
+    return {f"syncverify/{name}.cuh": text}
+
+
+def _flags(options: CudaOptions, source: str, headers: Mapping[str, str]) -> list[str]:
+    flags = [f"--std={options.std}", "-lineinfo", "-default-device"]
+    flags += [f"--pre-include={name}" for name in headers]
+    flags += [f"-I{path}" for path in options.include_paths]
+    flags += [f"-D{define}" for define in options.defines]
+    if headers:
+        flags += [f"-DSYNCVERIFY_OWN_{name}" for name in own_utilities(source, "".join(headers.values()))]
+    return flags
+
+
+def own_utilities(source: str, prelude: str) -> Iterator[str]:
+    """What the source defines itself of the prelude's parts that may be redefined (``SYNCVERIFY_OWN_*``).
+
+    A generator prints some utilities with each kernel that needs them; the prelude's must then give way.
+    """
+    for name in dict.fromkeys(re.findall(r"\bSYNCVERIFY_OWN_(\w+)", prelude)):
+        if re.search(rf"\bnamespace\s+{name}\s*\{{|\b(?:void|bool|struct|class)\s+{name}\s*[({{]", source):
+            yield name
+
+
+def _compile(
+    source: str, file: str, flags: list[str], headers: Mapping[str, str], arch: str, store: Store
+) -> str:
+    try:
+        compiled = nvrtc.compile_file(source, file, "ptx", flags, headers, arch)
+    except nvrtc.CompileError as e:
+        system = _system_headers(store) if _NO_FILE.search(e.log) else []
+        if not system:
+            raise _located(e, file) from None
+        try:
+            compiled = nvrtc.compile_file(source, file, "ptx", [*flags, *system], headers, arch)
+        except nvrtc.CompileError as again:
+            raise _located(again, file) from None
+    return compiled.code.rstrip(b"\0").decode()
+
+
+def _located(error: nvrtc.CompileError, file: str) -> InputError:
+    """The first error of the compiler's log, at its place."""
+    found = list(_ERROR.finditer(error.log))
+    if not found:
+        return InputError(f"NVRTC cannot compile it: {error.log}", Span(file))
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    first = found[0]
+    return InputError(first["text"] + more, Span(first["file"], int(first["line"])))
+
+
+def _system_headers(store: Store) -> list[str]:
+    """``-I`` options for CUDA's own headers: those that NVRTC holds, else those of the wheels beside it."""
+    bundled = nvrtc.bundled_headers(store.root)
+    places = [bundled] if bundled else _installed_headers()
+    return [f"-I{d}" for p in places for d in (p, p / "cccl") if d.is_dir()]
+
+
+def _installed_headers() -> list[Path]:
+    """Directories of the ``nvidia-cuda-runtime`` wheel's headers."""
+    from importlib.util import find_spec
+
+    spec = find_spec("nvidia")
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    return sorted({p.parent for r in roots for p in Path(r).glob("*/include/cuda_fp16.h")})
+
+
+def _key(
+    path: Path, source: str, flags: list[str], headers: Mapping[str, str], include: tuple[str, ...], arch: str
+) -> str | None:
+    """What the PTX depends on; None where that is not known (an include through a macro)."""
+    included = _included(path, source, [Path(p) for p in include])
+    if included is None:
+        return None
+    parts = (
+        _FORMAT,
+        nvrtc.version(),
+        arch,
+        str(path),
+        source,
+        flags,
+        dict(headers),
+        sorted(included.items()),
+    )
+    return digest(repr(parts))
+
+
+def _included(path: Path, source: str, include_paths: list[Path]) -> dict[str, str] | None:
+    """The author's headers, by path, that the source includes, directly or not; conditions are ignored."""
+    found: dict[str, str] = {}
+    work = [(path.parent, source)]
+    while work:
+        here, text = work.pop()
+        for quoted, angled, other in _INCLUDE.findall(text):
+            if other:
+                return None
+            for place in (here, path.parent, *include_paths):
+                header = place / (quoted or angled)
+                if str(header) in found:
+                    break
+                if header.is_file():
+                    found[str(header)] = _read(header)
+                    work.append((header.parent, found[str(header)]))
+                    break
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as e:
+        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
+    except UnicodeDecodeError as e:
+        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e

@@ -1,0 +1,57 @@
+"""The line table of compiled CUDA, reduced to places in the author's files.
+
+NVRTC writes a ``.loc`` for each inlined call, from the outside in::
+
+    .loc 1 10 5
+    .loc 2 4 33, function_name $L__info_string2, inlined_at 1 10 5
+
+Where the inner place lies in a header that is not the author's, an instruction belongs to the innermost call
+that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"', re.M)
+_LOC = re.compile(
+    r"^(?P<indent>[ \t]*)\.loc[ \t]+(\d+) (\d+) (\d+)"
+    r"(?:,[ \t]*function_name[^,\n]*,[ \t]*inlined_at[ \t]+(\d+) (\d+) (\d+))?[^\n]*\n",
+    re.M,
+)
+_DEBUG = re.compile(r"^[ \t]*\.section[ \t]+\.debug_str\n[ \t]*\{.*?^[ \t]*\}\n?", re.M | re.S)
+
+_Place = tuple[int, int, int]  # file, line, column
+
+
+def author_lines(ptx: str, file: str, foreign: Sequence[str]) -> str:
+    """``ptx`` with plain ``.loc`` directives in files whose path holds none of ``foreign``.
+
+    ``file``: the path of the source as the caller names it, which the PTX may hold as an absolute one.
+    """
+    names = {int(i): name for i, name in _FILE.findall(ptx)}
+    theirs = {i for i, name in names.items() if any(part in name for part in foreign)}
+    parents: dict[_Place, _Place | None] = {}
+
+    def place(match: re.Match[str]) -> str:
+        numbers = [int(g) if g else 0 for g in match.groups()[1:]]
+        at: _Place = (numbers[0], numbers[1], numbers[2])
+        parents[at] = (numbers[3], numbers[4], numbers[5]) if numbers[4] else None
+        shown: _Place | None = at
+        for _ in range(len(parents)):
+            if shown is None or shown[0] not in theirs:
+                break
+            shown = parents.get(shown)
+        # line 0 stands for code that no line asked for: it stays with the line before
+        if shown is None or shown[1] == 0:
+            return ""
+        return f"{match['indent']}.loc {shown[0]} {shown[1]} {shown[2]}\n"
+
+    ptx = _LOC.sub(place, ptx)
+    return _FILE.sub(lambda m: f'\t.file {m[1]} "{_shown(m[2], file)}"', _DEBUG.sub("", ptx))
+
+
+def _shown(name: str, file: str) -> str:
+    """The caller's name of the source where ``name`` is its absolute path."""
+    return file if name == file or name.endswith("/" + file.removeprefix("./")) else name
