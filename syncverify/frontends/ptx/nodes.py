@@ -6,10 +6,13 @@ Names of registers and variables are unique within a function: those declared in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncverify.source import Span
+
+_LIBRARY = re.compile(r"(?:^|[/\\])(?:include|site-packages|dist-packages)[/\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Sym:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A branch target: the number of the instruction that it stands before."""
+    """A branch target: the number of the instruction that it stands before; at the very end ``len(body)``."""
 
     name: str
     target: int
@@ -93,6 +96,9 @@ class Sink:
     """The destination ``_``."""
 
 
+#: (file index, line, column) of a ``.loc``; 0 for none.
+Loc = tuple[int, int, int]
+
 Operand = Reg | Special | Imm | FloatImm | Sym | Label | Mem | Vector | Not | Pair | Sink
 
 
@@ -101,18 +107,20 @@ class Instr:
     """One instruction.
 
     ``op``: the text before the first dot, ``mods``: what is between the dots after it, in order (``::``
-    stays inside a modifier: ``shared::cluster``). ``line``: in the PTX file. ``loc``: (file index, line,
-    column) of the ``.loc`` in force, 0 for none. ``guard``/``negated``: the predicate. ``brx`` and ``call``
-    name their target table or callee as a ``Sym``.
+    stays inside a modifier: ``shared::cluster``). ``line``: in the PTX file. ``loc``: of the ``.loc`` in
+    force; ``callers``: where that code was inlined, innermost first. ``guard``/``negated``: the predicate.
+    ``brx.idx`` has its index and its table as a ``Sym``. ``call`` has always three operands: Vector of
+    results, callee (a ``Sym`` or a register), Vector of arguments; a fourth is a prototype or a table.
     """
 
     op: str
     mods: tuple[str, ...]
     operands: tuple[Operand, ...]
     line: int
-    loc: tuple[int, int, int] = (0, 0, 0)
+    loc: Loc = (0, 0, 0)
     guard: Reg | None = None
     negated: bool = False
+    callers: tuple[Loc, ...] = ()
 
     @property
     def name(self) -> str:
@@ -125,7 +133,7 @@ class Variable:
 
     ``space``: shared, global, const, local or param; ``size`` in bytes, 0 for an unsized ``extern`` array;
     ``init``: its bytes where all are numbers, else None; ``ptr``: the state space that a parameter's
-    ``.ptr`` names, with ``align`` then the pointee's.
+    ``.ptr`` names (``generic`` if none), with ``align`` then the pointee's. Vectors count as their bytes.
     """
 
     name: str
@@ -167,14 +175,24 @@ class Module:
     variables: tuple[Variable, ...]
     functions: tuple[Function, ...]
     files: Mapping[int, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)  # .alias name -> function
 
     @property
     def entries(self) -> tuple[Function, ...]:
         return tuple(f for f in self.functions if f.entry and f.body)
 
     def span(self, instr: Instr) -> Span:
-        """Where an instruction comes from: the source line of its ``.loc``, else its line of PTX."""
-        index, line, _ = instr.loc
-        if line and index in self.files:
-            return Span(self.files[index], line)
-        return Span(self.path, instr.line)
+        """Where an instruction comes from, as its author sees it.
+
+        The innermost place of its ``.loc`` and the calls that were inlined there that lies in no library
+        (``include`` and ``site-packages`` folders); else the innermost at all; else its line of PTX.
+        """
+        first: Span | None = None
+        for index, line, _ in (instr.loc, *instr.callers):
+            file = self.files.get(index)
+            if not line or file is None:
+                continue
+            if _LIBRARY.search(file) is None:
+                return Span(file, line)
+            first = first or Span(file, line)
+        return first or Span(self.path, instr.line)
