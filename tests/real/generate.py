@@ -44,6 +44,7 @@ FAMILIES = (
     Family("triton_plain", "triton_plain.py", TRITON),
     Family("triton_tma", "triton_tma.py", TRITON),
     Family("triton_ws", "triton_ws.py", TRITON),
+    Family("gluon", "gluon.py", TRITON),
 )
 
 
