@@ -1,0 +1,67 @@
+"""Which instructions have events, which cannot matter, and who decodes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from syncverify.frontends.ptx.effect_barriers import (
+    decode_barrier,
+    decode_elect,
+    decode_griddepcontrol,
+    decode_setmaxnreg,
+)
+from syncverify.frontends.ptx.effect_copies import decode_async_store, decode_cp
+from syncverify.frontends.ptx.effect_fences import decode_fence
+from syncverify.frontends.ptx.effect_matrix import decode_ldmatrix, decode_stmatrix, decode_wgmma
+from syncverify.frontends.ptx.effect_mbarrier import decode_mbarrier
+from syncverify.frontends.ptx.effect_tensor import decode_tensor, decode_tensormap
+from syncverify.frontends.ptx.effects import Effect, Unsupported
+from syncverify.frontends.ptx.nodes import Function, Instr
+
+_DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
+    "bar": decode_barrier,
+    "barrier": decode_barrier,
+    "cp": lambda i: decode_tensor(i) if _is_tensor_copy(i.mods) else decode_cp(i),
+    "elect": decode_elect,
+    "fence": decode_fence,
+    "griddepcontrol": decode_griddepcontrol,
+    "ldmatrix": decode_ldmatrix,
+    "mbarrier": decode_mbarrier,
+    "membar": decode_fence,
+    "red": decode_async_store,
+    "setmaxnreg": decode_setmaxnreg,
+    "st": decode_async_store,
+    "stmatrix": decode_stmatrix,
+    "tensormap": decode_tensormap,
+    "wgmma": decode_wgmma,
+}
+
+#: Opcodes that exist, may matter, and are not modelled: why.
+_UNSUPPORTED = {
+    "tcgen05": "is no sm_90 instruction",
+    "clusterlaunchcontrol": "is no sm_90 instruction",
+    "wmma": "is not modelled: its accesses to memory have a layout of their own",
+}
+
+#: Hints, and instructions that touch neither shared memory nor synchronization (PTX ISA, cache hints;
+#: miscellaneous instructions). ``movmatrix`` and ``mma`` move and multiply registers.
+HARMLESS_OPS = frozenset(
+    {"applypriority", "brkpt", "createpolicy", "discard", "mma", "movmatrix", "nanosleep", "pmevent",
+     "prefetch", "prefetchu"}
+)  # fmt: skip
+
+#: Opcodes to ask ``decode`` about.
+EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"multimem"}
+
+
+def _is_tensor_copy(mods: Sequence[str]) -> bool:
+    return "tensor" in mods and "prefetch" not in mods
+
+
+def decode(instr: Instr, function: Function) -> Effect | Unsupported | None:
+    """The events of an instruction; None if it has none of the kind decoded here."""
+    decoder = _DECODERS.get(instr.op)
+    if decoder is not None:
+        return decoder(instr)
+    why = _UNSUPPORTED.get(instr.op)
+    return None if why is None else Unsupported(f"{instr.name} {why}")
