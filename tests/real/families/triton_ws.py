@@ -1,4 +1,8 @@
-"""Triton kernels whose loops the compiler splits into producer and consumer warps."""
+"""Triton kernels whose loops the compiler splits into producer and consumer warps.
+
+Of the tiles that each release splits without an error: 3.9 into one producer and one consumer (64 rows), 3.6 into
+two consumers too (128 rows, stores through pointers).
+"""
 
 import sys
 from pathlib import Path
@@ -51,6 +55,20 @@ def pointer_epilogue(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
     rm = m + tl.arange(0, BM)
     rn = n + tl.arange(0, BN)
     tl.store(c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :])
+
+
+@triton.jit
+def pointer_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr):
+    across = tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, SMS):
+        m = (tile // across) * BM
+        n = (tile % across) * BN
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in tl.range(0, tl.cdiv(K, BK), warp_specialize=True):
+            acc = tl.dot(a.load([m, k * BK]), b.load([n, k * BK]).T, acc)
+        rm = m + tl.arange(0, BM)
+        rn = n + tl.arange(0, BN)
+        tl.store(c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :])
 
 
 @triton.jit
@@ -111,7 +129,7 @@ def operands(m, n, k, tile, dtype="float16", b_rows=True, c_type="float16"):
     return a, b, desc(Tensor((m, n), c_type), [bm, bn])
 
 
-def call(kernel, m=256, n=256, k=512, tile=(128, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options):
+def call(kernel, m=256, n=256, k=512, tile=(64, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options):
     a, b, c = operands(m, n, k, tile, dtype, b_rows, c_type)
     grid = (m // tile[0], n // tile[1])
     if kernel is matmul_bias_gelu:
@@ -124,12 +142,12 @@ def call(kernel, m=256, n=256, k=512, tile=(128, 128, 64), dtype="float16", b_ro
         kernel[grid](a, b, c, k, *tile, **options)
 
 
-def call_persistent(outer, m=256, n=256, k=512, tile=(128, 128, 64), dtype="float16", **options):
+def call_persistent(outer, m=256, n=256, k=512, tile=(64, 128, 64), dtype="float16", **options):
     a, b, c = operands(m, n, k, tile, dtype)
     persistent_matmul[(2,)](a, b, c, m, n, k, *tile, 2, outer, **options)
 
 
-def call_attention(dim, length=256, tile=(128, 64), dtype="float16", **options):
+def call_attention(dim, length=256, tile=(64, 64), dtype="float16", **options):
     shape = (4 * length, dim)
     q, o = (desc(Tensor(shape, dtype), [tile[0], dim]) for _ in range(2))
     k, v = (desc(Tensor(shape, dtype), [tile[1], dim]) for _ in range(2))
@@ -141,31 +159,45 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         tracer.case(name, call, ["tma", "warp-specialized"])
 
     case("matmul_s3", lambda: call(matmul, num_stages=3))
-    case("matmul_s4_w8", lambda: call(matmul, tile=(128, 256, 64), num_stages=4, num_warps=8))
+    case("matmul_s5_64", lambda: call(matmul, tile=(64, 64, 64), num_stages=5))
     if tiny:
         return
     case("matmul_s2", lambda: call(matmul, num_stages=2))
-    case("matmul_s5_64", lambda: call(matmul, tile=(64, 64, 64), num_stages=5))
     case("matmul_bf16", lambda: call(matmul, dtype="bfloat16", c_type="bfloat16", num_stages=3))
-    case("matmul_fp8", lambda: call(matmul, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3))
-    case("matmul_256_w8", lambda: call(matmul, tile=(256, 128, 64), num_stages=3, num_warps=8))
+    case("matmul_fp8", lambda: call(matmul, tile=(64, 128, 128), dtype="float8_e4m3fn", num_stages=3))
     case("matmul_columns", lambda: call(matmul_columns, b_rows=False, num_stages=3))
     case("matmul_bias_gelu", lambda: call(matmul_bias_gelu, num_stages=3))
     case("pointer_epilogue", lambda: call(pointer_epilogue, num_stages=3))
-    case("two_outputs", lambda: call(two_outputs, tile=(128, 64, 64), num_stages=3))
+    case("two_outputs", lambda: call(two_outputs, tile=(64, 64, 64), num_stages=3))
     case("persistent_inner", lambda: call_persistent(False, num_stages=3))
-    case("persistent_outer", lambda: call_persistent(True, num_stages=3))
-    case("persistent_inner_w8", lambda: call_persistent(False, tile=(128, 256, 64), num_stages=3, num_warps=8))
-    case("persistent_inner_fp8", lambda: call_persistent(False, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3))
+    case("persistent_inner_fp8", lambda: call_persistent(False, tile=(64, 128, 128), dtype="float8_e4m3fn", num_stages=3))
     case("attention_d64", lambda: call_attention(64, num_stages=3))
-    case("attention_d128_w8", lambda: call_attention(128, num_stages=2, num_warps=8))
+    case("attention_d128", lambda: call_attention(128, num_stages=2))
+
+
+def two_consumers(tracer: Tracer) -> None:
+    def case(name, call):
+        tracer.case(name, call, ["tma", "warp-specialized", "two consumers"])
+
+    wide = (128, 128, 64)
+    for stages in (2, 3, 4):
+        case(f"two_consumers_s{stages}", lambda s=stages: call(pointer_epilogue, tile=wide, num_stages=s))
+    case("two_consumers_256", lambda: call(pointer_epilogue, tile=(128, 256, 64), num_stages=3))
+    case("two_consumers_bf16", lambda: call(pointer_epilogue, tile=wide, dtype="bfloat16", num_stages=3))
+    case("two_consumers_fp8", lambda: call(pointer_epilogue, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3))
+    a, b, _ = operands(256, 256, 512, wide)
+    c = Tensor((256, 256))
+    case("two_consumers_persistent", lambda: pointer_persistent[(2,)](a, b, c, 256, 256, 512, *wide, 2, num_stages=3))
 
 
 def main(out: Path, tiny: bool) -> None:
     emitter = Emitter(out, f"triton {triton.__version__}")
     tracer = Tracer(emitter)
     tracer.install()
-    cases(tracer, tiny)
+    if triton.__version__.startswith("3.6."):
+        two_consumers(tracer)
+    else:
+        cases(tracer, tiny)
     emitter.close()
 
 
