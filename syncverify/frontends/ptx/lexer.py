@@ -1,7 +1,7 @@
 """The characters of PTX: comments, statements, constants (PTX ISA, 4).
 
-One match of ``STATEMENT`` is one statement; its last group says which kind. Quantifiers are possessive: the time
-is linear in the text whatever stands in it.
+One match of ``STATEMENT`` is one statement; its last group says which kind. Quantifiers are possessive, so
+that the time is linear in the text.
 """
 
 from __future__ import annotations

@@ -229,6 +229,7 @@ def _directives(text: str) -> dict[str, tuple[int, ...]]:
         m = _BOUNDS.match(text, at)
         if m is None:
             raise Malformed(f"expected a directive of the function or its body, found {shown(text[at:])}")
-        out[m[1]] = tuple(integer(n) for n in m[2].replace(",", " ").split())
+        if m[1] != "pragma":
+            out[m[1]] = tuple(integer(n) for n in m[2].replace(",", " ").split())
         at = m.end()
     return out

@@ -57,6 +57,9 @@ class Scope(dict[str, Operand]):
             if isinstance(own, str):
                 own = self.names[name] = Reg(own)
             return own
+        base, _, component = name.partition(".")
+        if component and base in self.names and _NAME.fullmatch(name):
+            return self._component(name, self[base], component)
         if self.parent is not None and (not self.names or _NAME.fullmatch(name)):
             return self.parent[name]
         return self._read(name)
@@ -92,21 +95,18 @@ class Scope(dict[str, Operand]):
         if "\n" in text:
             raise Malformed(f"expected ',' or ';' after {shown(text)}")
         if _NAME.fullmatch(text):
-            base, _, component = text.partition(".")
-            if component and isinstance(found := self[base], Reg | Vector):
-                return self._component(text, found, component)
             raise Malformed(f"{text} is not declared")
         m = _SUM.fullmatch(text)
         if m is not None and isinstance(symbol := self[m[1]], Sym):
             return Sym(symbol.name, symbol.offset + self._offset(m))
         raise Malformed(f"expected an operand, found {shown(text)}")
 
-    def _component(self, text: str, found: Reg | Vector, component: str) -> Operand:
+    def _component(self, text: str, found: Operand, component: str) -> Operand:
         if isinstance(found, Vector):
             at = "xyzw".find(component.translate(_COLORS))
             if 0 <= at < len(found.items):
                 return found.items[at]
-        elif component in _SELECTORS:
+        elif isinstance(found, Reg) and component in _SELECTORS:
             return found
         raise Malformed(f"{text} is not declared")
 
