@@ -14,6 +14,7 @@ CORPUS = ROOT / "corpus"
 
 _EXPECT = re.compile(r"^// (expect|strict): (proved|refuted|unknown)((?: SV\d{3}@\d+)*)$")
 _ERROR = re.compile(r"(SV\d{3})@(\d+)")
+_SMALLEST = re.compile(r"^// smallest:((?: [A-Za-z_]\w*=-?\d+)+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Entry:
     title: str
     text: str
     expected: Mapping[Policy, Expectation]
+    #: The least sizes, by the sum of their magnitudes, that refute the kernel; empty where it states none.
+    smallest: Mapping[str, int]
 
     @property
     def name(self) -> str:
@@ -63,7 +66,13 @@ def read(path: Path) -> Entry:
     if not header:
         raise ValueError(f"{path}: no header")
     found: dict[str, Expectation] = {}
+    smallest: dict[str, int] = {}
     for line in header:
+        if line.startswith("// smallest:"):
+            match = _SMALLEST.match(line)
+            if match is None or smallest:
+                raise ValueError(f"{path}: cannot read {line!r}")
+            smallest = {k: int(v) for k, v in (pair.split("=") for pair in match[1].split())}
         if re.match(r"// (expect|strict)\b", line):
             match = _EXPECT.match(line)
             if match is None or match[1] in found:
@@ -74,7 +83,7 @@ def read(path: Path) -> Entry:
         raise ValueError(f"{path}: no `// expect:` line")
     practical = found["expect"]
     expected = {Policy.PRACTICAL: practical, Policy.STRICT: found.get("strict", practical)}
-    return Entry(path, header[0].removeprefix("// "), text, expected)
+    return Entry(path, header[0].removeprefix("// "), text, expected, smallest)
 
 
 def entries() -> tuple[Entry, ...]:

@@ -16,6 +16,7 @@ FAMILIES = {
     "more": "What the catalogues leave out.",
     "nvfuser": "Bugs that nvFuser had, and weaknesses found by reading it; the number is that of the issue.",
     "rulebook": "The bug catalogue of the rulebook, E1 to E74 (E75 to E77 cannot be written in the IR).",
+    "sizes": "Bugs that show for some sizes only; a bad file's defaults are the smallest that do.",
     "theory": "The programs that every implementation of the theory must get right.",
     "two_async_warps": "A kernel with two loading warps, as a generator emitted it, and mended step by step.",
 }
@@ -25,8 +26,9 @@ HEAD = """# The corpus
 Small kernels with known verdicts. A `.bad.syncir` holds one bug, its `.good.syncir` is the same kernel
 without it; files of neither kind stand alone. The first comment lines of a file say what the bug is and
 what happens; `// expect:` gives the verdict, the rule and the line of the first error (further errors
-follow), `// strict:` the same for the strict policy where it differs. `tests/corpus` holds the checker and
-the simulator to them; `benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
+follow), `// strict:` the same for the strict policy where it differs, `// smallest:` the smallest sizes
+that refute the kernel. `tests/corpus` holds the checker and the simulator to them, `tests/symbolic` the
+verdicts for every size; `benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
 
 This page is generated from the headers: `python -m tests.corpus.index`.
 """

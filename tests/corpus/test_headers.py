@@ -65,6 +65,13 @@ def test_header_names_rules_and_lines_of_the_file(entry: Entry) -> None:
     assert all(p.default is not None for p in kernel.params)
 
 
+def test_a_bad_kernel_of_sizes_states_the_smallest_and_has_them_as_defaults() -> None:
+    for e in ENTRIES:
+        assert bool(e.smallest) == (e.family == "sizes" and e.kind == "bad"), e.name
+        (kernel,) = parse(e.text, e.name)
+        assert e.smallest.items() <= {(p.name, p.default) for p in kernel.params}, e.name
+
+
 def test_the_index_is_up_to_date() -> None:
     shown = (CORPUS / "README.md").read_text(encoding="utf-8")
     assert shown == page(ENTRIES), "run python -m tests.corpus.index"
