@@ -1,0 +1,215 @@
+"""wgmma, ldmatrix, stmatrix; descriptors against layouts written down element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from syncverify.frontends.ptx.descriptors import decode_descriptor, operand_bytes
+from syncverify.frontends.ptx.nodes import Reg
+from tests.ptx.effect_helpers import FakeContext, decoded, emitted, refused
+
+MODES = {0: 0, 128: 1, 64: 2, 32: 3}
+
+
+def descriptor(start: int, lbo: int, sbo: int, swizzle: int, base: int = 0) -> int:
+    return start >> 4 | lbo >> 4 << 16 | sbo >> 4 << 32 | base << 49 | MODES[swizzle] << 62
+
+
+def swizzle_address(address: int, swizzle: int) -> int:
+    """Of 16-byte chunks: column exclusive-or row, in a pattern of 8 rows (of 128 bytes for 128B)."""
+    if swizzle == 0:
+        return address
+    pattern = {128: 1024, 64: 512, 32: 256}[swizzle]
+    at, rest = divmod(address, pattern)
+    row128, inside = divmod(rest, 128)
+    chunk, byte = divmod(inside, 16)
+    width = swizzle // 16
+    flip = row128 % width
+    return at * pattern + row128 * 128 + (chunk ^ flip) * 16 + byte
+
+
+def k_major(rows: int, k: int, size: int, lbo: int, sbo: int, swizzle: int) -> Iterator[int]:
+    """Byte offsets before swizzling, one element after another (CuTe: ((8,m),(T,2k)))."""
+    t = 16 // size
+    for r in range(rows):
+        for x in range(k):
+            if swizzle:
+                yield (r % 8) * swizzle + (r // 8) * sbo + x * size
+            else:
+                yield (r % 8) * 16 + (r // 8) * sbo + (x // t) * lbo + (x % t) * size
+
+
+def mn_major(rows: int, k: int, lbo: int, sbo: int, swizzle: int) -> Iterator[int]:
+    """16-bit elements (CuTe: ((T,w,m),(8,k)), w = 1, 2, 4, 8)."""
+    for r in range(rows):
+        for x in range(k):
+            if swizzle:
+                width = swizzle // 2  # elements
+                yield (r % width) * 2 + (r // width) * lbo + (x % 8) * swizzle + (x // 8) * sbo
+            else:
+                yield (r % 8) * 2 + (r // 8) * sbo + (x % 8) * 16 + (x // 8) * lbo
+
+
+def intervals(bytes_: set[int]) -> tuple[tuple[int, int], ...]:
+    out: list[list[int]] = []
+    for b in sorted(bytes_):
+        if out and out[-1][1] == b:
+            out[-1][1] = b + 1
+        else:
+            out.append([b, b + 1])
+    return tuple((a, b) for a, b in out)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize(("rows", "size"), [(64, 2), (64, 1), (8, 4), (24, 2), (256, 2)])
+@pytest.mark.parametrize("advance", [0, 32])
+def test_k_major(swizzle: int, rows: int, size: int, advance: int) -> None:
+    if swizzle == 32 and advance:
+        return  # the next step along K lies in another atom
+    lbo, sbo = (128, 256) if swizzle == 0 else (16, 8 * swizzle)
+    start = 4096 + (advance if swizzle else 2 * advance)
+    wanted = {
+        swizzle_address(start + x + i, swizzle)
+        for x in k_major(rows, 32 // size, size, lbo, sbo, swizzle)
+        for i in range(size)
+    }
+    found = operand_bytes(descriptor(start, lbo, sbo, swizzle), rows, 32, False)
+    assert found == intervals(wanted)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+@pytest.mark.parametrize("rows", [8, 64, 128, 256])
+def test_mn_major(swizzle: int, rows: int) -> None:
+    lbo, sbo = (2048, 128) if swizzle == 0 else (4096, 8 * swizzle)
+    wanted = {
+        swizzle_address(8192 + x + i, swizzle)
+        for x in mn_major(rows, 16, lbo, sbo, swizzle)
+        for i in range(2)
+    }
+    assert operand_bytes(descriptor(8192, lbo, sbo, swizzle), rows, 32, True) == intervals(wanted)
+
+
+def test_a_whole_tile_is_covered_by_its_steps_along_k() -> None:
+    parts = [operand_bytes(descriptor(2048 + 32 * i, 16, 1024, 128), 64, 32, False) for i in range(4)]
+    covered = [b for p in parts for lo, hi in p for b in range(lo, hi)]
+    assert sorted(covered) == list(range(2048, 2048 + 64 * 128))
+
+
+def test_base_offset_moves_the_pattern() -> None:
+    shifted = operand_bytes(descriptor(1024 + 256, 16, 1024, 128, base=2), 8, 32, False)
+    straight = operand_bytes(descriptor(1024, 16, 1024, 128), 8, 32, False)
+    assert shifted == tuple((lo + 256, hi + 256) for lo, hi in straight)
+
+
+def test_fields() -> None:
+    d = decode_descriptor(descriptor(0x3FFF0, 16, 1024, 64, base=5))
+    assert (d.start, d.lbo, d.sbo, d.swizzle, d.base_offset) == (0x3FFF0, 16, 1024, 64, 5)
+
+
+# ------------------------------------------------------------------ wgmma
+
+A, B = descriptor(1024, 16, 1024, 128), descriptor(16384, 16, 1024, 128)
+ACC = "{%f1, %f2, %f3, %f4}"
+MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16"
+
+
+def test_operands_in_shared_memory() -> None:
+    ctx = FakeContext(cta=1, ctas=2)
+    (event,) = emitted(f"{MMA} {ACC}, %d1, %d2, %p1, 1, 1, 0, 0", ctx, d1=A, d2=B, p1=1)
+    name, acc, left, a_fragment, right, accumulate = event
+    assert (name, acc, a_fragment, accumulate) == ("WGMMA", 0, -1, 1)
+    assert left == (1, *operand_bytes(A, 64, 32, False))
+    assert right == (1, *operand_bytes(B, 8, 32, False))
+    assert ctx.fragments == ["%f1"]
+
+
+def test_a_in_registers() -> None:
+    ctx = FakeContext()
+    (event,) = emitted(f"{MMA} {ACC}, {{%r1, %r2, %r3, %r4}}, %d2, 0, 1, -1, 1", ctx, d2=B)
+    assert event[2] is None
+    assert event[4] == (0, *operand_bytes(B, 8, 32, True))
+    assert event[5] == 0
+    assert {ctx.fragments[event[1]], ctx.fragments[event[3]]} == {"%f1", "%r1"}
+
+
+def test_transposed_a() -> None:
+    (event,) = emitted(f"{MMA} {ACC}, %d1, %d2, 1, 1, 1, 1, 0", d1=A, d2=B)
+    assert event[2] == (0, *operand_bytes(A, 64, 32, True))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {%r1, %r2, %r3, %r4}, %d1, %d2, %p1",
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8.satfinite {%r1, %r2, %r3, %r4}, %d1, %d2, %p1",
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 {%f1, %f2, %f3, %f4}, %d1, %d2, %p1, 1, 1",
+        "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%f1, %f2, %f3, %f4}, %d1, %d2, %p1, 1, 1",
+        "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {%r1, %r2, %r3, %r4}, %d1, %d2, %p1",
+    ],
+)
+def test_other_types_read_as_many_bytes(line: str) -> None:
+    (event,) = emitted(line, d1=A, d2=B, p1=0)
+    assert event[2] == (0, *operand_bytes(A, 64, 32, False))
+    assert event[4] == (0, *operand_bytes(B, 8, 32, False))
+
+
+def test_sparse_a_is_packed() -> None:
+    line = f"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {ACC}, %d1, %d2, %r9, 0, %p1, 1, 1, 0, 0"
+    ctx = FakeContext()
+    (event,) = emitted(line, ctx, d1=A, d2=B, p1=1)
+    assert event[2] == (0, *operand_bytes(A, 64, 32, False))
+    assert event[4] == (0, *operand_bytes(B, 8, 64, False))
+    assert ctx.fragments[event[3]] == "%r9"
+
+
+def test_accumulators_are_data() -> None:
+    assert decoded(f"{MMA} {ACC}, %d1, %d2, %p1, 1, 1, 0, 0").unknown == tuple(
+        Reg(f"%f{i}") for i in range(1, 5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ("wgmma.fence.sync.aligned", ("WGMMA_FENCE",)),
+        ("wgmma.commit_group.sync.aligned", ("WGMMA_COMMIT",)),
+        ("wgmma.wait_group.sync.aligned 1", ("WGMMA_WAIT", 1)),
+    ],
+)
+def test_groups(line: str, event: tuple[object, ...]) -> None:
+    assert emitted(line) == [event]
+
+
+# ------------------------------------------------------------------ ldmatrix, stmatrix
+
+WARP = tuple(range(32))
+
+
+@pytest.mark.parametrize(("count", "rows", "into"), [("x1", 8, "%r1"), ("x2", 16, "%r1, %r2"),
+                                                     ("x4", 32, "%r1, %r2, %r3, %r4")])  # fmt: skip
+@pytest.mark.parametrize("trans", ["", ".trans"])
+def test_ldmatrix_rows(count: str, rows: int, into: str, trans: str) -> None:
+    ctx = FakeContext(lanes=WARP)
+    line = f"ldmatrix.sync.aligned.m8n8.{count}{trans}.shared.b16 {{{into}}}, [%a]"
+    meet, read = emitted(line, ctx, a=tuple(1024 + 64 * i for i in range(32)))
+    assert meet == ("ELECT", 0xFFFFFFFF)
+    assert read == ("READ", (0, *((1024 + 64 * i, 1040 + 64 * i) for i in range(rows))), 7)
+    assert len(decoded(line).unknown) == rows // 8
+
+
+def test_stmatrix_rows() -> None:
+    ctx = FakeContext(lanes=WARP)
+    line = "stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%a], {%r1, %r2, %r3, %r4}"
+    assert emitted(line, ctx, a=tuple(1024 + 16 * i for i in range(32)))[1] == ("WRITE", (0, (1024, 1536)))
+
+
+def test_rows_are_aligned() -> None:
+    line = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%a]"
+    assert emitted(line, FakeContext(lanes=WARP), a=(1032,) * 32)[0][:2] == ("FAULT", "SV701")
+
+
+def test_newer_shapes_are_refused() -> None:
+    assert "sm_90" in refused("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%a]")
+    assert "sm_90" in refused("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%a], {%r1}")
