@@ -40,6 +40,7 @@ class Family:
 # The CPU build of torch stands for tensors that no kernel touches.
 TORCH = "torch==2.13.0"
 TRITON = Environment("triton", (("triton==3.9.0", "numpy"),))
+TILELANG = Environment("tilelang", ((TORCH,), ("tilelang==0.1.15",)))
 TRITON_36 = Environment("triton-3.6", (("triton==3.6.0", "numpy"),))
 FAMILIES = (
     Family("triton_plain", "triton_plain.py", TRITON),
@@ -47,6 +48,7 @@ FAMILIES = (
     Family("triton_ws", "triton_ws.py", TRITON),
     Family("triton_ws_36", "triton_ws.py", TRITON_36),
     Family("gluon", "gluon.py", TRITON),
+    Family("tilelang", "tilelang_kernels.py", TILELANG),
 )
 
 
