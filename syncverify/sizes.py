@@ -7,9 +7,10 @@ refuted is refuted by the exact check of the smallest such size; what is neither
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 from syncverify.checker import Outcome, check
 from syncverify.checker.engine import Unmodelled
@@ -20,7 +21,8 @@ from syncverify.ir.execute_sized import sized_systems
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import LaneSplit
-from syncverify.model.symbols import Family, Matters, NeedsPeriod, NotUniform, Symbolic
+from syncverify.model.symbols import Family, Matters, NeedsPeriod, NotUniform, SizedSystem, Symbolic
+from syncverify.model.terms import Space
 from syncverify.source import InputError
 
 #: Remainders are taken one by one up to this period.
@@ -32,6 +34,25 @@ EARLY = 4
 #: Where sizes cannot be proved together, exact checks of this many, each below its least plus ``SMALL``.
 MOST_SMALL, SMALL = 48, 16
 _FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A kernel whose sizes have no number, whatever front end it came from.
+
+    ``sizes``: the open ones, with their type's range. ``facts``: conditions over them and over nothing else.
+    ``systems``: the systems that together stand for every launch, given what stands for each size (an int or
+    a ``Term``) and the space that the terms live in; they may be asked for more than once. ``exact``: the
+    verdict for numbers; it has the last word on every refutation. ``defaults``: numbers for sizes that do not
+    matter. ``fixed``: what else ``exact`` is given.
+    """
+
+    sizes: Mapping[str, tuple[int, int]]
+    facts: tuple[Expr, ...]
+    systems: Callable[[Mapping[str, Any], Space], Iterable[SizedSystem]]
+    exact: Callable[[Mapping[str, int]], Verdict]
+    defaults: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,15 @@ known but its remainders.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from math import gcd
 from typing import Any, Protocol
 
 from syncverify.model.events import Agent, System
-
-
-class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
-    """A size reaches something that has to be a number."""
+from syncverify.model.terms import Symbolic as Symbolic
+from syncverify.model.terms import Term
 
 
 class Matters(Symbolic):
@@ -309,7 +308,7 @@ class Multiple:
 
 
 #: What a register may hold beside a number.
-UNKNOWNS = (Linear, Multiple)
+UNKNOWNS = (Linear, Multiple, Term)
 
 
 def symbolic(value: Any) -> bool:
@@ -320,26 +319,40 @@ def symbolic(value: Any) -> bool:
 
 
 class SizedAgent(Agent, Protocol):
-    """An agent whose registers may be looked at and replaced."""
+    """An agent whose registers may be looked at and replaced, and whose sizes may be terms.
+
+    Registers hold ints, ``terms.Term``, tuples of these (one per lane), or anything hashable but numbers.
+    ``step`` may let pass: ``LaneSplit``; ``terms.Interrupted`` (an open question: the agent is then back at a
+    point from which the same ``step(answer)`` goes on, at best the latest such point, and shared data is as
+    it was); ``terms.Symbolic`` (this path cannot be followed, with the reason). Events hold no terms: a
+    value that reaches one goes through ``Space.number``, and no memo may keep what was decided for a term.
+    """
 
     def point(self) -> tuple[Any, ...]:
         """Where it stands, without any register; the first entry grows along its code."""
 
-    def live(self) -> dict[int, Any]:
+    def live(self) -> dict[Any, Any]:
         """The registers that anything later may depend on, by slot."""
 
-    def put(self, slot: int, value: Any) -> None:
-        """Replaces a register."""
+    def put(self, slot: Any, value: Any) -> None:
+        """Replaces a register that ``live`` named."""
 
     def fork(self) -> SizedAgent:
         """An independent copy at the same point."""
 
+    def turns(self) -> Mapping[str, Any]:
+        """For each size that it takes by ``Space.again``: the turn of its next request."""
+
 
 class SizedSystem(System, Protocol):
-    """A system whose size under study is set when agents are made."""
+    """A system whose agents start with terms for sizes. ``refined`` keeps the space.
+
+    May offer ``fork_agents(agents) -> list``: copies of all agents of one run, where they share mutable data
+    (such data is part of ``live`` and ``put`` of exactly one of them); without it each agent is forked.
+    """
 
     def sized(self, size: Any) -> SizedSystem:
-        """The same system with another value of the size: a number or a ``Linear``."""
+        """The same system with another value of its first size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,283 @@
+"""What is known of unknown integers on one path: bounds, linear inequalities, and atoms rewritten as others.
+
+A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (atom, k). Deciding ``sum >= 0`` is sound
+and incomplete: None may also mean that it was not found out. Nothing here searches longer than a fixed count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from syncverify.model.terms import Space
+
+Parts = tuple[tuple[int, int], ...]
+Sum = tuple[int, Parts]
+
+#: Inequalities that one elimination may come to.
+MOST_INEQUALITIES = 300
+
+
+def reduced(*ks: int) -> int:
+    """The greatest common divisor."""
+    return gcd(*ks)
+
+
+def primitive(c: int, parts: Parts) -> Sum:
+    """``sum >= 0`` divided by what its coefficients share; the number rounded down, as integers allow."""
+    g = gcd(*(k for _, k in parts))
+    return (c, parts) if g <= 1 else (c // g, tuple((a, k // g) for a, k in parts))
+
+
+def negated(parts: Parts) -> Parts:
+    return tuple((a, -k) for a, k in parts)
+
+
+def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
+    """A linear combination of sums."""
+    total = 0
+    out: dict[int, int] = {}
+    for factor, (c, parts) in terms:
+        total += factor * c
+        for a, k in parts:
+            out[a] = out.get(a, 0) + factor * k
+    return total, tuple(sorted((a, k) for a, k in out.items() if k))
+
+
+class Path:
+    """The knowledge of one path; ``fork`` copies it."""
+
+    __slots__ = ("cons", "dead", "defs", "entries", "high", "low", "space", "stale")
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.low: dict[int, int] = {}
+        self.high: dict[int, int] = {}
+        self.cons: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
+        self.defs: dict[int, Sum] = {}  # rewritten atoms, in terms of those that are not
+        self.entries: dict[tuple[Any, ...], Any] = {}  # opaque values by key
+        self.stale = False  # registers may hold rewritten atoms
+        self.dead = False  # no integers are left
+
+    def fork(self) -> Path:
+        p = Path(self.space)
+        p.low, p.high, p.cons = dict(self.low), dict(self.high), dict(self.cons)
+        p.defs, p.entries = dict(self.defs), dict(self.entries)
+        p.stale, p.dead = self.stale, self.dead
+        return p
+
+    # ------------------------------------------------------------ what is known
+
+    def interval(self, a: int) -> tuple[int | None, int | None]:
+        """Bounds of one atom."""
+        atom = self.space.atoms[a]
+        low, high = self.low.get(a, atom.low), self.high.get(a, atom.high)
+        if atom.factors is not None:
+            (p, q), (r, s) = (self._resolved_interval(f) for f in atom.factors)
+            if p is not None and r is not None and p >= 0 and r >= 0:
+                low = p * r if low is None else max(low, p * r)
+                if q is not None and s is not None:
+                    high = q * s if high is None else min(high, q * s)
+        return low, high
+
+    def _resolved_interval(self, a: int) -> tuple[int | None, int | None]:
+        return self.bounds(*self.resolve(0, ((a, 1),))) if a in self.defs else self.interval(a)
+
+    def bounds(self, c: int, parts: Parts) -> tuple[int | None, int | None]:
+        """Bounds of a resolved sum, from those of its atoms and from what was assumed of it as a whole."""
+        low: int | None = c
+        high: int | None = c
+        for a, k in parts:
+            lo, hi = self.interval(a)
+            if k < 0:
+                lo, hi = hi, lo
+            low = None if low is None or lo is None else low + k * lo
+            high = None if high is None or hi is None else high + k * hi
+        if len(parts) > 1 and self.cons:
+            g = gcd(*(k for _, k in parts))
+            unit = parts if g == 1 else tuple((a, k // g) for a, k in parts)
+            least = self.cons.get(unit)
+            if least is not None:
+                low = c - g * least if low is None else max(low, c - g * least)
+            most = self.cons.get(negated(unit))
+            if most is not None:
+                high = c + g * most if high is None else min(high, c + g * most)
+        return low, high
+
+    def resolve(self, c: int, parts: Parts) -> Sum:
+        """The sum with rewritten atoms replaced."""
+        if not self.defs or not any(a in self.defs for a, _ in parts):
+            return c, parts
+        return combined([(1, (c, ())), *((k, self.defs.get(a, (0, ((a, 1),)))) for a, k in parts)])
+
+    def decide(self, c: int, parts: Parts) -> bool | None:
+        """Whether a resolved sum is 0 or more; None if both may be."""
+        if not parts:
+            return c >= 0
+        c, parts = primitive(c, parts)
+        low, high = self.bounds(c, parts)
+        if low is not None and low >= 0:
+            return True
+        if high is not None and high < 0:
+            return False
+        if self.cons:
+            if self._contradicts(-c - 1, negated(parts)):
+                return True
+            if self._contradicts(c, parts):
+                return False
+        return None
+
+    def implies(self, c: int, parts: Parts) -> bool:
+        """Whether a resolved sum is surely 0 or more."""
+        if not parts:
+            return c >= 0
+        c, parts = primitive(c, parts)
+        low, _ = self.bounds(c, parts)
+        return (low is not None and low >= 0) or (
+            bool(self.cons) and self._contradicts(-c - 1, negated(parts))
+        )
+
+    # ------------------------------------------------------------ learning
+
+    def assume(self, c: int, parts: Parts) -> None:
+        """From here on the sum is 0 or more."""
+        c, parts = self.resolve(c, parts)
+        if not parts:
+            self.dead |= c < 0
+            return
+        c, parts = primitive(c, parts)
+        if len(parts) == 1:
+            a, k = parts[0]
+            low, high = self.interval(a)
+            if k > 0 and (low is None or low < -c):
+                self.low[a] = low = -c
+            if k < 0 and (high is None or high > c):
+                self.high[a] = high = c
+            if low is not None and high is not None:
+                if low > high:
+                    self.dead = True
+                elif low == high:
+                    self.rewrite(a, low, ())
+            return
+        known = self.cons.get(parts)
+        if known is not None and known <= c:
+            return
+        self.cons[parts] = c
+        opposite = self.cons.get(negated(parts))
+        if opposite is None:
+            low, high = self.bounds(c, parts)
+            if high is not None and high < 0:
+                self.dead = True
+            elif high == 0:
+                self._equal(c, parts)
+        elif c + opposite < 0:
+            self.dead = True
+        elif c + opposite == 0:
+            self._equal(c, parts)
+
+    def _equal(self, c: int, parts: Parts) -> None:
+        """The sum is 0: an atom with coefficient 1 or -1 is written by the others."""
+        units = [(a, k) for a, k in parts if abs(k) == 1 and self.space.atoms[a].factors is None]
+        if units:
+            a, k = units[-1]
+            self.rewrite(a, *combined([(-k, (c, tuple(p for p in parts if p[0] != a)))]))
+
+    def rewrite(self, atom: int, c: int, parts: Parts) -> None:
+        """From here on ``atom`` is ``c + parts``."""
+        value = (c, parts)
+        low, high = self.interval(atom)
+        self.low.pop(atom, None)
+        self.high.pop(atom, None)
+        for b, s in list(self.defs.items()):
+            if any(a == atom for a, _ in s[1]):
+                self.defs[b] = _replaced(s, atom, value)
+        self.defs[atom] = value
+        self.stale = True
+        again = [(p, k) for p, k in self.cons.items() if any(a == atom for a, _ in p)]
+        for p, _ in again:
+            del self.cons[p]
+        for p, k in again:
+            self.assume(*_replaced((k, p), atom, value))
+        if low is not None:
+            self.assume(c - low, parts)
+        if high is not None:
+            self.assume(*combined([(-1, value), (1, (high, ()))]))
+        self.entries = {self._key(k): self.space.resolved(v) for k, v in self.entries.items()}
+
+    def _key(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self.space.resolved(x) for x in key)
+
+    def entry(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """The opaque value of a key, made when it is first asked for."""
+        key = self._key(key)
+        if key not in self.entries:
+            self.entries[key] = make()
+        return self.entries[key]
+
+    # ------------------------------------------------------------ elimination
+
+    def _contradicts(self, c: int, parts: Parts) -> bool:
+        """Whether no integers keep all that is known and ``c + parts >= 0``."""
+        work: dict[Parts, int] = {parts: c}
+        atoms = {a for a, _ in parts}
+        left = dict(self.cons)
+        grown = True
+        while grown:
+            grown = False
+            for p in list(left):
+                if any(a in atoms for a, _ in p):
+                    work[p] = min(left.pop(p), work.get(p, 1 << 80))
+                    atoms |= {a for a, _ in p}
+                    grown = True
+        for a in atoms:
+            low, high = self.interval(a)
+            if low is not None:
+                _add(work, -low, ((a, 1),))
+            if high is not None:
+                _add(work, high, ((a, -1),))
+        return eliminated(work, atoms)
+
+
+def _replaced(s: Sum, atom: int, value: Sum) -> Sum:
+    return combined(
+        [(1, (s[0], tuple(p for p in s[1] if p[0] != atom))), *((k, value) for a, k in s[1] if a == atom)]
+    )
+
+
+def _add(work: dict[Parts, int], c: int, parts: Parts) -> bool:
+    """Adds an inequality; true if it cannot hold."""
+    if not parts:
+        return c < 0
+    c, parts = primitive(c, parts)
+    known = work.get(parts)
+    if known is None or c < known:
+        work[parts] = c
+        opposite = work.get(negated(parts))
+        return opposite is not None and c + opposite < 0
+    return False
+
+
+def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
+    """Whether inequalities contradict each other, by eliminating atom after atom (Fourier, Motzkin)."""
+    for p, c in work.items():
+        if c + work.get(negated(p), 1 << 80) < 0:
+            return True
+    atoms = set(atoms)
+    while atoms:
+        sides: dict[int, list[int]] = {a: [0, 0] for a in atoms}
+        for p in work:
+            for a, k in p:
+                sides[a][k > 0] += 1
+        a = min(atoms, key=lambda x: (sides[x][0] * sides[x][1], x))
+        atoms.discard(a)
+        with_a = [(p, c, dict(p)[a]) for p, c in work.items() if any(b == a for b, _ in p)]
+        work = {p: c for p, c in work.items() if not any(b == a for b, _ in p)}
+        for p, c, k in with_a:
+            for q, d, j in with_a:
+                if k > 0 > j and _add(work, *combined([(-j, (c, p)), (k, (d, q))])):
+                    return True
+        if len(work) > MOST_INEQUALITIES:
+            return False
+    return False

@@ -1,0 +1,462 @@
+"""Integers without a number: sums ``c + k1*x1 + ...`` over atoms, as values that agents compute with.
+
+An atom is a size, a part of one, a product of two atoms, or what was read from memory. All terms of one
+exploration share a ``Space``; what is known of the atoms on the present path is its ``path``. Sums and
+products never ask; comparisons, bits and divisions may: they raise ``Interrupted`` where there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.model.path import Parts, Path, reduced
+
+#: More values than this are not told apart one by one.
+MOST_VALUES = 4096
+
+
+class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
+    """A size reaches something that has to be a number."""
+
+
+class Interrupted(Exception):  # noqa: N818 -- control flow, not an error
+    """A step met a question that has no answer yet. ``step`` puts its agent back to a point from which the
+    same ``step(answer)`` goes on, lets this pass, and is called again once the question is settled."""
+
+
+class Open(Interrupted):
+    """``term >= 0`` is true on some continuations of the path and false on others."""
+
+    def __init__(self, c: int, parts: Parts) -> None:
+        super().__init__()
+        self.c = c
+        self.parts = parts
+
+
+class Rewrite(Interrupted):
+    """``atom`` is to be written as ``c + parts`` from here on, in the path and in every register."""
+
+    def __init__(self, atom: int, c: int, parts: Parts) -> None:
+        super().__init__()
+        self.atom = atom
+        self.c = c
+        self.parts = parts
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """An unknown integer. ``factors``: the atoms that it is the product of."""
+
+    name: str
+    low: int | None
+    high: int | None
+    factors: tuple[int, int] | None = None
+
+
+Value = Any  # int | Term
+
+
+class Term:
+    """``c + sum(k * atom)``; equal terms of one space are one object."""
+
+    __slots__ = ("_hash", "c", "parts", "space")
+
+    def __init__(self, space: Space, c: int, parts: Parts) -> None:
+        self.space = space
+        self.c = c
+        self.parts = parts
+        self._hash = hash(("term", c, parts))
+
+    def __repr__(self) -> str:
+        return self.space.text(self.c, self.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    # ------------------------------------------------------------ arithmetic
+
+    def __add__(self, o: Any) -> Any:
+        if isinstance(o, int):
+            return self.space.term(self.c + o, self.parts)
+        if isinstance(o, Term):
+            return self.space.term(self.c + o.c, _sum(self.parts, o.parts, 1))
+        return NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, o: Any) -> Any:
+        if isinstance(o, int):
+            return self.space.term(self.c - o, self.parts)
+        if isinstance(o, Term):
+            return self.space.term(self.c - o.c, _sum(self.parts, o.parts, -1))
+        return NotImplemented
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __rsub__(self, o: Any) -> Any:
+        return self * -1 + o
+
+    def __mul__(self, o: Any) -> Any:
+        if isinstance(o, int):
+            return self.space.term(self.c * o, tuple((a, k * o) for a, k in self.parts) if o else ())
+        if isinstance(o, Term):
+            return self.space.product(self, o)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, m: Any) -> Any:
+        return self.space.quotient(self, m)
+
+    def __mod__(self, m: Any) -> Any:
+        return self.space.remainder(self, m)
+
+    def __rfloordiv__(self, o: Any) -> Any:
+        return self.space.quotient(o, self)
+
+    def __rmod__(self, o: Any) -> Any:
+        return self.space.remainder(o, self)
+
+    def __lshift__(self, n: Any) -> Any:
+        return self * (1 << self.space.number(n))
+
+    def __rshift__(self, n: Any) -> Any:
+        return self // (1 << self.space.number(n))
+
+    def __rlshift__(self, o: int) -> int:
+        return o << self.space.number(self)
+
+    def __rrshift__(self, o: int) -> int:
+        return o >> self.space.number(self)
+
+    def __and__(self, m: Any) -> Any:
+        if isinstance(m, int) and m >= 0:
+            if m & (m + 1) == 0:
+                return self % (m + 1)
+            low = m & -m
+            if (m + low) & m == 0:  # a run of ones: bits cut out of the middle
+                return self % (m + low) // low * low
+        if isinstance(m, int) and m < 0 and -m & (-m - 1) == 0:  # ~(2**n - 1)
+            return self // -m * -m
+        return self.space.number(self) & self.space.number(m)
+
+    __rand__ = __and__
+
+    def __or__(self, o: Any) -> Any:
+        return self.space.number(self) | self.space.number(o)
+
+    __ror__ = __or__
+
+    def __xor__(self, o: Any) -> Any:
+        return self.space.number(self) ^ self.space.number(o)
+
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Any:
+        return -self + -1
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    # ------------------------------------------------------------ questions
+
+    def __ge__(self, o: Any) -> bool:
+        return self.space.at_least(self - o)
+
+    def __le__(self, o: Any) -> bool:
+        return self.space.at_least(o - self)
+
+    def __gt__(self, o: Any) -> bool:
+        return self.space.at_least(self - o - 1)
+
+    def __lt__(self, o: Any) -> bool:
+        return self.space.at_least(o - self - 1)
+
+    def __eq__(self, o: object) -> bool:
+        if self is o:
+            return True
+        if not isinstance(o, int | Term):
+            return NotImplemented
+        return self.space.zero(self - o)
+
+    def __ne__(self, o: object) -> bool:
+        return not self == o
+
+    def __bool__(self) -> bool:
+        return not self.space.zero(self)
+
+    def __index__(self) -> int:
+        return self.space.number(self)
+
+
+def _sum(a: Parts, b: Parts, sign: int) -> Parts:
+    out = dict(a)
+    for atom, k in b:
+        out[atom] = out.get(atom, 0) + sign * k
+    return tuple(sorted((atom, k) for atom, k in out.items() if k))
+
+
+class Space:
+    """The atoms and terms of one exploration, and the ``path`` that it is on at present.
+
+    ``guesses``: open questions are answered somehow, and the answer kept (for a first look at what lanes do).
+    ``forgets``: ``again`` gives a new unknown for every turn of a loop, instead of the same one.
+    """
+
+    def __init__(self) -> None:
+        self.atoms: list[Atom] = []
+        self.path = Path(self)
+        self.guesses = False
+        self.forgets = False
+        self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
+        self.sizes: dict[str, Value] = {}  # the sizes as they stand when agents start
+        self.root: Path | None = None  # the path at that point
+        self._terms: dict[tuple[int, Parts], Term] = {}
+        self._guessed: dict[Parts, int] = {}
+        self._products: dict[tuple[int, int], int] = {}
+
+    # ------------------------------------------------------------ making values
+
+    def atom(self, name: str, low: int | None = None, high: int | None = None) -> Any:
+        """A new unknown within bounds."""
+        self.atoms.append(Atom(name, low, high))
+        return self.term(0, ((len(self.atoms) - 1, 1),))
+
+    def opaque(self, key: tuple[Any, ...], low: int | None, high: int | None, name: str) -> Any:
+        """What was read from memory: one value for one key on this path. Keys may have terms in them."""
+        return self.path.entry(key, lambda: self.atom(name, low, high))
+
+    def again(self, name: str, turn: Any) -> Any:
+        """The size ``name`` in the ``turn``-th turn (a number or a term): the same for all who ask."""
+        self.forgotten.add(name)
+        if not self.forgets or self.root is None or (isinstance(turn, int) and turn == 0):
+            return self.resolved(self.sizes[name])
+        return self.path.entry((name, turn), lambda: self._copy(self.sizes[name]))
+
+    def _copy(self, value: Any) -> Any:
+        """A value over new atoms, of which as much is known as of the old ones at the start."""
+        assert self.root is not None
+        if not isinstance(value, Term):
+            return value
+        new: dict[int, int] = {}
+        for a, _ in value.parts:
+            low, high = self.root.interval(a)
+            new[a] = self.atom(self.atoms[a].name, low, high).parts[0][0]
+        for parts, c in self.root.cons.items():
+            if all(a in new for a, _ in parts):
+                self.path.assume(c, tuple(sorted((new[a], k) for a, k in parts)))
+        return self.term(value.c, tuple(sorted((new[a], k) for a, k in value.parts)))
+
+    def term(self, c: int, parts: Parts) -> Any:
+        """The one term for a sum; a number if no atom is left."""
+        if not parts:
+            return c
+        found = self._terms.get((c, parts))
+        if found is None:
+            found = self._terms[c, parts] = Term(self, c, parts)
+        return found
+
+    def of(self, value: Any) -> tuple[int, Parts]:
+        return (value.c, value.parts) if isinstance(value, Term) else (value, ())
+
+    def resolved(self, value: Any) -> Any:
+        """The value with atoms that the path has rewritten replaced."""
+        if not isinstance(value, Term):
+            return value
+        return self.term(*self.path.resolve(value.c, value.parts))
+
+    def product(self, x: Term, y: Term) -> Any:
+        out: Any = x.c * y.c + self.term(0, x.parts) * y.c + self.term(0, y.parts) * x.c
+        for a, i in x.parts:
+            for b, j in y.parts:
+                key = (min(a, b), max(a, b))
+                if key not in self._products:
+                    self._products[key] = len(self.atoms)
+                    name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
+                    self.atoms.append(Atom(name, None, None, key))
+                out = out + self.resolved(self.term(0, ((self._products[key], i * j),)))
+        return out
+
+    # ------------------------------------------------------------ division
+
+    def quotient(self, x: Any, m: Any) -> Any:
+        """Floor division."""
+        m = self._divisor(m)
+        if not isinstance(x, Term):
+            x, m = (x // m, 1) if isinstance(m, int) else (x, m)
+            return x if isinstance(m, int) else self._ratio(x, m)
+        if not isinstance(m, int):
+            return self._ratio(x, m)
+        if m < 0:
+            return self.quotient(-x, -m)
+        x = self.resolved(x)
+        if not isinstance(x, Term):
+            return x // m
+        whole, rest = self._divided(x, m)
+        low, high = self.bounds(rest)
+        assert low is not None and high is not None
+        q = high // m
+        while q > low // m and not self.at_least(rest - q * m):
+            q -= 1
+        return whole + q
+
+    def remainder(self, x: Any, m: Any) -> Any:
+        """The remainder of floor division."""
+        m = self._divisor(m)
+        if not isinstance(m, int):
+            if isinstance(x, Term) and x is m:
+                return 0
+            low, high = self.bounds(m)
+            at, most = self.bounds(x)
+            if at is not None and at >= 0 and most is not None and low is not None and most < low:
+                return x
+            if self.at_least(x) and self.at_least(m - x - 1):
+                return x
+            top = None if high is None else high - 1
+            return self.path.entry(("%", x, m), lambda: self.atom("remainder", 0, top))
+        if not isinstance(x, Term):
+            return x % m
+        return x - self.quotient(x, m) * m
+
+    def _divisor(self, m: Any) -> Any:
+        if isinstance(m, Term):
+            low, high = self.bounds(m)
+            if low is not None and low == high:
+                m = low
+            elif low is None or low <= 0:
+                if self.at_least(m - 1):
+                    return m
+                if self.zero(m):
+                    m = 0
+        if isinstance(m, int) and m == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        return m
+
+    def _ratio(self, x: Any, m: Term) -> Any:
+        """A quotient of two sizes."""
+        if x is m:
+            return 1
+        if not self.at_least(x):
+            return self.path.entry(("//", x, m), lambda: self.atom("quotient", None, -1))
+        if self.at_least(m - x - 1):
+            return 0
+        low = self.bounds(m)[0] or 1
+        high = self.bounds(x)[1]
+        q = self.path.entry(
+            ("//", x, m), lambda: self.atom("quotient", 1, None if high is None else high // low)
+        )
+        if isinstance(q, Term):
+            self.path.assume(*self.of(x - q * low))
+        return q
+
+    def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
+        """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
+        split = [(a, (k + m // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
+        whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
+        rest = x - whole * m
+        low, high = self.bounds(rest)
+        if low is not None and high is not None and high - low < 8 * m:
+            return whole, rest
+        for a, k in rest.parts:
+            low, high = self.path.interval(a)
+            period = m // reduced(m, k)
+            if low is None or high is None or high - low >= period:
+                self.split(a, period)
+        for a, k in rest.parts:
+            rest = rest + (self.number(self.term(0, ((a, 1),))) * k - self.term(0, ((a, k),)))
+        return whole, rest
+
+    def split(self, a: int, m: int) -> None:
+        """Writes an atom as ``m * q + r``."""
+        low, high = self.path.interval(a)
+        name = self.atoms[a].name
+        q = self.atom(f"{name}//{m}", None if low is None else low // m, None if high is None else high // m)
+        r = self.atom(f"{name}%{m}", 0, m - 1)
+        value = q * m + r
+        raise Rewrite(a, value.c, value.parts)
+
+    # ------------------------------------------------------------ questions
+
+    def bounds(self, value: Any) -> tuple[int | None, int | None]:
+        """The least and the greatest value that the path allows, as far as is cheaply known."""
+        if not isinstance(value, Term):
+            return value, value
+        return self.path.bounds(*self.path.resolve(value.c, value.parts))
+
+    def at_least(self, value: Any) -> bool:
+        """Whether the value is 0 or more."""
+        if not isinstance(value, Term):
+            return bool(value >= 0)
+        c, parts = self.path.resolve(value.c, value.parts)
+        found = self.path.decide(c, parts)
+        if found is not None:
+            return found
+        if not self.guesses:
+            raise Open(c, parts)
+        times = self._guessed[parts] = self._guessed.get(parts, 0) + 1
+        if times <= 2:
+            self.path.assume(c, parts)
+        else:
+            self.path.assume(-c - 1, tuple((a, -k) for a, k in parts))
+        return times <= 2
+
+    def zero(self, value: Any) -> bool:
+        """Whether the value is 0."""
+        if not isinstance(value, Term):
+            return bool(value == 0)
+        c, parts = self.path.resolve(value.c, value.parts)
+        g = reduced(*(k for _, k in parts)) if parts else 0
+        if g and c % g:
+            return False
+        value = self.term(c, parts)
+        low, high = self.bounds(value)
+        if low is not None and low >= 0:
+            return not self.at_least(value - 1)
+        if high is not None and high <= 0:
+            return not self.at_least(-value - 1)
+        return self.at_least(value) and self.at_least(-value)
+
+    def number(self, value: Any) -> int:
+        """The value as a number; its possible values are told apart by questions."""
+        if not isinstance(value, Term):
+            return int(value)
+        while True:
+            value = self.resolved(value)
+            if not isinstance(value, Term):
+                return int(value)
+            low, high = self.bounds(value)
+            if low is None or high is None or high - low >= MOST_VALUES:
+                raise Symbolic(f"{value} has to be a number")
+            if low == high:
+                return low
+            middle = (low + high + 1) // 2
+            if self.at_least(value - middle):
+                low = middle
+            else:
+                high = middle - 1
+            if low == high:
+                return low
+
+    # ------------------------------------------------------------ text
+
+    def text(self, c: int, parts: Parts) -> str:
+        out = [(f"{k}*" if k != 1 else "") + self.atoms[a].name for a, k in parts]
+        return " + ".join([*out, str(c)] if c else out)
+
+
+def lanes(value: Any) -> tuple[Any, ...]:
+    """The values of the lanes; one value stands for all."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def mapped(value: Any, f: Callable[[Any], Any]) -> Any:
+    """A register's value with every term in it replaced."""
+    if isinstance(value, tuple):
+        return tuple(f(x) if isinstance(x, Term) else x for x in value)
+    return f(value) if isinstance(value, Term) else value
+
+
+__all__ = ["Atom", "Interrupted", "Open", "Rewrite", "Space", "Symbolic", "Term", "lanes", "mapped"]
