@@ -33,6 +33,7 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _BOUNDS = re.compile(r"\.(\w++)\s*+(?:\([^()]*+\))?\s*+((?:\w++\s*+(?:,\s*+)?)*+)")
+_ADDRESS = re.compile(r"[\d()\s]*+[A-Za-z_$%0][%$\w.()+\s-]*+")
 _MOST_BYTES = 1 << 40
 
 
@@ -170,7 +171,7 @@ def _bytes(init: str, kind: str, size: int) -> bytes | None:
         try:
             value = constant(text)
         except Malformed:
-            if re.fullmatch(r"\s*[%$\w.()+-]+\s*", text):
+            if _ADDRESS.fullmatch(text) and text.count("(") == text.count(")"):
                 return None
             raise
         bits = value if isinstance(value, int) else _narrow(value, width)

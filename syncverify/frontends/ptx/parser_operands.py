@@ -76,7 +76,7 @@ class Scope(dict[str, Operand]):
                 if text[-1] == "}":
                     return Vector(tuple(map(self.__getitem__, pieces(text[1:-1]))))
             case "!":
-                if isinstance(reg := self[text[1:]], Reg):
+                if _NAME.fullmatch(text, 1) and isinstance(reg := self[text[1:]], Reg):
                     return Not(reg)
             case "_" if text == "_":
                 return Sink()

@@ -1,0 +1,65 @@
+"""Damaged PTX ends in InputError or in a module, quickly; ``benchmarks/fuzz_ptx.py`` does more of it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks import fuzz_ptx
+from syncverify.frontends.ptx.parser import parse
+from syncverify.source import InputError
+
+SOURCES = sorted((Path(__file__).parent / "sources").glob("*.ptx"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
+def test_mutants(path: Path):
+    data = path.read_bytes()
+    with fuzz_ptx.time_limit(20):
+        outcomes = [fuzz_ptx.read(fuzz_ptx.mutant(data, seed), path.name) for seed in range(100)]
+    assert set(outcomes) == {"parsed", "malformed"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
+def test_every_prefix(path: Path):
+    text = path.read_text()
+    rng = random.Random(1)
+    with fuzz_ptx.time_limit(20):
+        for end in rng.sample(range(len(text)), 100):
+            fuzz_ptx.read(text[:end].encode(), path.name)
+
+
+HEAD = ".version 8.4\n.target sm_90a\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nop" + " " * 200_000,
+        "@p" + " " * 200_000,
+        "/*" * 100_000,
+        '"' * 200_000,
+        ".entry" * 50_000,
+        ".entry k(" + "(" * 100_000,
+        ".global .b8 x[1] = " + "{" * 100_000 + ";",
+        ".global .u32 x = " + "(" * 50_000 + ";",
+        ".entry k() { mov.b32 a, " + "-" * 100_000 + "1; }",
+        ".entry k() { " + "{" * 100_000,
+        ".entry k() .maxntid " + "1," * 100_000,
+        ".entry k() .a" + " .a" * 100_000,
+        ".entry k() { mov.b32 " + "!" * 100_000 + "p; }",
+        ".entry k() { mov.b32 " + "[" * 100_000 + "]; }",
+        ".entry k() { mov.b32 " + "a|" * 100_000 + "b; }",
+        ".entry k() { .reg .b32 %r<99999>; .reg .b32 %r<99999>; }",
+        ".file " + "9" * 10_000 + ' "x"\n',
+        ".global .b8 x[99999999999999999999];",
+        ".global .b8 x[1<<62][1<<62][1<<62];",
+        "a" * 1_000_000,
+    ],
+    ids=lambda t: t[:30],
+)
+def test_hostile_texts_end_soon(text: str):
+    with fuzz_ptx.time_limit(5), pytest.raises(InputError):
+        parse(HEAD + text)
