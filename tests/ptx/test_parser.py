@@ -54,6 +54,16 @@ def test_opcode_and_modifiers_are_parted_at_the_dots():
     assert i.mods == ("async", "bulk", "shared::cluster", "global", "mbarrier::complete_tx::bytes")
 
 
+def test_blanks_before_a_modifier():
+    assert one("cp.async.bulk.commit_group .one\n.two;").mods == (
+        "async",
+        "bulk",
+        "commit_group",
+        "one",
+        "two",
+    )
+
+
 def test_an_unknown_instruction_is_read_like_any_other():
     assert one("frobnicate.b32 %r1, [%r2], {%r3, 4};").name == "frobnicate.b32"
 
@@ -409,6 +419,7 @@ def broken(text: str, line: int, match: str) -> None:
         ("mov.b32 %r1, 2", "expected"),
         ("brx.idx %r1, nothing;", "expected a list of targets"),
         (".branchtargets A, B;", "expected a label before"),
+        ("ret\n.loc 1 2 3;", "expected ';' after 'ret'"),
         (".shared .align 3 .b8 x[4];", "power of two"),
         ("?", "expected an instruction"),
         (".entry inner() {", "expected an instruction"),

@@ -22,7 +22,7 @@ GUARD, OPCODE, ARGUMENTS, OPEN, CLOSE, LABEL, LOC, FILE, HEADER, MODULE, DIRECTI
 
 STATEMENT = re.compile(
     r"""\s*+(?:
-      (?:@\s*+(!?\s*+[%$\w.]++)\s++)? ([a-z]\w*+(?:\.[\w:]++)*+) \s*+(?!:) ([^;]*+);
+      (?:@\s*+(!?\s*+[%$\w.]++)\s++)? ([a-z]\w*+(?:\s*+\.[\w:]++)*+) \s*+(?!:) ([^;]*+);
     | (\{)
     | (\})
     | ([A-Za-z_$%][\w$]*+)\s*+:(?!:)
@@ -51,6 +51,7 @@ _TOKEN = re.compile(
 )
 _LEVELS = {"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7,
            "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10}  # fmt: skip
+_NO_MODIFIERS = frozenset({"loc", "reg", "file", "pragma", "align", "entry", "func", "branchtargets"})
 _DEEPEST = 50
 _LONGEST = 2000
 
@@ -81,6 +82,17 @@ def shown(text: str) -> str:
     """A text for a message: its first line, shortened."""
     line = text.strip().partition("\n")[0]
     return repr(line if len(line) <= 50 else line[:47] + "...")
+
+
+def opcode(text: str) -> tuple[str, ...]:
+    """What stands between the dots of an opcode; compilers of inline assembly leave blanks before them."""
+    words = tuple(text.split("."))
+    if text.split() == [text]:
+        return words
+    words = tuple(w.strip() for w in words)
+    if not _NO_MODIFIERS.isdisjoint(words):
+        raise Malformed(f"expected ';' after {shown(text)}")
+    return words
 
 
 def integer(text: str) -> int:

@@ -86,7 +86,7 @@ class _Parser:
                     try:
                         op, mods, special = opcodes[opcode]
                     except KeyError:
-                        op, *rest = opcode.split(".")
+                        op, *rest = lexer.opcode(opcode)
                         mods, special = tuple(rest), op in SPECIAL
                         opcodes[opcode] = op, mods, special
                     guard, negated = (None, False) if guard_text is None else body.guard(guard_text)
