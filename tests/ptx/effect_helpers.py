@@ -1,4 +1,4 @@
-"""Lines of PTX into events: registers take their values by name from keyword arguments (``%a`` from ``a``)."""
+"""Lines of PTX into events; registers take their values from keyword arguments (``%a`` from ``a``)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FakeContext:
     lanes: tuple[int, ...] = (0,)
     warp_lanes: int = 0xFFFFFFFF
     shared_end: int = 232448
-    boxes: Mapping[str, int | None] = field(default_factory=dict)
+    boxes: Mapping[Any, int | None] = field(default_factory=dict)
     footprints: list[Footprint] = field(default_factory=list)
     barriers: list[tuple[int, int]] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)
@@ -137,7 +137,8 @@ def emitted(line: str, ctx: FakeContext | None = None, **values: Any) -> list[Ev
 _FOOTPRINTS = {Ev.READ: (0,), Ev.WRITE: (0,), Ev.CP_ASYNC: (0,), Ev.BULK_STORE: (0,), Ev.BULK_COPY: (0, 1),
                Ev.ST_ASYNC: (0,), Ev.WGMMA: (1, 3)}  # fmt: skip
 _BARRIERS = {Ev.INIT: 0, Ev.INVAL: 0, Ev.ARRIVE: 0, Ev.EXPECT_TX: 0, Ev.COMPLETE_TX: 0, Ev.WAIT: 0,
-             Ev.WAIT_TOKEN: 0, Ev.POLL: 0, Ev.POLL_TOKEN: 0, Ev.CP_ARRIVE: 0, Ev.BULK_COPY: 2, Ev.ST_ASYNC: 1}  # fmt: skip
+             Ev.WAIT_TOKEN: 0, Ev.POLL: 0, Ev.POLL_TOKEN: 0, Ev.CP_ARRIVE: 0, Ev.BULK_COPY: 2,
+             Ev.ST_ASYNC: 1}  # fmt: skip
 
 
 def resolve(event: Event, footprints: Sequence[Any], barriers: Sequence[Any]) -> tuple[Any, ...]:

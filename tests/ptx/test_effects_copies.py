@@ -12,6 +12,7 @@ from tests.ptx.effect_helpers import FakeContext, emitted, function, refused
 BAR = 1024
 DST = 2048
 PEER = 1 << 24
+FIVE, THREE = "{%r1, %r1, %r1, %r1, %r1}", "{%r2, %r2, %r2}"
 TX = "mbarrier::complete_tx::bytes"
 BULK = f"cp.async.bulk.shared::cluster.global.{TX}"
 TILE = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TX}"
@@ -144,17 +145,16 @@ def test_lanes_copy_rows_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "extra"),
+    "line",
     [
-        (f"{TILE} [%a], [%m, {{%r1, %r2}}], [%b]", {}),
-        (f"{TILE}.L2::cache_hint [%a], [%m, {{%r1, %r2}}], [%b], %d2", {}),
-        (f"cp.async.bulk.tensor.2d.shared::cta.global.tile.{TX} [%a], [%m, {{%r1, %r2}}], [%b]", {}),
-        (f"cp.async.bulk.tensor.1d.shared::cluster.global.{TX} [%a], [%m, {{%r1}}], [%b]", {}),
-        (f"cp.async.bulk.tensor.5d.shared::cluster.global.im2col.{TX} [%a], [%m, {{%r1, %r1, %r1, %r1, %r1}}], "
-         "[%b], {%r2, %r2, %r2}", {}),
+        f"{TILE} [%a], [%m, {{%r1, %r2}}], [%b]",
+        f"{TILE}.L2::cache_hint [%a], [%m, {{%r1, %r2}}], [%b], %d2",
+        f"cp.async.bulk.tensor.2d.shared::cta.global.tile.{TX} [%a], [%m, {{%r1, %r2}}], [%b]",
+        f"cp.async.bulk.tensor.1d.shared::cluster.global.{TX} [%a], [%m, {{%r1}}], [%b]",
+        f"cp.async.bulk.tensor.5d.shared::cluster.global.im2col.{TX} [%a], [%m, {FIVE}], [%b], {THREE}",
     ],
-)  # fmt: skip
-def test_tensor_load(line: str, extra: dict[str, int]) -> None:
+)
+def test_tensor_load(line: str) -> None:
     ctx = FakeContext(boxes={77: 512})
     target = ((0, (DST, DST + 512)), (0, BAR), 512)
     assert emitted(line, ctx, a=DST, b=BAR, m=77) == [("BULK_LOAD", (target,), -1, 0)]
@@ -205,7 +205,7 @@ def test_prefetches_have_no_event() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        f"cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.{TX} [%a], [%m, {{%r1, %r1, %r1, %r1, %r1}}], [%b]",
+        f"cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.{TX} [%a], [%m, {FIVE}], [%b]",
         f"cp.async.bulk.tensor.1d.shared::cluster.global.{TX}.cta_group::2 [%a], [%m, {{%r1}}], [%b]",
         f"cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.add.u32 [%a], [%b], 32, [%d1]",
         "st.bulk.weak.shared::cta [%a], 64, 0",
@@ -238,12 +238,11 @@ def test_red_async() -> None:
 
 
 def test_red_async_needs_a_peer_and_st_async_a_cluster() -> None:
-    own = {"a": DST, "b": BAR}
     red = f"red.async.relaxed.cluster.shared::cluster.{TX}.inc.u32 [%a], %r1, [%b]"
     store = f"st.async.shared::cluster.{TX}.u32 [%a], %r1, [%b]"
-    assert emitted(red, cluster(), **own)[0][:2] == ("FAULT", "SV208")
-    assert emitted(store, cluster(), **own)[0][0] == "ST_ASYNC"
-    assert emitted(store, **own)[0][:2] == ("FAULT", "SV208")
+    assert emitted(red, cluster(), a=DST, b=BAR)[0][:2] == ("FAULT", "SV208")
+    assert emitted(store, cluster(), a=DST, b=BAR)[0][0] == "ST_ASYNC"
+    assert emitted(store, a=DST, b=BAR)[0][:2] == ("FAULT", "SV208")
 
 
 # ------------------------------------------------------------------ tensor maps
@@ -261,8 +260,8 @@ def test_edit_of_a_map_in_shared_memory_writes_all_of_it() -> None:
 
 
 def test_publication_of_an_edited_map() -> None:
-    line = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%m], [%a], 128"
-    assert emitted(line, a=DST, m=9) == [
+    name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+    assert emitted(f"{name} [%m], [%a], 128", a=DST, m=9) == [
         ("ELECT", 0xFFFFFFFF),
         ("READ", (0, (DST, DST + 128)), -1),
         ("MAP_REPLACE", 0),

@@ -1,0 +1,217 @@
+"""Where instructions other than wgmma touch the registers of a wgmma too early.
+
+Compilers copy accumulators from register to register with ``mov`` at will, also while a wgmma is in flight:
+that renames them and touches nothing. So registers are followed through copies along all paths. Of every
+other instruction it is known then whether it may read or write the registers of a wgmma that no wait covers,
+or write what a wgmma takes without a fence between. Only those instructions get events; the checker judges
+them in the run. Nearly all kernels have none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from syncverify.frontends.ptx.effect_matrix import matrices
+from syncverify.frontends.ptx.flow import Flow, registers, results, sources
+from syncverify.frontends.ptx.nodes import Function, Instr
+from syncverify.model.events import Ev
+
+#: Groups older than any wait leaves pending are all alike (PTX ISA, wgmma.wait_group: N is a small constant).
+_OLDEST = 64
+
+FragmentEvents = Mapping[int, tuple[tuple[Ev, str], ...]]
+
+
+@dataclass(slots=True)
+class _State:
+    """Per register, what may hold on some path to here.
+
+    ``flight``: fragment -> age of the youngest wgmma in flight that owns the register as its accumulator (0:
+    not committed, n: in the n-th newest group); ``held``: the same as its A operand; ``dirty``: instructions
+    that wrote it since the last fence.
+    """
+
+    flight: dict[str, dict[str, int]] = field(default_factory=dict)
+    held: dict[str, dict[str, int]] = field(default_factory=dict)
+    dirty: dict[str, frozenset[int]] = field(default_factory=dict)
+
+    def copy(self) -> _State:
+        return _State(
+            {r: dict(v) for r, v in self.flight.items()},
+            {r: dict(v) for r, v in self.held.items()},
+            dict(self.dirty),
+        )
+
+    def join(self, other: _State) -> bool:
+        """Adds what another path brings; true if that is news."""
+        news = False
+        for mine, theirs in ((self.flight, other.flight), (self.held, other.held)):
+            for r, ages in theirs.items():
+                here = mine.setdefault(r, {})
+                for name, age in ages.items():
+                    if here.get(name, _OLDEST + 1) > age:
+                        here[name] = age
+                        news = True
+        for r, writers in other.dirty.items():
+            old = self.dirty.get(r, frozenset())
+            if not writers <= old:
+                self.dirty[r] = old | writers
+                news = True
+        return news
+
+    def commit(self) -> None:
+        for table in (self.flight, self.held):
+            for ages in table.values():
+                for name, age in ages.items():
+                    ages[name] = min(age + 1, _OLDEST)
+
+    def wait(self, pending: int) -> None:
+        for table in (self.flight, self.held):
+            for r, ages in list(table.items()):
+                left = {name: age for name, age in ages.items() if not age or age <= pending}
+                if left:
+                    table[r] = left
+                else:
+                    del table[r]
+
+
+def fragment_events(function: Function, flow: Flow | None = None) -> FragmentEvents:
+    """Per number of an instruction: the events that come before it, with names of fragments."""
+    if not any(i.op == "wgmma" and i.mods[:1] == ("mma_async",) for i in function.body):
+        return {}
+    return _Analysis(function, flow or Flow(function)).run()
+
+
+class _Analysis:
+    """A forward data-flow analysis over the blocks."""
+
+    def __init__(self, function: Function, flow: Flow) -> None:
+        self.body = function.body
+        self.flow = flow
+        self.found: dict[int, dict[tuple[Ev, str], None]] = {}
+        copies = [(d, s) for i in self.body if i.op == "mov" for d, s in _copied(i)]
+        takes: set[str] = set()
+        owns: set[str] = set()
+        for i in self.body:
+            m = matrices(i) if i.op == "wgmma" and i.mods[:1] == ("mma_async",) else None
+            if m is not None:
+                owns.update(r.name for r in m.acc)
+                takes.update(r.name for r in (*m.acc, *m.a_registers))
+        #: registers that a wgmma takes, through copies, and those that hold what it produced
+        self.taken = _closure(takes, ((s, d) for d, s in copies))
+        self.tracked = self.taken | _closure(owns, copies)
+        self.steps = {b: self._relevant(lo.lo, lo.hi) for b, lo in enumerate(flow.blocks)}
+
+    def _relevant(self, lo: int, hi: int) -> list[int]:
+        out = []
+        for k in range(lo, hi):
+            i = self.body[k]
+            if i.op == "wgmma" or not self.tracked.isdisjoint(results(i) + sources(i)):
+                out.append(k)
+        return out
+
+    def run(self) -> FragmentEvents:
+        entry: dict[int, _State] = {0: _State()}
+        work = deque([0])
+        while work:
+            b = work.popleft()
+            if b == self.flow.end:
+                continue
+            state = entry[b].copy()
+            for k in self.steps[b]:
+                self._step(state, k)
+            for s in self.flow.blocks[b].succ:
+                if s not in entry:
+                    entry[s] = state.copy()
+                elif not entry[s].join(state):
+                    continue
+                if s not in work:
+                    work.append(s)
+        return {k: tuple(events) for k, events in sorted(self.found.items())}
+
+    def _step(self, state: _State, k: int) -> None:
+        i = self.body[k]
+        if i.op == "wgmma":
+            self._wgmma(state, i)
+        elif i.op == "mov":
+            self._copy(state, i)
+        else:
+            self._other(state, k, i)
+
+    def _copy(self, state: _State, i: Instr) -> None:
+        flight: dict[str, dict[str, int]] = {}
+        dirty: dict[str, frozenset[int]] = {}
+        for d, s in _copied(i):
+            if s in state.flight:
+                flight.setdefault(d, {}).update(state.flight[s])
+            if s in state.dirty and d in self.taken:
+                dirty[d] = dirty.get(d, frozenset()) | state.dirty[s]
+        for d in results(i):
+            state.flight.pop(d, None)
+            state.dirty.pop(d, None)
+        state.flight |= flight
+        state.dirty |= dirty
+
+    def _wgmma(self, state: _State, i: Instr) -> None:
+        match i.mods[0]:
+            case "fence":
+                state.dirty.clear()
+            case "commit_group":
+                state.commit()
+            case "wait_group":
+                pending = getattr(i.operands[0], "value", 0) if i.operands else 0
+                state.wait(pending)
+            case "mma_async":
+                m = matrices(i)
+                if m is None:
+                    return
+                name = m.acc[0].name
+                for r in m.acc:
+                    self._taken(state, r.name, name)
+                    state.flight[r.name] = {name: 0}
+                for r in m.a_registers:
+                    self._taken(state, r.name, m.a_registers[0].name)
+                    state.held.setdefault(r.name, {})[m.a_registers[0].name] = 0
+
+    def _taken(self, state: _State, register: str, fragment: str) -> None:
+        for k in state.dirty.pop(register, ()):
+            self._note(k, Ev.FRAG_WRITE, fragment)
+
+    def _other(self, state: _State, k: int, i: Instr) -> None:
+        for r in sources(i):
+            for name in state.flight.get(r, ()):
+                self._note(k, Ev.FRAG_READ, name)
+        for r in results(i):
+            for table in (state.flight, state.held):
+                for name in table.get(r, ()):
+                    self._note(k, Ev.FRAG_WRITE, name)
+            state.flight.pop(r, None)
+            if r in self.taken:
+                state.dirty[r] = frozenset((k,))
+
+    def _note(self, k: int, code: Ev, fragment: str) -> None:
+        self.found.setdefault(k, {})[code, fragment] = None
+
+
+def _copied(i: Instr) -> list[tuple[str, str]]:
+    """(destination, source) of a ``mov``; packing and unpacking copy every part."""
+    if len(i.operands) != 2:
+        return []
+    return [(d, s) for d in registers(i.operands[0]) for s in registers(i.operands[1])]
+
+
+def _closure(start: Iterable[str], edges: Iterable[tuple[str, str]]) -> set[str]:
+    """What is reached from ``start`` along edges (to, from)."""
+    out: dict[str, list[str]] = {}
+    for to, source in edges:
+        out.setdefault(source, []).append(to)
+    seen = set(start)
+    work = list(seen)
+    while work:
+        for to in out.get(work.pop(), ()):
+            if to not in seen:
+                seen.add(to)
+                work.append(to)
+    return seen
