@@ -48,8 +48,13 @@ def author_lines(ptx: str, file: str, foreign: Sequence[str]) -> str:
             return ""
         return f"{match['indent']}.loc {shown[0]} {shown[1]} {shown[2]}\n"
 
-    ptx = _LOC.sub(place, ptx)
-    return _FILE.sub(lambda m: f'\t.file {m[1]} "{_shown(m[2], file)}"', _DEBUG.sub("", ptx))
+    def listed(match: re.Match[str]) -> str:
+        if int(match[1]) in theirs and f".loc {match[1]} " not in ptx:
+            return ""
+        return f'\t.file {match[1]} "{_shown(match[2], file)}"'
+
+    ptx = _LOC.sub(place, _DEBUG.sub("", ptx))
+    return _FILE.sub(listed, ptx)
 
 
 def _shown(name: str, file: str) -> str:
