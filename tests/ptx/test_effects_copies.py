@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from syncverify.frontends.ptx.effect_table import decode
-from syncverify.frontends.ptx.effects import Opaque
+from syncverify.frontends.ptx.effects import Effect, Opaque
+from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
-from tests.ptx.effect_helpers import FakeContext, emitted, function, refused
+from tests.ptx.effect_helpers import FakeContext, emitted, function, readable, refused
 
 BAR = 1024
 DST = 2048
@@ -31,10 +32,10 @@ def cluster(n: int = 2, **more: object) -> FakeContext:
         "cp.async.ca.shared.global [%a], [%d1], 16",
         "cp.async.cg.shared::cta.global.L2::128B [%a], [%d1], 16",
         "cp.async.cg.shared.global.L2::cache_hint [%a], [%d1], 16, %d2",
-        "cp.async.ca.shared.global [%a], [%d1], 16, %r1",
+        "cp.async.ca.shared.global [%a], [%d1], 16, 8",
         "cp.async.ca.shared.global [%a], [%d1], 16, 0",
         "cp.async.cg.shared.global [%a], [%d1], 16, %p1",
-        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [%a], [%d1], 16, %r1, %d2",
+        "cp.async.cg.shared.global.L2::cache_hint.L2::128B [%a], [%d1], 16, %p1, %d2",
     ],
 )
 def test_cp_async(line: str) -> None:
@@ -46,6 +47,43 @@ def test_cp_async_of_each_lane() -> None:
     (event,) = emitted("cp.async.ca.shared.global [%a], [%d1], 8", ctx, a=(DST, DST + 64))
     lanes = ((DST, DST + 8, 0), (DST + 64, DST + 72, 1))
     assert event[1] == (0, (DST, DST + 8), (DST + 64, DST + 72), lanes)
+
+
+def source_bytes(*lines: str, **values: object) -> list[tuple[object, ...]]:
+    """The events of a copy whose source size is ``%r1``, with the lines that set it before it."""
+    f = function(*lines, "cp.async.cg.shared.global [%a], [%d1], 16, %r1")
+    effect = decode(f.body[len(lines)], f)
+    assert isinstance(effect, Effect)
+    ctx = FakeContext(values={"%a": DST, "%r1": values.get("r1")}, lanes=(0, 1))
+    return [readable(ctx, e) for e in effect.emit(ctx, 0, [ctx.value(o) for o in effect.operands])]
+
+
+def test_more_source_bytes_than_are_copied() -> None:
+    assert source_bytes(r1=32)[0][:2] == ("FAULT", "SV701")
+    assert source_bytes(r1=(16, 17))[0][:2] == ("FAULT", "SV701")
+    assert source_bytes(r1=(16, 0))[0][0] == "CP_ASYNC"
+
+
+def test_source_sizes_that_are_constants_are_not_asked_for() -> None:
+    assert source_bytes("selp.b32 %r1, 16, 0, %p1")[0][0] == "CP_ASYNC"
+    with pytest.raises(Opaque):
+        source_bytes("selp.b32 %r1, 32, 0, %p1")
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ("multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%d1]",
+         ("GLOBAL_READ", -1, Flag.STRONG, Scope.SYS)),
+        ("multimem.st.global.v4.f32 [%d1], {%f1, %f2, %f3, %f4}", ("GLOBAL_WRITE", -1, 0, Scope.SYS, None)),
+        ("multimem.red.release.gpu.global.add.f16x2 [%d1], %r1",
+         ("GLOBAL_ATOMIC", -1, Flag.STRONG | Flag.RELEASE, Scope.GPU, "add", None)),
+        ("multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%d1], [%a], 64",
+         ("BULK_STORE", (0, (DST, DST + 64)), -1, -1, 1)),
+    ],
+)  # fmt: skip
+def test_multimem(line: str, event: tuple[object, ...]) -> None:
+    assert emitted(line, a=DST) == [event]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from syncverify.frontends.ptx.effect_parts import (
+    SCOPES,
     Decoded,
     Region,
     barrier_at,
@@ -14,18 +16,20 @@ from syncverify.frontends.ptx.effect_parts import (
     immediate,
     malformed,
     region,
+    registers,
+    scope_of,
     spaces,
     window,
 )
 from syncverify.frontends.ptx.effects import Context, Unsupported, Value
-from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand
-from syncverify.model.events import Ev, Event
+from syncverify.frontends.ptx.nodes import Function, Imm, Instr, Mem, Operand, Reg
+from syncverify.model.events import Ev, Event, Flag
 
-_GLOBAL_COPY = ("shared::cta", "shared::cluster")
-_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+_SHARED = ("shared::cta", "shared::cluster")
+_TYPE = re.compile(r"(?:e4m3|e5m2|[a-z]+(\d+))(?:x(\d))?")
 
 
-def decode_cp(instr: Instr) -> Decoded:
+def decode_cp(instr: Instr, function: Function) -> Decoded:
     """``cp.async.*`` and ``cp.reduce.async.bulk.*`` without tensor maps."""
     mods = instr.mods
     if mods[:2] == ("async", "mbarrier"):
@@ -37,7 +41,7 @@ def decode_cp(instr: Instr) -> Decoded:
     if mods[:2] == ("async", "wait_group"):
         return _wait(instr, Ev.CP_WAIT)
     if mods[:2] in (("async", "ca"), ("async", "cg")):
-        return _cp_async(instr)
+        return _cp_async(instr, function)
     if mods[:3] == ("async", "bulk", "commit_group"):
         return constant(Ev.BULK_COMMIT)
     if mods[:3] == ("async", "bulk", "wait_group"):
@@ -72,7 +76,7 @@ def _cp_arrive(instr: Instr) -> Decoded:
     return effect(emit, instr.operands)
 
 
-def _cp_async(instr: Instr) -> Decoded:
+def _cp_async(instr: Instr, function: Function) -> Decoded:
     ops = instr.operands
     size = immediate(ops[2]) if len(ops) >= 3 else None
     if size is None or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
@@ -83,19 +87,34 @@ def _cp_async(instr: Instr) -> Decoded:
     # the fourth operand: bytes to copy, a predicate that ignores the source, or a cache policy
     hinted = any(m.endswith("cache_hint") for m in instr.mods)
     extra = ops[3] if len(ops) == 5 or (len(ops) == 4 and not hinted) else None
-    copied = extra.value if isinstance(extra, Imm) else size
-    too_many = f"{copied} source bytes are more than the {size} that are copied"
+    asked = (extra,) if extra is not None and not _at_most(extra, size, function) else ()
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         to = region(ctx, site, faults, v[0], space, size, size, "the destination")
-        if copied > size:
-            # PTX ISA, cp.async: src-size greater than cp-size is undefined.
-            faults.append(fault(site, "SV701", too_many))
-        source = ctx.global_bytes(v[1], min(copied, size))
-        return [*faults, (Ev.CP_ASYNC, site, to.footprint(ctx), source)]
+        if asked:
+            copied = max(ctx.each(v[2], "the number of source bytes"))
+            if copied > size:
+                # PTX ISA, cp.async: src-size greater than cp-size is undefined.
+                text = f"{copied} source bytes are more than the {size} that are copied"
+                faults.append(fault(site, "SV701", text))
+        return [*faults, (Ev.CP_ASYNC, site, to.footprint(ctx), ctx.global_bytes(v[1], size))]
 
-    return effect(emit, ops[:2])
+    return effect(emit, (*ops[:2], *asked))
+
+
+def _at_most(extra: Operand, size: int, function: Function) -> bool:
+    """Whether the optional operand is a predicate, or a size of at most ``size`` wherever it is set."""
+    if isinstance(extra, Imm):
+        return 0 <= extra.value <= size
+    if not isinstance(extra, Reg):
+        return False
+    if function.registers.get(extra.name) == "pred":
+        return True
+    setters = [i for i in function.body if i.operands and i.operands[0] == extra]
+    constants = {"mov": slice(1, 2), "selp": slice(1, 3)}
+    values = [o for i in setters for o in i.operands[constants.get(i.op, slice(0, 1))]]
+    return bool(values) and all(isinstance(o, Imm) and 0 <= o.value <= size for o in values)
 
 
 # ------------------------------------------------------------------ bulk copies
@@ -111,7 +130,7 @@ def _bulk(instr: Instr) -> Decoded:
         return _bulk_store(ops, int(reduces))
     if len(ops) < 4 or not isinstance(ops[3], Mem):
         return malformed(instr)
-    if to in _GLOBAL_COPY and source == "global" and not reduces:
+    if to in _SHARED and source == "global" and not reduces:
         multicast = "multicast::cluster" in instr.mods
         if multicast and len(ops) < 5:
             return malformed(instr)
@@ -208,6 +227,45 @@ def _remote(ctx: Context, site: int, faults: list[Event], to: int, bar: int, bar
     return bar >= 0 and bar_cta == to
 
 
+def _access_bytes(mods: Sequence[str]) -> int | None:
+    """Bytes that the type and vector modifiers stand for."""
+    found = _TYPE.fullmatch(mods[-1])
+    if found is None:
+        return None
+    bits, packed = int(found[1] or 8), int(found[2] or 1)
+    vector = next((int(m[1:]) for m in mods if m in ("v2", "v4", "v8")), 1)
+    return bits // 8 * packed * vector
+
+
+def decode_multimem(instr: Instr) -> Decoded:
+    """``multimem.*``: accesses to global memory (PTX ISA, multimem: weak by default, ``red`` relaxed.sys)."""
+    mods, ops = instr.mods, instr.operands
+    kind = mods[0] if mods else ""
+    if kind == "cp" and "bulk" in mods and len(ops) == 3 and isinstance(ops[1], Mem):
+        return _bulk_store(ops, int("reduce" in mods))
+    at = next((o for o in ops if isinstance(o, Mem)), None)
+    if at is None or kind not in ("ld_reduce", "st", "red"):
+        return Unsupported(f"{instr.name} is not known")
+    strong = kind == "red" or any(m in SCOPES for m in mods)
+    flags = int(Flag.STRONG) if strong else 0
+    flags |= int(Flag.ACQUIRE if "acquire" in mods else Flag.RELEASE if "release" in mods else 0)
+    scope = int(scope_of(mods, "sys"))
+    size = _access_bytes(mods)
+    if size is None:
+        return malformed(instr)
+    op = next((m for m in mods if m in ("min", "max", "add", "and", "or", "xor")), "add")
+    code, rest = {
+        "ld_reduce": (Ev.GLOBAL_READ, ()),
+        "st": (Ev.GLOBAL_WRITE, (None,)),
+        "red": (Ev.GLOBAL_ATOMIC, (op, None)),
+    }[kind]
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        return ((code, site, ctx.global_bytes(v[0], size), flags, scope, *rest),)
+
+    return effect(emit, (at,), unknown=registers(ops[0]) if kind == "ld_reduce" else ())
+
+
 # ------------------------------------------------------------------ st.async, red.async
 
 
@@ -220,10 +278,9 @@ def decode_async_store(instr: Instr) -> Decoded:
     ops, mods = instr.operands, instr.mods
     if "mbarrier::complete_tx::bytes" not in mods:
         return Unsupported(f"{instr.name} is no sm_90 instruction")
-    each = _TYPE_BYTES.get(mods[-1][1:])
-    if each is None or len(ops) != 3 or not isinstance(ops[0], Mem) or not isinstance(ops[2], Mem):
+    if len(ops) != 3 or not isinstance(ops[0], Mem) or not isinstance(ops[2], Mem):
         return malformed(instr)
-    size = each * (4 if "v4" in mods else 2 if "v2" in mods else 1)
+    size = _access_bytes(mods)
     space, what, reduces = window(mods), f"{instr.op}.async", int(instr.op == "red")
     if size not in (4, 8, 16):
         return malformed(instr)

@@ -10,7 +10,7 @@ from syncverify.frontends.ptx.effect_barriers import (
     decode_griddepcontrol,
     decode_setmaxnreg,
 )
-from syncverify.frontends.ptx.effect_copies import decode_async_store, decode_cp
+from syncverify.frontends.ptx.effect_copies import decode_async_store, decode_cp, decode_multimem
 from syncverify.frontends.ptx.effect_fences import decode_fence
 from syncverify.frontends.ptx.effect_matrix import decode_ldmatrix, decode_stmatrix, decode_wgmma
 from syncverify.frontends.ptx.effect_mbarrier import decode_mbarrier
@@ -21,13 +21,13 @@ from syncverify.frontends.ptx.nodes import Function, Instr
 _DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
     "bar": decode_barrier,
     "barrier": decode_barrier,
-    "cp": lambda i: decode_tensor(i) if _is_tensor_copy(i.mods) else decode_cp(i),
     "elect": decode_elect,
     "fence": decode_fence,
     "griddepcontrol": decode_griddepcontrol,
     "ldmatrix": decode_ldmatrix,
     "mbarrier": decode_mbarrier,
     "membar": decode_fence,
+    "multimem": decode_multimem,
     "red": decode_async_store,
     "setmaxnreg": decode_setmaxnreg,
     "st": decode_async_store,
@@ -51,7 +51,7 @@ HARMLESS_OPS = frozenset(
 )  # fmt: skip
 
 #: Opcodes to ask ``decode`` about.
-EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"multimem"}
+EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"cp"}
 
 
 def _is_tensor_copy(mods: Sequence[str]) -> bool:
@@ -60,6 +60,8 @@ def _is_tensor_copy(mods: Sequence[str]) -> bool:
 
 def decode(instr: Instr, function: Function) -> Effect | Unsupported | None:
     """The events of an instruction; None if it has none of the kind decoded here."""
+    if instr.op == "cp":
+        return decode_tensor(instr) if _is_tensor_copy(instr.mods) else decode_cp(instr, function)
     decoder = _DECODERS.get(instr.op)
     if decoder is not None:
         return decoder(instr)
