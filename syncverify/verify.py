@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncverify.advice import advise
 from syncverify.checker import Outcome, check
@@ -35,6 +35,10 @@ from syncverify.launch import NO_FACTS, LaunchFacts
 from syncverify.model.events import LaneSplit, System, Unanalysable
 from syncverify.sizes import all_sizes
 from syncverify.source import InputError, Span
+
+if TYPE_CHECKING:
+    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.ptx.nodes import Module
 
 #: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
 MAX_RESTARTS = 4096
@@ -255,28 +259,61 @@ def _summed(outcomes: Iterable[Outcome]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A readable input: its kernels and the hash of its text."""
+    """A readable input: the kernels of a .syncir file, or the PTX of a .ptx or .cu file; and its hash."""
 
     path: str
     kernels: tuple[Kernel, ...]
     hash: str
+    module: Module | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """The names by which a kernel of the file can be called for."""
+        if self.module is None:
+            return {k.name for k in self.kernels}
+        from syncverify.frontends.names import base_name
+
+        return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
 
 
-def read_source(path: str | Path) -> SourceFile:
-    """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported."""
+def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
+    """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported.
+
+    ``cuda``: how a ``.cu`` file is compiled.
+    """
     path = Path(path)
     data = read_bytes(path)
+    if path.suffix in (".ptx", ".cu"):
+        return _read_ptx(path, data, cuda)
     if path.suffix != ".syncir":
         kind = path.suffix or "a file without a suffix"
-        raise InputError(f"not supported yet: {kind} (this version reads .syncir)", Span(str(path)))
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as e:
-        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
-    kernels = parse(text, str(path))
+        raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
+    kernels = parse(_text(path, data), str(path))
     if not kernels:
         raise InputError("no kernel in this file", Span(str(path)))
     return SourceFile(str(path), kernels, text_hash(data))
+
+
+def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
+    from syncverify.frontends.ptx.parser import parse as parse_ptx
+
+    if path.suffix == ".cu":
+        from syncverify.frontends.cuda import DEFAULTS, compile_cuda
+
+        text = compile_cuda(path, cuda or DEFAULTS)
+    else:
+        text = _text(path, data)
+    module = parse_ptx(text, str(path))
+    if not module.entries:
+        raise InputError("no kernel in this file", Span(str(path)))
+    return SourceFile(str(path), (), text_hash(data), module)
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
 
 
 def read_bytes(path: Path) -> bytes:
@@ -304,6 +341,8 @@ def check_source(
     used is handed there and the others are still checked; without it its InputError is raised.
     ``advice`` adds notes on what proved kernels could do without (SV6xx).
     """
+    if source.module is not None:
+        raise InputError("PTX is read, but not checked yet", Span(source.path))
     reports: list[KernelReport] = []
     for k in source.kernels:
         if kernel is not None and not fnmatchcase(k.name, kernel):

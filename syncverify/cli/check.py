@@ -11,6 +11,7 @@ import click
 
 from syncverify.cli.common import Exit, complain, complain_bug, emit, integers, use_color, write
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.frontends.cuda import CudaOptions
 from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
 from syncverify.report.base import Report
 from syncverify.report.text import colored, plain
@@ -48,14 +49,16 @@ class _Run:
     show_default=True,
     help="How contested points are decided.",
 )
-@click.option(
-    "--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True
-)
+@click.option("--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
 @click.option(
     "--on-unknown", type=click.Choice(["pass", "fail"]), help="Exit 0 (pass) or 1 (fail) instead of 3."
 )
+@click.option("-I", "include", multiple=True, metavar="DIR", help="(.cu) Where to look for headers.")
+@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="(.cu) Defines a macro.")
+@click.option("--std", default="c++17", show_default=True, help="(.cu) The C++ standard.")
+@click.option("--prelude", metavar="NAME", help="(.cu) Device functions of a generator's runtime: nvfuser.")
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
 def check(
     files: tuple[str, ...],
@@ -67,17 +70,23 @@ def check(
     output: str | None,
     witness_dir: str | None,
     on_unknown: str | None,
+    include: tuple[str, ...],
+    define: tuple[str, ...],
+    std: str,
+    prelude: str | None,
     no_infer: bool,
 ) -> int:
     """Verify kernels: proved, refuted with a counterexample, or unknown with the reason.
 
-    FILE is a .syncir file. Its kernels state every host fact, so --no-infer changes nothing for it.
+    FILE is a .syncir, .ptx or .cu file; a .cu file is compiled by NVRTC, which needs no GPU. A .syncir file
+    states every host fact, so --no-infer changes nothing for it.
     """
     found = _Run()
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
+    cuda = CudaOptions(include, define, std, prelude)
     for file in files:
-        _check_file(found, file, facts, values, kernel, Policy(policy))
+        _check_file(found, file, facts, values, kernel, Policy(policy), cuda)
     if kernel is not None and found.names and not found.reports and not found.failed:
         has = ", ".join(sorted(found.names))
         found.reject(InputError(f"no kernel matches --kernel {kernel} (found: {has})"))
@@ -97,11 +106,12 @@ def _check_file(
     values: Mapping[str, int],
     kernel: str | None,
     policy: Policy,
+    cuda: CudaOptions,
 ) -> None:
     """Checks one file; whatever is wrong with it is reported and the run goes on."""
     try:
-        source = read_source(file)
-        found.names.update(k.name for k in source.kernels)
+        source = read_source(file, cuda)
+        found.names.update(source.names)
         own = facts
         if own is None:
             own = read_facts(beside(file)) if beside(file).exists() else NO_FACTS

@@ -17,7 +17,9 @@ from syncverify.store import Store, default_root, digest
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
 _FORMAT = 1
 _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
+_AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
+_NVFUSER = re.compile(r"\bnvfuser_index_t\b")
 _NO_FILE = re.compile(r'could not open source file "([^"]+)"')
 
 
@@ -49,7 +51,14 @@ def compile_cuda(
     stored = store.read(f"{key}.ptx") if key else None
     if stored is not None:
         return stored.decode()
-    compiled = _compile(source, str(path), flags, headers, arch, store)
+    try:
+        compiled = _compile(source, str(path), flags, headers, arch, store)
+    except InputError as e:
+        if _NVFUSER.search(source) and not headers:
+            raise InputError(
+                f"{e.message}; a kernel that nvFuser printed needs --prelude nvfuser", e.span
+            ) from None
+        raise
     ptx = author_lines(compiled, str(path), foreign=(*headers, str(store.root)))
     if key:
         store.write(f"{key}.ptx", ptx.encode())
@@ -112,6 +121,9 @@ def _compile(
 def _located(error: nvrtc.CompileError, file: str) -> InputError:
     """The first error of the compiler's log, at its place."""
     found = list(_ERROR.finditer(error.log))
+    at_end = _AT_END.search(error.log)
+    if at_end and not found:
+        return InputError(f"{at_end[1]}, at the end of the file", Span(file))
     if not found:
         return InputError(f"NVRTC cannot compile it: {error.log}", Span(file))
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""

@@ -192,8 +192,11 @@ def test_kernel_that_matches_nothing_is_an_error(sized: Path, capsys: pytest.Cap
         ("type.syncir", b"kernel k {\n  param N : f99\n}\n", ":2:"),
         ("deep.syncir", b"kernel k {\n" + b"if 1 {\n" * 5000 + b"}\n" * 5001, "error:"),
         ("big.syncir", b"kernel k {\n  shared x : f32[100000]\n  bar.sync 0\n}\n", "2324"),
-        ("kernel.ptx", b".version 9.0", "not supported yet: .ptx"),
-        ("kernel.cu", b"__global__", "not supported yet: .cu"),
+        ("kernel.ptx", b".version 9.0", "expected .target"),
+        ("none.ptx", b".version 9.0\n.target sm_90a\n.address_size 64\n", "no kernel"),
+        ("kernel.cu", b"\n__global__ x", ":2:"),
+        ("cut.cu", b"__global__", "at the end of the file"),
+        ("none.cu", b"int x;\n", "no kernel"),
         ("kernel", b"", "without a suffix"),
     ],
 )

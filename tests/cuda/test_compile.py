@@ -152,6 +152,12 @@ def test_a_compile_error_names_its_line(tmp_path: Path, store: Store) -> None:
     assert (e.value.span.file, e.value.span.line) == (str(path), 2)
 
 
+def test_a_kernel_that_lacks_its_prelude_is_told_so(tmp_path: Path, store: Store) -> None:
+    path = _file(tmp_path, "__global__ void k(Tensor<float, 1, 1> T0) { nvfuser_index_t i0; }\n")
+    with pytest.raises(InputError, match="needs --prelude nvfuser"):
+        compile_cuda(path, store=store)
+
+
 def test_a_missing_header_is_an_error_at_its_include(tmp_path: Path, store: Store) -> None:
     path = _file(tmp_path, "\n#include <nowhere.h>\n")
     with pytest.raises(InputError, match=r"nowhere\.h") as e:
