@@ -21,7 +21,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
     record.position = len(run.trace)
-    for lo, hi in fp.intervals:
+    for lo, hi in fp.cover or fp.intervals:
         written = 0
         for s in shadow.overlapping(lo, hi):
             a, b = max(lo, s.lo), min(hi, s.hi)
@@ -111,9 +111,24 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
         return
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
-        _judge_strict(run, t, first, second, row, own, lo)
+        _judge_strict(run, t, first, second, row, own, lo, hi)
         return
-    _fail(run, t, first, second, row, ordered, lo)
+    if really_meet(run, first, second, lo, hi):
+        _fail(run, t, first, second, row, ordered, lo)
+
+
+def really_meet(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Whether two accesses that were entered by covers touch a common byte of ``lo..hi``."""
+    a, b = run.info.footprints[first.fp], run.info.footprints[second.fp]
+    if not a.cover and not b.cover:
+        return True
+    return any(
+        max(x, u, lo) < min(y, v, hi)
+        for x, y in a.intervals
+        if x < hi and lo < y
+        for u, v in b.intervals[max(bisect_right(b.intervals, (x, x)) - 1, 0) :]
+        if u < y
+    )
 
 
 def _mixed_atomics(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
@@ -198,10 +213,10 @@ def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
 
 
 def _judge_strict(
-    run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int
+    run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int, hi: int
 ) -> None:
     ordered, bridged = known(run, t, first, row.need, own, strict=True)
-    if ordered and bridged:
+    if (ordered and bridged) or not really_meet(run, first, second, lo, hi):
         return
     pair = (first.site, second.site, True)
     if pair in run.judged:

@@ -112,13 +112,15 @@ class Footprint:
 
     ``intervals``: sorted, disjoint, merged ``(lo, hi)``. ``lanes``: sorted ``(lo, hi, lane)``, which
     lane touches which bytes; empty if every lane of the class touches all of them. ``overlap``: two
-    lanes touch a common byte with possibly different values.
+    lanes touch a common byte with possibly different values. ``cover``: for a read of scattered bytes, a few
+    intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
     """
 
     memory: int
     intervals: tuple[tuple[int, int], ...]
     lanes: tuple[tuple[int, int, int], ...] = ()
     overlap: bool = False
+    cover: tuple[tuple[int, int], ...] = ()
 
     @property
     def bytes(self) -> int:

@@ -15,10 +15,11 @@ the address with its bits 7 and up (1, 2, 3 bits), counted from the start of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 #: Bytes that one wgmma reads along K of a dense operand, whatever the type (PTX ISA, wgmma: Matrix Shape).
 K_BYTES = 32
+#: Bytes of the longest row of a swizzle atom.
+ATOM_ROW = 128
 _SWIZZLES = (0, 128, 64, 32)
 _UNIT = 16
 
@@ -44,7 +45,6 @@ def decode_descriptor(bits: int) -> Descriptor:
     )
 
 
-@lru_cache(maxsize=4096)
 def operand_bytes(bits: int, rows: int, k_bytes: int, mn_major: bool) -> tuple[tuple[int, int], ...]:
     """The bytes of an operand of ``rows`` rows along M or N and ``k_bytes`` along K: merged ``(lo, hi)``.
 

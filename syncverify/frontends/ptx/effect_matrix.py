@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from syncverify.frontends.ptx.descriptors import K_BYTES, operand_bytes
+from syncverify.frontends.ptx.descriptors import ATOM_ROW, K_BYTES, operand_bytes
 from syncverify.frontends.ptx.effect_barriers import meeting
 from syncverify.frontends.ptx.effect_parts import (
     Decoded,
@@ -110,7 +111,24 @@ def _mma(m: Matrices) -> Decoded:
 
 
 def _read(ctx: Context, bits: int, rows: int, k_bytes: int, transposed: bool) -> int:
-    return ctx.footprint(Footprint(ctx.cta, operand_bytes(bits, rows, k_bytes, transposed)))
+    return ctx.footprint(_operand(ctx.cta, bits, rows, k_bytes, transposed))
+
+
+@lru_cache(maxsize=4096)
+def _operand(cta: int, bits: int, rows: int, k_bytes: int, transposed: bool) -> Footprint:
+    found = operand_bytes(bits, rows, k_bytes, transposed)
+    return Footprint(cta, found, cover=_cover(found))
+
+
+def _cover(intervals: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The intervals without the gaps that other steps along K fill; none if that is no gain."""
+    out: list[tuple[int, int]] = []
+    for lo, hi in intervals:
+        if out and lo - out[-1][1] < ATOM_ROW:
+            out[-1] = (out[-1][0], hi)
+        else:
+            out.append((lo, hi))
+    return tuple(out) if len(out) < len(intervals) else ()
 
 
 def decode_ldmatrix(instr: Instr) -> Decoded:
