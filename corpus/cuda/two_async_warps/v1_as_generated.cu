@@ -5,7 +5,8 @@
 // Beside them, warp 0 invalidates barriers that others may still use, and setmaxnreg is split over three
 // instructions of one warpgroup.
 // prelude: nvfuser
-// expect: refuted SV202@62 SV205@85 SV304@37
+// sizes: R = 8
+// expect: refuted SV202@63 SV205@86 SV304@38
 __global__ void v1_as_generated(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -1,7 +1,8 @@
 // Two async warps, variant 3: the second load is mended, with the row's bounds test
 // It still hangs: the idle warps arrive on the empty barriers too, whose phases run ahead of the loads.
 // prelude: nvfuser
-// expect: refuted SV202@58 SV205@76 SV304@33
+// sizes: R = 8
+// expect: refuted SV202@59 SV205@77 SV304@34
 __global__ void v3_second_load_mended(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -2,8 +2,9 @@
 // Correct results on an H200; what remains is latent: barriers invalidated by one warp while others may still
 // wait or arrive on them, and setmaxnreg split over the instructions of one warpgroup.
 // prelude: nvfuser
-// expect: refuted SV205@78 SV304@35
-// strict: refuted SV205@78 SV304@35 SV105@41
+// sizes: R = 8
+// expect: refuted SV205@79 SV304@36
+// strict: refuted SV205@79 SV304@36 SV105@42
 __global__ void v4_idle_warps_leave(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

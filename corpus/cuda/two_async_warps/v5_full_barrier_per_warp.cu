@@ -1,8 +1,9 @@
 // Two async warps, variant 5: one full barrier per async warp
 // The shared barrier was no mistake: the same two latent errors remain.
 // prelude: nvfuser
-// expect: refuted SV205@80 SV304@36
-// strict: refuted SV205@80 SV304@36 SV105@42
+// sizes: R = 8
+// expect: refuted SV205@81 SV304@37
+// strict: refuted SV205@81 SV304@37 SV105@43
 __global__ void v5_full_barrier_per_warp(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

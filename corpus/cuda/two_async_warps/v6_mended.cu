@@ -2,8 +2,9 @@
 // One setmaxnreg for the producer warpgroup, and a barrier among the compute warps before the invalidation.
 // Strict mode still asks for a proxy fence between the reads of a row and its refill.
 // prelude: nvfuser
+// sizes: R = 8
 // expect: proved
-// strict: refuted SV105@44
+// strict: refuted SV105@45
 __global__ void v6_mended(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;
