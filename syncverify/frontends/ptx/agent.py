@@ -1,0 +1,302 @@
+"""Agents: a class of lanes that runs compiled code, and what its instructions see of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from syncverify.frontends.ptx.compile import (
+    CLASS,
+    CONTEXT,
+    ENDED,
+    LOCAL,
+    MASK,
+    PC,
+    QUEUE,
+    QUEUED,
+    SHARED,
+    START,
+    Disagreement,
+    Program,
+    agreed,
+)
+from syncverify.frontends.ptx.compile_expr import RANK, WINDOW
+from syncverify.frontends.ptx.effects import MapFacts, Opaque, Value
+from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
+from syncverify.frontends.ptx.tables import Tables
+from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
+from syncverify.model.events import Ev, Event, Footprint, LaneSplit
+
+#: Steps without an event after which an agent gives up.
+MAX_JUMPS = 2_000_000
+
+
+class ClassContext:
+    """A class of lanes in a launch: ``effects.Context``, and memory for the code that loads and stores."""
+
+    def __init__(self, tables: Tables, cta: int, warp: int, mask: int, warp_lanes: int) -> None:
+        self.tables = tables
+        self.cta = cta
+        self.ctas = tables.ctas
+        self.warp = warp
+        self.mask = mask
+        self.lanes = tuple(i for i in range(WARP) if mask >> i & 1)
+        self.warp_lanes = warp_lanes
+        self.shared_end = tables.shared_end
+        self.footprints: Sequence[Footprint] = tables.footprint_table
+        self._parts: dict[int, ClassContext] = {}
+
+    # ------------------------------------------------------------ effects.Context
+
+    def number(self, value: Value, what: str) -> int:
+        if value.__class__ in INTS:
+            return value  # type: ignore[no-any-return]
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
+            if value.__class__ is Vec:
+                missing = value.unknown(self.mask)
+                if missing is None:
+                    raise Disagreement(tuple(value.parts(self.mask).values()))
+                value = missing
+        if isinstance(value, Unknown):
+            raise Opaque(f"{what} depends on {value.why}")
+        return value  # type: ignore[no-any-return]
+
+    def each(self, value: Value, what: str) -> tuple[int, ...]:
+        if value.__class__ in INTS:
+            return (value,) * len(self.lanes)
+        if value.__class__ is Vec:
+            found = tuple([value.lanes[i] for i in self.lanes])
+            for v in found:
+                if v.__class__ not in INTS:
+                    return (self.number(v, what),) * len(found)
+            return found
+        return (self.number(value, what),) * len(self.lanes)
+
+    def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
+        if space == "generic":
+            if address >> WINDOW != 1:
+                raise Opaque(f"{what} lies outside shared memory")
+            address &= (1 << WINDOW) - 1
+        address &= 0xFFFFFFFF
+        return address >> RANK, address & (1 << RANK) - 1
+
+    def barrier(self, cta: int, offset: int) -> int:
+        return self.tables.barrier(cta, offset)
+
+    def footprint(self, fp: Footprint) -> int:
+        return self.tables.footprints.add(fp)
+
+    def global_bytes(self, value: Value, size: int) -> int:
+        return -1
+
+    def global_box(self, tensor_map: Value, coords: Sequence[Value]) -> int:
+        return -1
+
+    def read_handle(self) -> int:
+        return -1
+
+    def tensor_map(self, value: Value) -> MapFacts:
+        return self.tables.map_at(self._one(value, "the address of a tensor map"))[1]
+
+    def map_index(self, value: Value) -> int:
+        return self.tables.map_at(self._one(value, "the address of a tensor map"))[0]
+
+    def fragment(self, name: str) -> int:
+        return self.tables.fragment(name)
+
+    # ------------------------------------------------------------ for compiled code
+
+    def _one(self, value: Value, what: str) -> Any:
+        return value if isinstance(value, Unknown) else self.number(value, what)
+
+    def part(self, active: Value) -> ClassContext | None:
+        """The lanes of the class for which a guard holds."""
+        if isinstance(active, Unknown):
+            raise Opaque(f"a guard depends on {active.why}")
+        mask = 0
+        for i in self.lanes:
+            v = active.lanes[i]
+            if isinstance(v, Unknown):
+                raise Opaque(f"a guard depends on {v.why}")
+            mask |= bool(v) << i
+        if mask == self.mask:
+            return self
+        if not mask:
+            return None
+        found = self._parts.get(mask)
+        if found is None:
+            found = self._parts[mask] = ClassContext(self.tables, self.cta, self.warp, mask, self.warp_lanes)
+        return found
+
+    def elect(self, mask: Value, elected: int) -> tuple[int, Value]:
+        """The lane that ``elect.sync`` chooses among ``mask``, and the predicate."""
+        m = mask if mask.__class__ in INTS else 0xFFFFFFFF
+        m = m & self.warp_lanes or self.warp_lanes
+        lane = elected if m >> elected & 1 else (m & -m).bit_length() - 1
+        return lane, vec([int(i == lane) for i in range(WARP)])
+
+    def load(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
+        if isinstance(address, Unknown):
+            return missing
+        if address.__class__ is Vec:
+            each = [self.load(r, space, a, size, missing) for a in address.lanes]
+            return vec([lanes_of(v)[i] for i, v in enumerate(each)])
+        if space == "generic":
+            window, address = address >> WINDOW, address & (1 << WINDOW) - 1
+            space = {1: "shared", LOCAL_WINDOW: "local", PARAM_WINDOW: "param", 0: "global"}.get(window, "")
+        match space:
+            case "shared":
+                return self._contents(r, address).load(address & (1 << RANK) - 1, size, missing)
+            case "local":
+                return r[LOCAL].load(address, size, missing)
+            case "param":
+                return self.tables.parameter_bytes(address, size, missing)
+            case "global" | "const":
+                return self.tables.constant_bytes(address, size, missing)
+        return missing
+
+    def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:
+        if active.__class__ in INTS and not active:
+            return
+        if space == "generic" and address.__class__ in INTS:
+            window, address = address >> WINDOW, address & (1 << WINDOW) - 1
+            space = {1: "shared", LOCAL_WINDOW: "local"}.get(window, "")
+        if isinstance(address, Unknown) or isinstance(active, Unknown):
+            if space in ("local", "generic"):
+                r[LOCAL] = Bytes()
+            return
+        if space == "local":
+            self._store_local(r, address, size, value, active)
+        elif space.startswith("shared") or space == "generic":
+            addresses, values, on = lanes_of(address), lanes_of(value), lanes_of(active)
+            if address.__class__ in INTS and active.__class__ in INTS:
+                v = value.on(self.mask) if value.__class__ is Vec else value
+                if v.__class__ is Vec:
+                    v = Unknown("lanes that store different values")
+                self._contents(r, address).store(address & (1 << RANK) - 1, size, v)
+                return
+            for i in self.lanes:
+                if on[i].__class__ in INTS and on[i] and addresses[i].__class__ in INTS:
+                    a = addresses[i] & (1 << WINDOW) - 1
+                    self._contents(r, a).store(a & (1 << RANK) - 1, size, values[i])
+
+    def _store_local(self, r: list[Any], address: Value, size: int, value: Value, active: Value) -> None:
+        memory: Bytes = r[LOCAL]
+        if address.__class__ in INTS and active.__class__ in INTS:
+            memory.store(address, size, value)
+            return
+        addresses, values, on = lanes_of(address), lanes_of(value), lanes_of(active)
+        missing = Unknown("local memory never written")
+        for i in range(WARP):
+            if addresses[i].__class__ not in INTS or on[i].__class__ not in INTS:
+                r[LOCAL] = Bytes()
+                return
+            if on[i]:
+                old = list(lanes_of(memory.load(addresses[i], size, missing)))
+                old[i] = values[i]
+                memory.store(addresses[i], size, vec(old))
+
+    def _contents(self, r: list[Any], address: int) -> Bytes:
+        rank = address >> RANK & 0xFF
+        contents: SharedContents | None = r[SHARED]
+        if contents is None or rank >= len(contents.of):
+            return Bytes()
+        return contents.of[rank]
+
+
+class PtxAgent:
+    """One class of lanes: slots and a program counter; see ``model.events.Agent``."""
+
+    __slots__ = ("blocks", "cls", "program", "r")
+
+    def __init__(self, cls: int, program: Program, r: list[Any]) -> None:
+        self.cls = cls
+        self.program = program
+        self.blocks: dict[int, Callable[[list[Any], Any], Event | None]] = program.blocks
+        self.r = r
+
+    def step(self, answer: int = 0) -> Event:
+        """Runs to the next event. Raises LaneSplit."""
+        r = self.r
+        blocks = self.blocks
+        try:
+            event = blocks[r[0]](r, answer)
+            if event is not None:
+                return event
+            for _ in range(MAX_JUMPS):
+                event = blocks[r[0]](r, 0)
+                if event is not None:
+                    return event
+        except Disagreement as d:
+            raise LaneSplit(self.cls, d.masks) from None
+        except Opaque as e:
+            return self._stop(str(e))
+        return self._stop(f"no event within {MAX_JUMPS} steps")
+
+    def _stop(self, reason: str) -> Event:
+        label = self.r[PC]
+        site = 0
+        if START <= label:
+            k = (label - START) // 4
+            site = self.program.site(k)
+            line = self.program.body[k].line
+            if f"line {line}" not in reason:
+                reason = f"{reason} (line {line})"
+        event = (Ev.UNKNOWN, site, reason)
+        self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
+        return event
+
+    def narrowed(self, cls: int, class_id: int, context: ClassContext) -> PtxAgent:
+        """A copy at the same point that stands for some of the lanes only."""
+        agent = self.fork()
+        agent.cls = cls
+        agent.r[CLASS], agent.r[CONTEXT], agent.r[MASK] = class_id, context, context.mask
+        return agent
+
+    def fork(self) -> PtxAgent:
+        """An independent copy at the same point; what it stores, the others do not see."""
+        r = self.r[:]
+        if r[LOCAL].cells:
+            r[LOCAL] = r[LOCAL].copy()
+        if r[SHARED] is not None:
+            r[SHARED] = r[SHARED].copy()
+        return PtxAgent(self.cls, self.program, r)
+
+    def _pc(self) -> int:
+        r = self.r
+        return r[PC] if r[PC] != QUEUED or not r[QUEUE] else r[QUEUE][0]  # type: ignore[no-any-return]
+
+    def point(self) -> tuple[Any, ...]:
+        """Program counter and queued events."""
+        return (self.r[PC], self.r[QUEUE])
+
+    def live(self) -> dict[int, Any]:
+        """The slots that may be read before they are written."""
+        return {s: self.r[s] for s in self.program.live_at(self._pc())}
+
+    def put(self, slot: int, value: Any) -> None:
+        """Replaces a slot."""
+        self.r[slot] = value
+
+    def snapshot(self) -> Hashable:
+        """Program counter, queue, every slot and local memory."""
+        r = self.r
+        return (self.cls, r[PC], r[QUEUE], *map(_frozen, r[MASK:]), _cells(r[LOCAL]))
+
+    def normalize(self) -> Hashable:
+        """The snapshot without slots that are written before they are read."""
+        r = self.r
+        kept = self.program.live_at(self._pc())
+        return (self.cls, r[PC], r[QUEUE], *[_frozen(r[s]) for s in kept], _cells(r[LOCAL]))
+
+
+def _frozen(value: Any) -> Hashable:
+    return value if value.__class__ in INTS else ("", id(value))
+
+
+def _cells(memory: Bytes) -> Hashable:
+    return frozenset((a, n, _frozen(v)) for a, (n, v) in memory.cells.items()) if memory.cells else 0
+
+
+__all__ = ["ENDED", "ClassContext", "PtxAgent", "agreed"]

@@ -1,0 +1,255 @@
+"""Integer arithmetic of PTX beyond Python's operators, on numbers, values per lane and missing ones.
+
+Registers hold unsigned bits. Each function takes the width in bits where it matters; the plain ones at the
+top work on ints, the exported ones lift them (``values.lift``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncverify.frontends.ptx.values import ELSEWHERE, INTS, WARP, Unknown, Vec, lanes_of, lift, vec
+
+BY_ZERO = Unknown("a division by zero")
+
+
+def signed(x: int, w: int) -> int:
+    """The two's complement value of ``w`` bits."""
+    half = 1 << (w - 1)
+    return (x ^ half) - half
+
+
+def _udiv(a: int, b: int) -> Any:
+    return a // b if b else BY_ZERO
+
+
+def _urem(a: int, b: int) -> Any:
+    return a % b if b else BY_ZERO
+
+
+def _sdiv(a: int, b: int, w: int) -> Any:
+    if not b:
+        return BY_ZERO
+    x, y = signed(a, w), signed(b, w)
+    q = abs(x) // abs(y)
+    return (q if (x < 0) == (y < 0) else -q) & (1 << w) - 1
+
+
+def _srem(a: int, b: int, w: int) -> Any:
+    if not b:
+        return BY_ZERO
+    x, y = signed(a, w), signed(b, w)
+    m = abs(x) % abs(y)
+    return (-m if x < 0 else m) & (1 << w) - 1
+
+
+def _shl(a: int, n: int, w: int) -> int:
+    return (a << n) & (1 << w) - 1 if n < w else 0
+
+
+def _shr(a: int, n: int) -> int:
+    return a >> n if n < 64 else 0
+
+
+def _sar(a: int, n: int, w: int) -> int:
+    return signed(a, w) >> min(n, w) & (1 << w) - 1
+
+
+def _shf(low: int, high: int, n: int, left: int, wrap: int) -> int:
+    """shf: the 64 bits ``high:low``; left gives the upper word, right the lower."""
+    n = n & 31 if wrap else min(n, 32)
+    both = high << 32 | low
+    return (both << n >> 32 if left else both >> n) & 0xFFFFFFFF
+
+
+def _bfe(a: int, pos: int, count: int, w: int, s: int) -> int:
+    pos, count = pos & 0xFF, count & 0xFF
+    if not count:
+        return 0
+    field = a >> pos & (1 << count) - 1
+    if s and signed(a, w) >> min(pos + count - 1, w - 1) & 1:
+        field |= -1 << min(count, w - pos if pos < w else 0)
+    return field & (1 << w) - 1
+
+
+def _bfi(a: int, b: int, pos: int, count: int, w: int) -> int:
+    pos, count = pos & 0xFF, count & 0xFF
+    mask = ((1 << count) - 1 << pos) & (1 << w) - 1
+    return b & ~mask | a << pos & mask
+
+
+def _prmt(a: int, b: int, c: int) -> int:
+    """prmt in its default mode: each nibble of ``c`` picks a byte of ``b:a`` (bit 3 spreads its sign)."""
+    both, out = b << 32 | a, 0
+    for i in range(4):
+        pick = c >> 4 * i & 15
+        byte = both >> 8 * (pick & 7) & 255
+        if pick & 8:
+            byte = 255 if byte & 128 else 0
+        out |= byte << 8 * i
+    return out
+
+
+def _lop3(a: int, b: int, c: int, lut: int, w: int) -> int:
+    out, mask = 0, (1 << w) - 1
+    for i in range(8):
+        if lut >> i & 1:
+            out |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+    return out & mask
+
+
+def _brev(a: int, w: int) -> int:
+    return int(f"{a:0{w}b}"[::-1], 2)
+
+
+def _bfind(a: int, w: int, s: int, shiftamt: int) -> int:
+    if s and a >> (w - 1):
+        a ^= (1 << w) - 1
+    found = a.bit_length() - 1
+    if found < 0:
+        return 0xFFFFFFFF
+    return w - 1 - found if shiftamt else found
+
+
+def _mul_hi(a: int, b: int, w: int, s: int) -> int:
+    return (signed(a, w) * signed(b, w) if s else a * b) >> w & (1 << w) - 1
+
+
+def _smin(a: int, b: int, w: int) -> int:
+    return a if signed(a, w) < signed(b, w) else b
+
+
+def _smax(a: int, b: int, w: int) -> int:
+    return a if signed(a, w) > signed(b, w) else b
+
+
+def _lifted(f: Callable[..., Any]) -> Callable[..., Any]:
+    def on_anything(*args: Any) -> Any:
+        for a in args:
+            if a.__class__ not in INTS:
+                return lift(f, *args)
+        return f(*args)
+
+    return on_anything
+
+
+udiv, urem, sdiv, srem = _lifted(_udiv), _lifted(_urem), _lifted(_sdiv), _lifted(_srem)
+shl, shr, sar, shf = _lifted(_shl), _lifted(_shr), _lifted(_sar), _lifted(_shf)
+bfe, bfi, prmt, lop3, brev = _lifted(_bfe), _lifted(_bfi), _lifted(_prmt), _lifted(_lop3), _lifted(_brev)
+bfind, mul_hi = _lifted(_bfind), _lifted(_mul_hi)
+umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
+popc = _lifted(int.bit_count)
+clz = _lifted(lambda a, w: w - a.bit_length())
+sabs = _lifted(lambda a, w: abs(signed(a, w)) & (1 << w) - 1)
+_equal = _lifted(lambda a, b: a == b)
+
+
+def equal(a: Any, b: Any) -> Any:
+    """Whether two registers hold the same, lane by lane."""
+    if a.__class__ in INTS and b.__class__ in INTS:
+        return a == b
+    return lift(_plain_equal, a, b)
+
+
+def _plain_equal(a: Any, b: Any) -> Any:
+    return a == b
+
+
+def select(p: Any, a: Any, b: Any) -> Any:
+    """``a`` where ``p`` holds, else ``b``."""
+    if p.__class__ in INTS:
+        return a if p else b
+    if a is b or (a.__class__ in INTS and b.__class__ in INTS and a == b):
+        return a
+    if p.__class__ is not Vec:
+        if a.__class__ is not Vec and b.__class__ is not Vec:
+            return p
+        p_lanes: tuple[Any, ...] = (p,) * WARP
+    else:
+        p_lanes = p.lanes
+    return vec([select(q, x, y) for q, x, y in zip(p_lanes, lanes_of(a), lanes_of(b), strict=True)])
+
+
+# ---------------------------------------------------------------- across lanes
+
+
+def shfl(mode: str, a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """shfl.sync: what each lane receives, and whether its source was within its segment."""
+    if a.__class__ not in INTS or b.__class__ not in INTS or c.__class__ not in INTS:
+        values, steps, limits = lanes_of(a), lanes_of(b), lanes_of(c)
+    else:
+        values, steps, limits = (a,) * WARP, (b,) * WARP, (c,) * WARP
+    out, inside = [], []
+    for lane in range(WARP):
+        step, limit = steps[lane], limits[lane]
+        if step.__class__ not in INTS or limit.__class__ not in INTS:
+            out.append(step if isinstance(step, Unknown) else limit)
+            inside.append(out[-1])
+            continue
+        j, ok = _source(mode, lane, step & 31, limit)
+        out.append(values[j if ok else lane])
+        inside.append(int(ok))
+    return vec(out), vec(inside)
+
+
+def _source(mode: str, lane: int, step: int, limit: int) -> tuple[int, bool]:
+    """PTX ISA, shfl.sync: the source lane and whether it is in range."""
+    clamp, segment = limit & 31, limit >> 8 & 31
+    highest = lane & segment | clamp & ~segment
+    lowest = lane & segment
+    if mode == "up":
+        j = lane - step
+        return j, j >= highest
+    if mode == "down":
+        j = lane + step
+    elif mode == "bfly":
+        j = lane ^ step
+    else:
+        j = lowest | step & ~segment
+    return j, j <= highest
+
+
+def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
+    """vote.sync over the lanes of ``mask`` that exist (``live``)."""
+    if mask.__class__ not in INTS:
+        return mask if isinstance(mask, Unknown) else Unknown("a vote whose lanes are not known")
+    lanes = [v for i, v in enumerate(lanes_of(p)) if mask & live & 1 << i]
+    known = [v for v in lanes if v.__class__ in INTS]
+    missing = next((v for v in lanes if v.__class__ not in INTS), None)
+    if mode == "any" and any(known):
+        return 1
+    if mode == "all" and not all(known):
+        return 0
+    if missing is not None:
+        return missing
+    if mode == "ballot":
+        return sum(1 << i for i, v in enumerate(lanes_of(p)) if v and mask & live & 1 << i)
+    if mode == "uni":
+        return int(len({bool(v) for v in known}) <= 1)
+    return int(all(known) if mode == "all" else any(known))
+
+
+_REDUCE: dict[str, Callable[[list[int]], int]] = {
+    "add": lambda v: sum(v) & 0xFFFFFFFF,
+    "min.u32": min,
+    "max.u32": max,
+    "min.s32": lambda v: min(v, key=lambda x: signed(x, 32)),
+    "max.s32": lambda v: max(v, key=lambda x: signed(x, 32)),
+}
+
+
+def redux(op: str, a: Any, mask: Any, live: int) -> Any:
+    """redux.sync of integers."""
+    if mask.__class__ not in INTS:
+        return mask
+    lanes = [v for i, v in enumerate(lanes_of(a)) if mask & live & 1 << i]
+    missing = next((v for v in lanes if v.__class__ not in INTS), None)
+    if missing is not None or not lanes:
+        return missing if lanes else ELSEWHERE
+    if op in ("and", "or", "xor"):
+        total = lanes[0]
+        for v in lanes[1:]:
+            total = total & v if op == "and" else total | v if op == "or" else total ^ v
+        return total
+    return _REDUCE[op](lanes)

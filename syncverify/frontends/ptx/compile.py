@@ -1,0 +1,685 @@
+"""A function as resumable code: Python functions over a flat list of slots, compiled once.
+
+An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then whatever
+the code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: every
+instruction has four, ``START`` (go on here), ``EVENT`` (its events), ``AFTER`` (with their answer) and
+``DECIDE`` (its branch). A function takes ``(r, a)``, ``a`` being the answer to the last event, and returns an
+event, or None where it only jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from syncverify.frontends.ptx.compile_expr import NAMES, Expressions, NotPlain, width
+from syncverify.frontends.ptx.effect_mbarrier import blocking
+from syncverify.frontends.ptx.effect_table import decode
+from syncverify.frontends.ptx.effects import Effect, Opaque, Unsupported
+from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
+from syncverify.frontends.ptx.memory import Access, access_events, decode_access, written
+from syncverify.frontends.ptx.nodes import (
+    Function,
+    Instr,
+    Mem,
+    Module,
+    Operand,
+    Pair,
+    Reg,
+    Sym,
+    Vector,
+)
+from syncverify.frontends.ptx.printer import instruction_text
+from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec
+from syncverify.model.events import END, Ev, Event, Site
+
+PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, MASK = range(7)
+FIRST = 7
+QUEUED, ENDED = 0, 1
+START, EVENT, AFTER, DECIDE = 4, 5, 6, 7
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+
+Registers = list[Any]
+Run = Callable[[Registers, Any], Event | None]
+Decoded = Effect | Unsupported | Access
+
+
+class Disagreement(Exception):  # noqa: N818 -- control flow: the class splits
+    """Lanes of a class hold different values where they must agree; ``masks``: the parts."""
+
+    def __init__(self, masks: tuple[int, ...]) -> None:
+        super().__init__("lanes disagree")
+        self.masks = masks
+
+
+def agreed(r: Registers, value: Any, what: str) -> Any:
+    """The value that all lanes of the class hold. Raises Disagreement, or Opaque where it is not known."""
+    if value.__class__ is Vec:
+        value = value.on(r[MASK])
+        if value.__class__ is Vec:
+            missing = value.unknown(r[MASK])
+            if missing is not None:
+                raise Opaque(f"{what} depends on {missing.why}")
+            raise Disagreement(tuple(value.parts(r[MASK]).values()))
+    if isinstance(value, Unknown):
+        raise Opaque(f"{what} depends on {value.why}")
+    return value
+
+
+class Program:
+    """A function of a module, compiled. ``sites`` grows as it is compiled, then stays."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module = module
+        self.function = function
+        self.flow = Flow(function)
+        self.body = function.body
+        self.spins = self.flow.spins()
+        self.decoded: dict[int, Decoded] = {}
+        pointers = _shared_pointers(function)
+        for k, i in enumerate(self.body):
+            access = decode_access(i)
+            if access is not None and access.space == "generic" and not pointers.intersection(
+                registers(access.address)
+            ) and not _names_shared(access.address, function, module):  # fmt: skip
+                access = None
+            found = access or decode(i, function)
+            if found is None and i.op in ("trap", "call"):
+                found = _stop(i)
+            if found is not None:
+                self.decoded[k] = found
+        self.slice: Slice = slice_of(self.flow, {k: _as_effect(e) for k, e in self.decoded.items()})
+        self.sites: list[Site] = []
+        self.slots: dict[str, int] = {}
+        self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
+        self.size = FIRST
+        self.steers = bool({"shared"} & self.slice.spaces)
+        self.text = ""
+        self.site_of: dict[int, int] = {}
+        code = _Writer(self)
+        self.blocks: dict[int, Run] = code.compile()
+        self.entry = code.target(0) if self.body else ENDED
+
+    def site(self, k: int) -> int:
+        """The site of an instruction."""
+        found = self.site_of.get(k)
+        if found is None:
+            i = self.body[k]
+            found = self.site_of[k] = len(self.sites)
+            self.sites.append(Site(self.module.span(i), instruction_text(i)))
+        return found
+
+    def slot(self, name: str) -> int:
+        """The place of a register or of a constant of the agent."""
+        found = self.slots.get(name)
+        if found is None:
+            found = self.slots[name] = self.size
+            self.size += 1
+        return found
+
+    def constant_slot(self, name: str) -> int:
+        """The place of something that the agent is given: ``%tid.x``, ``&variable``, ``param name+8:u32``."""
+        found = self.slot(name)
+        self.symbols[name] = found
+        return found
+
+    # ------------------------------------------------------------ liveness
+
+    @cached_property
+    def _live(self) -> list[frozenset[str]]:
+        return live_before(self.flow, self._reads, self._writes, self.slice.registers)
+
+    def _reads(self, k: int) -> tuple[str, ...]:
+        if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
+            return sources(self.body[k])
+        return ()
+
+    def _writes(self, k: int) -> tuple[str, ...]:
+        return results(self.body[k]) if k in self.slice.pure or k in self.decoded else ()
+
+    def live_at(self, label: int) -> tuple[int, ...]:
+        """The slots that may be read from a label on before they are written."""
+        found = self._live_memo.get(label)
+        if found is None:
+            found = self._live_memo[label] = tuple(sorted(self.slots[x] for x in self._live_names(label)
+                                                          if x in self.slots))  # fmt: skip
+        return found
+
+    @cached_property
+    def _live_memo(self) -> dict[int, tuple[int, ...]]:
+        return {}
+
+    def _live_names(self, label: int) -> set[str]:
+        if label < START:
+            return set()
+        k, kind = divmod(label - START, 4)
+        if k >= len(self.body):
+            return set()
+        block = self.flow.blocks[self.flow.block_of[k]]
+        live: set[str] = set()
+        for s in block.succ:
+            if s < self.flow.end:
+                live |= self._live[s]
+        stop = k + 1 if kind == AFTER - START else k
+        for j in range(block.hi - 1, stop - 1, -1):
+            if self.body[j].guard is None:
+                live -= set(self._writes(j))
+            live |= set(self._reads(j)) & self.slice.registers
+        if kind == AFTER - START:
+            live -= set(self._writes(k))
+        return live
+
+
+def _as_effect(e: Decoded) -> Effect | Unsupported:
+    if isinstance(e, Access):
+        return Effect(lambda ctx, site, v: (), (e.address,))
+    return e
+
+
+def _stop(i: Instr) -> Unsupported | None:
+    if i.op == "trap":
+        return Unsupported("the kernel traps")
+    callee = i.operands[1] if len(i.operands) > 1 else None
+    name = callee.name if isinstance(callee, Sym) else "a function pointer"
+    if name in ("vprintf", "free", "malloc", "cudaGetParameterBufferV2"):
+        return None
+    if name == "__assertfail":
+        return Unsupported("an assertion of the kernel fails")
+    return Unsupported(f"a call of {name}")
+
+
+def _shared_pointers(function: Function) -> frozenset[str]:
+    """Registers that may hold a generic address of shared memory."""
+    copies: dict[str, set[str]] = {}
+    found: set[str] = set()
+    for i in function.body:
+        names = results(i)
+        if i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods:
+            found.update(names)
+        elif i.op == "ld" and not any(m in ("global", "const") for m in i.mods) and "u64" not in i.mods[-1:]:
+            if width(i.mods[-1]) == 64 and not _entry_parameter(i, function):
+                found.update(names)
+        elif i.op in ("mov", "add", "sub", "and", "or", "xor", "selp", "mad", "shfl", "cvt", "shl", "mapa"):
+            for name in names:
+                copies.setdefault(name, set()).update(sources(i))
+    changed = True
+    while changed:
+        changed = False
+        for name, of in copies.items():
+            if name not in found and of & found:
+                found.add(name)
+                changed = True
+    return frozenset(found)
+
+
+def _entry_parameter(i: Instr, function: Function) -> bool:
+    """A load of a kernel parameter: no pointer to shared memory can come from the host."""
+    m = i.operands[1]
+    return "param" in i.mods and isinstance(m, Mem) and function.entry and (
+        not isinstance(m.base, Sym) or any(p.name == m.base.name for p in function.params)
+    )  # fmt: skip
+
+
+def _names_shared(m: Mem, function: Function, module: Module) -> bool:
+    if not isinstance(m.base, Sym):
+        return False
+    name = m.base.name
+    return any(v.name == name and v.space == "shared" for v in (*function.variables, *module.variables))
+
+
+# ---------------------------------------------------------------- code
+
+
+class _Writer:
+    """Writes the functions of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.p = program
+        self.flow = program.flow
+        self.body = program.body
+        self.lines: list[str] = []
+        self.space: dict[str, Any] = {**NAMES, "agreed": agreed, "D": self._decide}
+        self.data: dict[int, str] = {}
+        self.expr = Expressions(
+            program.slot,
+            lambda name: f"r[{program.constant_slot(name)}]",
+            lambda name: f"r[{program.constant_slot('&' + name)}]",
+            program.function.registers,
+            lambda name: name in program.slice.registers,
+        )
+        self.wanted = program.slice.registers
+        self._targets: dict[int, int] = {}
+
+    # ------------------------------------------------------------ helpers
+
+    def _constant(self, value: object) -> str:
+        name = f"c{len(self.space)}"
+        self.space[name] = value
+        return name
+
+    def _open(self, label: int) -> None:
+        self.lines.append(f"def b{label}(r, a):")
+        self.opened.append(label)
+
+    def _text(self, line: str) -> None:
+        self.lines.append(" " + line)
+
+    def _site(self, k: int) -> int:
+        i = self.body[k]
+        return self.p.site(k)
+
+    def _unknown(self, k: int, text: str = "", source: str = "data") -> str:
+        """The name of the value that instruction ``k`` brings and nobody knows."""
+        found = self.data.get(k)
+        if found is None:
+            i = self.body[k]
+            why = text or f"data ({i.name} at {self.p.module.span(i)})"
+            found = self.data[k] = self._constant(Unknown(why, source))
+        return found
+
+    def target(self, block: int) -> int:
+        """The label at which control that comes to a block goes on: blocks without effect are passed over."""
+        found = self._targets.get(block)
+        if found is None:
+            seen: set[int] = set()
+            at = block
+            while at < self.flow.end and at not in seen and self._idle(at):
+                seen.add(at)
+                b = self.flow.blocks[at]
+                at = b.succ[0] if len(b.succ) == 1 else self.flow.join(at)
+            found = ENDED if at >= self.flow.end or (at in seen) else self._label_of(at)
+            self._targets[block] = found
+        return found
+
+    def _label_of(self, block: int) -> int:
+        return 4 * self.flow.blocks[block].lo + START
+
+    def _idle(self, block: int) -> bool:
+        b = self.flow.blocks[block]
+        p = self.p
+        return not any(
+            k in p.decoded or k in p.slice.pure or k in p.slice.branches or self.body[k].op in ("exit",)
+            for k in range(b.lo, b.hi)
+        )
+
+    # ------------------------------------------------------------ functions
+
+    def compile(self) -> dict[int, Run]:
+        self.opened: list[int] = []
+        p = self.p
+        end = self.body[-1] if self.body else None
+        span = p.module.span(end) if end is not None else p.module.span(Instr("ret", (), (), p.function.line))
+        p.sites.append(Site(span, END))
+        self._open(QUEUED)
+        self._text("q = r[1]")
+        self._text(f"if q[1][0] != {int(Ev.UNKNOWN)}:")
+        self._text("    r[0], r[1] = (q[0], ()) if len(q) == 2 else (0, (q[0], *q[2:]))")
+        self._text("return q[1]")
+        self._open(ENDED)
+        self._text("r[0] = 1")
+        self._text(f"return {self._constant((Ev.EXIT, 0))}")
+        for n in sorted(self.flow.reached):
+            self._block(n)
+        text = "\n".join(self.lines)
+        exec(compile(text, f"<{p.function.name}>", "exec"), self.space)
+        p.text = text
+        return {label: self.space[f"b{label}"] for label in self.opened}
+
+    def _block(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        self._open(4 * b.lo + START)
+        for k in range(b.lo, b.hi):
+            i = self.body[k]
+            if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
+                break
+            if k in self.p.decoded:
+                self._effect(k)
+            elif k in self.p.slice.pure:
+                self._pure(k)
+        self._leave(n)
+
+    def _leave(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        k = b.hi - 1
+        i = self.body[k]
+        if len(b.succ) == 1:
+            if i.op == "exit" and i.guard is None:
+                site = self._site(k)
+                self._text("r[0] = 1")
+                self._text(f"return {self._constant((Ev.EXIT, site))}")
+                return
+            self._goto(self.target(b.succ[0]))
+            return
+        if k not in self.p.slice.branches:
+            self._goto(self.target(self.flow.join(n)))
+            return
+        decide = 4 * k + DECIDE
+        for last in (False, True):
+            if last:
+                self._open(decide)
+            if i.op == "brx":
+                self._text(f"v = {self._index(i)}")
+                self._text(f"if v.__class__ is not int: r[0] = {decide}; v = D(r, v, {k})")
+                table = next(op.name for op in i.operands if isinstance(op, Sym))
+                labels = [self.p.function.labels[x] for x in self.p.function.tables[table]]
+                targets = [self.target(self._block_at(x)) for x in labels]
+                c = self._constant(tuple(targets))
+                self._text(f"r[0] = {c}[v]")
+                continue
+            assert i.guard is not None
+            p = f"r[{self.p.slot(i.guard.name)}]"
+            self._text(f"v = {p}")
+            self._text(f"if v.__class__ not in I: r[0] = {decide}; v = D(r, v, {k})")
+            taken, other = self._sides(n)
+            if i.negated:
+                taken, other = other, taken
+            self._text(f"r[0] = {taken} if v else {other}")
+
+    def _block_at(self, k: int) -> int:
+        return self.flow.end if k >= len(self.body) else self.flow.block_of[k]
+
+    def _sides(self, n: int) -> tuple[int, int]:
+        """Labels for the branch taken, and not."""
+        b = self.flow.blocks[n]
+        i = self.body[b.hi - 1]
+        after = self.target(self._block_at(b.hi))
+        if i.op == "bra":
+            return self.target(
+                self._block_at(next(x.target for x in i.operands if hasattr(x, "target")))
+            ), after
+        if i.op == "exit":
+            # an exit under a guard has a site of its own
+            return self._exit(b.hi - 1), after
+        return ENDED, after
+
+    def _exit(self, k: int) -> int:
+        label = 4 * k + EVENT
+        if label not in self.opened:
+            site = self._site(k)
+            self.space[f"b{label}"] = _exiting((Ev.EXIT, site))
+            self.opened.append(label)
+        return label
+
+    def _index(self, i: Instr) -> str:
+        return self.expr.text(i.operands[0], 32)
+
+    def _goto(self, label: int) -> None:
+        self._text(f"r[0] = {label}")
+
+    def _decide(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch on something that is no plain number."""
+        return agreed(r, v, f"the branch at line {self.body[k].line}")
+
+    # ------------------------------------------------------------ pure instructions
+
+    def _pure(self, k: int) -> None:
+        i = self.body[k]
+        for name, text in self._assignments(k, i):
+            slot = self.p.slot(name)
+            if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl"):
+                self._text(f"r[{slot}] = {text}")
+            elif name not in self.wanted:
+                continue
+            elif i.guard is None:
+                self._text(f"r[{slot}] = {text}")
+            else:
+                g = f"r[{self.p.slot(i.guard.name)}]"
+                new, old = (f"r[{slot}]", text) if i.negated else (text, f"r[{slot}]")
+                self._text(f"v = {g}")
+                self._text(f"r[{slot}] = (({new}) if v else ({old})) if v.__class__ in I "
+                           f"else select(v, {new}, {old})")  # fmt: skip
+
+    def _assignments(self, k: int, i: Instr) -> Iterator[tuple[str, str]]:
+        if i.op in ("ld", "ldu"):
+            yield from self._load(k, i)
+            return
+        if i.op == "st":
+            self._store(k, i)
+            return
+        if i.op == "call":
+            for name in results(i):
+                yield name, self._unknown(k)
+            return
+        try:
+            yield from self.expr.lines(i)
+        except NotPlain:
+            for name in results(i):
+                yield name, self._unknown(k)
+
+    def _load(self, k: int, i: Instr) -> Iterator[tuple[str, str]]:
+        m = i.operands[1]
+        assert isinstance(m, Mem)
+        space = next((x.split("::")[0] for x in i.mods if x.split("::")[0] in _SPACES), "generic")
+        dest = i.operands[0].items if isinstance(i.operands[0], Vector) else (i.operands[0],)
+        type_ = i.mods[-1]
+        size = width(type_) // 8
+        for n, d in enumerate(dest):
+            if not isinstance(d, Reg):
+                continue
+            offset = m.offset + n * size
+            if space == "param" and isinstance(m.base, Sym):
+                offset += m.base.offset
+                known = any(q.name == m.base.name for q in self.p.function.params) and self.p.function.entry
+                name = f"param {m.base.name}+{offset}:{type_}"
+                yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
+            elif space == "global" and not isinstance(m.base, Sym):
+                yield d.name, self._unknown(k)
+            else:
+                address = self.expr.text(m.base)
+                yield d.name, f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"
+        self.space["L"] = load
+
+    def _store(self, k: int, i: Instr) -> None:
+        m = i.operands[0]
+        assert isinstance(m, Mem)
+        space = next((x.split("::")[0] for x in i.mods if x.split("::")[0] in _SPACES), "generic")
+        values = i.operands[1].items if isinstance(i.operands[1], Vector) else (i.operands[1],)
+        type_ = i.mods[-1]
+        size = width(type_) // 8
+        self.space["S"] = store
+        guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
+        for n, v in enumerate(values):
+            offset = m.offset + n * size
+            text = self.expr.text(v, 8 * size)
+            if space == "param" and isinstance(m.base, Sym):
+                name = f"param {m.base.name}+{offset + m.base.offset}:{type_}"
+                self._text(f"r[{self.p.slot(name)}] = {text}")
+            else:
+                address = self.expr.text(m.base)
+                self._text(f"S(r, {space!r}, {address} + {offset}, {size}, {text}, {guard})")
+
+    # ------------------------------------------------------------ effects
+
+    def _operand(self, op: Operand) -> str:
+        if isinstance(op, Mem):
+            base = self.expr.text(op.base)
+            return f"{base} + {op.offset}" if op.offset else base
+        return self.expr.text(op)
+
+    def _effect(self, k: int) -> None:
+        i = self.body[k]
+        found = self.p.decoded[k]
+        label = 4 * k + EVENT
+        after = 4 * k + AFTER
+        self._goto(label)
+        self._text("return None")
+        self._open(label)
+        site = self._site(k)
+        keyed = ["r[2]"]
+        if i.guard is not None:
+            self._text(f"v = r[{self.p.slot(i.guard.name)}]")
+            self._text("if v.__class__ in I:")
+            self._text(f"    if {'' if i.negated else 'not '}v:")
+            self._text(f"        r[0] = {after + 4 * 0 if not self._answered(found) else self._skip(k)}")
+            self._text("        return None")
+            if isinstance(found, Access):
+                self._text("    v = 1")
+                self._text("elif v.__class__ is not int: v = v" + (" ^ 1" if i.negated else ""))
+            else:
+                self._text("else:")
+                self._text(f"    v = agreed(r, v, 'the guard at line {i.line}')")
+                self._text(f"    if {'' if i.negated else 'not '}v:")
+                self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
+                self._text("        return None")
+        if isinstance(found, Unsupported):
+            event = (Ev.UNKNOWN, site, f"{found.reason} (line {i.line})")
+            self._text(f"return {self._constant(event)}")
+        elif isinstance(found, Access):
+            self._access(k, i, found, site, after)
+        else:
+            keyed += [self._operand(op) for op in found.operands]
+            self._emit(k, found, site, keyed, after)
+        self._open(after)
+        self._answer(k, i, found)
+        if self._skip_needed(k):
+            skip = self._skip(k)
+            self._goto(skip)
+            self._text("return None")
+            self._open(skip)
+
+    def _answered(self, found: Decoded) -> bool:
+        return isinstance(found, Effect)
+
+    def _skip(self, k: int) -> int:
+        return 4 * k + DECIDE
+
+    def _skip_needed(self, k: int) -> bool:
+        return self.body[k].guard is not None and self._answered(self.p.decoded[k])
+
+    def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
+        memo: dict[Any, Any] = {}
+        spin = k in self.p.spins
+
+        def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
+            events = list(e.emit(r[CONTEXT], site, key[1:]))
+            if spin and events and events[-1][0] in _POLLS:
+                events[-1] = blocking(events[-1])
+            found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            return _hand(r, found, after)
+
+        m, f = self._constant(memo), self._constant(slow)
+        self._text(f"k = ({', '.join(keyed)},)")
+        self._text(f"e = {m}.get(k)")
+        self._text(
+            f"if e is None or e.__class__ is list: return {f}(r, k) if e is None else H(r, e, {after})"
+        )
+        self.space["H"] = _hand
+        self._text(f"r[0] = {after}")
+        if self.p.steers:
+            self.space["W"] = _overwritten
+            self._text("W(r, e)")
+        self._text("return e")
+
+    def _access(self, k: int, i: Instr, a: Access, site: int, after: int) -> None:
+        memo: dict[Any, Any] = {}
+        writes = a.code != Ev.READ
+        values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
+        keyed = ["r[2]", self._operand(a.address)]
+        keyed.append("v" if i.guard is not None else "1")
+        keyed += [self.expr.text(op) for op in values]
+
+        def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
+            _, address, active, *stored = key
+            ctx = r[CONTEXT]
+            part = ctx
+            if active.__class__ not in INTS:
+                part = ctx.part(active)
+            events: list[Event] = []
+            if part is not None:
+                events = access_events(a, part, site, address, stored, -1, part is not ctx)
+            found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            return _hand(r, found, after)
+
+        m, f = self._constant(memo), self._constant(slow)
+        self._text(f"k = ({', '.join(keyed)},)")
+        self._text(f"e = {m}.get(k)")
+        self._text(
+            f"if e is None or e.__class__ is list: return {f}(r, k) if e is None else H(r, e, {after})"
+        )
+        self.space["H"] = _hand
+        self._text(f"r[0] = {after}")
+        if self.p.steers and writes:
+            self.space["W"] = _overwritten
+            self._text("W(r, e)")
+        self._text("return e")
+
+    def _answer(self, k: int, i: Instr, found: Decoded) -> None:
+        """What the destinations hold after the events."""
+        if isinstance(found, Access):
+            if k in self.p.slice.pure:
+                if i.op in ("ld", "ldu", "st"):
+                    self._pure(k)
+                else:
+                    for name in results(i):
+                        if name in self.wanted:
+                            self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+            return
+        if not isinstance(found, Effect):
+            return
+        if i.op == "elect":
+            first, second = (i.operands[0].first, i.operands[0].second) if isinstance(i.operands[0], Pair) else (
+                None, i.operands[0])  # fmt: skip
+            self.space["ELECT"] = _elected
+            mask = self._operand(i.operands[1])
+            chosen = f"ELECT(r, {mask}, r[{self.p.constant_slot('%@elected')}])"
+            for d, at in ((first, 0), (second, 1)):
+                if isinstance(d, Reg) and d.name in self.wanted:
+                    self._text(f"r[{self.p.slot(d.name)}] = {chosen}[{at}]")
+        if isinstance(found.answer, Reg) and found.answer.name in self.wanted:
+            value = "1" if k in self.p.spins else "a"
+            self._text(f"r[{self.p.slot(found.answer.name)}] = {value}")
+        if i.op == "st" and k in self.p.slice.pure:
+            self._pure(k)  # the payload of an st.async
+        for op in found.unknown:
+            for name in registers(op):
+                if name in self.wanted:
+                    self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+
+
+_SPACES = frozenset({"param", "local", "global", "const", "shared"})
+
+
+def _exiting(event: Event) -> Run:
+    def run(r: Registers, a: Any) -> Event:
+        r[PC] = ENDED
+        return event
+
+    return run
+
+
+def _hand(r: Registers, found: Any, after: int) -> Event | None:
+    """Hands an event out, or the first of several; none at all: goes on."""
+    if found.__class__ is not list:
+        r[PC] = after
+        if r[SHARED] is not None:
+            _overwritten(r, found)
+        return found  # type: ignore[no-any-return]
+    r[PC], r[QUEUE] = (QUEUED, (after, *found)) if found else (after, ())
+    return None
+
+
+def _overwritten(r: Registers, event: Event) -> None:
+    numbers = written(event)
+    if numbers:
+        ctx = r[CONTEXT]
+        r[SHARED].overwritten(ctx.footprints, numbers)
+
+
+def _elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
+    ctx = r[CONTEXT]
+    return ctx.elect(mask, elected)  # type: ignore[no-any-return]
+
+
+def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load whose contents are kept."""
+    return r[CONTEXT].load(r, space, address, size, missing)
+
+
+def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:
+    """Keeps a stored value."""
+    r[CONTEXT].store(r, space, address, size, value, active)
+
+
+__all__ = ["Access", "Disagreement", "Program", "agreed"]

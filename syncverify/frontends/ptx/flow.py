@@ -1,0 +1,421 @@
+"""Control flow of a function: basic blocks, dominators, loops, control dependence, spins, liveness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.frontends.ptx.nodes import (
+    Function,
+    Imm,
+    Instr,
+    Label,
+    Mem,
+    Not,
+    Operand,
+    Pair,
+    Reg,
+    Sym,
+    Vector,
+)
+
+_ENDS = frozenset({"ret", "exit", "trap", "brkpt"})
+_JUMPS = frozenset({"bra", "brx"})
+_POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
+#: Instructions whose first operand is no destination.
+_NO_RESULT = frozenset(
+    "st red bar barrier fence membar bra brx ret exit trap call nanosleep prefetch prefetchu cp wgmma "
+    "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt".split()
+)
+
+
+def registers(op: Operand | None) -> Iterator[str]:
+    """The registers that an operand names."""
+    match op:
+        case Reg(name) | Not(Reg(name)):
+            yield name
+        case Mem(base, _, coords):
+            yield from registers(base)
+            for c in coords:
+                yield from registers(c)
+        case Vector(items):
+            for x in items:
+                yield from registers(x)
+        case Pair(a, b):
+            yield from registers(a)
+            yield from registers(b)
+
+
+def results(i: Instr) -> tuple[str, ...]:
+    """The registers that an instruction writes."""
+    if not i.operands or i.op in _NO_RESULT:
+        if i.op == "wgmma" and i.mods and i.mods[0] == "mma_async":
+            return tuple(registers(i.operands[0]))
+        if i.op == "bar" or i.op == "barrier":
+            return tuple(registers(i.operands[0])) if "red" in i.mods else ()
+        if i.op == "call":
+            return tuple(registers(i.operands[0]))
+        return ()
+    if i.op == "mbarrier" and i.mods[0] in ("init", "inval", "expect_tx", "complete_tx"):
+        return ()
+    if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
+        return () if i.name != "clusterlaunchcontrol.query_cancel" else tuple(registers(i.operands[0]))
+    first = i.operands[0]
+    return () if isinstance(first, Mem) else tuple(registers(first))
+
+
+def sources(i: Instr) -> tuple[str, ...]:
+    """The registers that an instruction reads, its guard included."""
+    out = [i.guard.name] if i.guard is not None else []
+    written = bool(results(i))
+    for k, op in enumerate(i.operands):
+        if not (k == 0 and written) or (i.op == "wgmma" and k == 0):
+            out += registers(op)
+    return tuple(out)
+
+
+def is_poll(i: Instr) -> bool:
+    """Whether the instruction looks once whether a phase has completed."""
+    return i.op == "mbarrier" and i.name.startswith(_POLLS)
+
+
+@dataclass(slots=True)
+class Block:
+    """A stretch ``lo..hi`` of instructions that is entered at its start and left at its end."""
+
+    lo: int
+    hi: int
+    succ: list[int] = field(default_factory=list)
+    pred: list[int] = field(default_factory=list)
+
+
+class Flow:
+    """The control flow graph of a body; block ``len(blocks)`` is the end that every path comes to."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.body = function.body
+        self.blocks, self.block_of = _blocks(function)
+        self.end = len(self.blocks)
+        self.reached = _reached(self.blocks)
+        n = self.end + 1
+        succ = [b.succ for b in self.blocks] + [[]]
+        pred: list[list[int]] = [[] for _ in range(n)]
+        for i, out in enumerate(succ):
+            for j in out:
+                pred[j].append(i)
+        self.idom = _dominators(0, succ, pred)
+        self.ipdom = _dominators(self.end, _with_exits(pred, succ, self.end), succ)
+        self.loops = _loops(self.blocks, self.idom)
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether every path to block ``b`` goes through ``a``."""
+        while b != a and self.idom[b] != b and self.idom[b] >= 0:
+            b = self.idom[b]
+        return a == b
+
+    def join(self, block: int) -> int:
+        """The block at which all paths from ``block`` come together again."""
+        found = self.ipdom[block]
+        return self.end if found < 0 else found
+
+    def between(self, block: int) -> set[int]:
+        """The blocks on paths from a branch to its join, both left out."""
+        stop = self.join(block)
+        seen: set[int] = set()
+        work = [s for s in self.blocks[block].succ if s != stop]
+        while work:
+            b = work.pop()
+            if b in seen or b == self.end:
+                continue
+            seen.add(b)
+            work += [s for s in self.blocks[b].succ if s != stop]
+        return seen
+
+    def controllers(self) -> list[set[int]]:
+        """For each block, the blocks whose branch decides whether it is executed."""
+        out: list[set[int]] = [set() for _ in self.blocks]
+        for i, b in enumerate(self.blocks):
+            if len(b.succ) < 2:
+                continue
+            stop = self.join(i)
+            for s in b.succ:
+                at = s
+                while at not in (stop, self.end) and at >= 0:
+                    if i in out[at]:
+                        break
+                    out[at].add(i)
+                    at = self.ipdom[at]
+        return out
+
+    def spins(self) -> frozenset[int]:
+        """Polls that do nothing but wait: around them is a loop that only they, or a trap, end."""
+        polls = [i for i, x in enumerate(self.body) if is_poll(x)]
+        return frozenset(i for i in polls if self._spins(i))
+
+    def _spins(self, poll: int) -> bool:
+        inside = [loop for loop in self.loops if self.block_of[poll] in loop]
+        if not inside:
+            return False
+        loop = min(inside, key=len)
+        body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        asked = self.body[poll]
+        if sum(map(is_poll, body)) != 1 or not all(map(_harmless, body)):
+            return False
+        written = {r for x in body for r in results(x)}
+        if written.intersection(sources(asked)) - set(results(asked)):
+            return False
+        answers = _answers(body, results(asked))
+        return all(self._leaves(b, loop, answers) for b in loop)
+
+    def _leaves(self, block: int, loop: Collection[int], answers: set[str]) -> bool:
+        """Whether the loop is left at ``block`` by the poll's answer alone, or to give up."""
+        b = self.blocks[block]
+        outside = [s for s in b.succ if s not in loop]
+        if not outside:
+            return True
+        guard = self.body[b.hi - 1].guard
+        if guard is not None and guard.name in answers:
+            return True
+        return all(self._gives_up(s) for s in outside)
+
+    def _gives_up(self, block: int) -> bool:
+        for _ in range(8):
+            if block == self.end:
+                return False
+            b = self.blocks[block]
+            last = self.body[b.hi - 1]
+            if last.op in ("trap", "brkpt") and last.guard is None:
+                return True
+            if len(b.succ) != 1:
+                return False
+            block = b.succ[0]
+        return False
+
+
+def _harmless(i: Instr) -> bool:
+    """No effect beyond registers, apart from a poll."""
+    if i.op in (
+        "st",
+        "red",
+        "atom",
+        "bar",
+        "barrier",
+        "cp",
+        "wgmma",
+        "fence",
+        "membar",
+        "call",
+        "ret",
+        "exit",
+    ):
+        return False
+    if i.op in (
+        "ld",
+        "ldmatrix",
+        "stmatrix",
+        "elect",
+        "setmaxnreg",
+        "tensormap",
+        "multimem",
+        "griddepcontrol",
+    ):
+        return i.op == "ld" and i.mods[0] in ("param", "local", "const")
+    return i.op != "mbarrier" or is_poll(i)
+
+
+def _answers(body: Sequence[Instr], start: Iterable[str]) -> set[str]:
+    """Registers that say what the poll said, and nothing else."""
+    found = set(start)
+    pure = ("selp", "setp", "not", "mov", "xor", "and", "cvt")
+    changed = True
+    while changed:
+        changed = False
+        for i in body:
+            new = set(results(i)) - found
+            named = set(sources(i))
+            if new and i.op in pure and i.guard is None and named and named <= found:
+                found |= new
+                changed = True
+    return found
+
+
+def _targets(i: Instr, function: Function) -> list[int]:
+    if i.op == "bra":
+        return [op.target for op in i.operands if isinstance(op, Label)]
+    out = []
+    for op in i.operands:
+        if isinstance(op, Sym) and op.name in function.tables:
+            out += [function.labels[x] for x in function.tables[op.name]]
+    return out
+
+
+def ends(i: Instr) -> bool:
+    """Whether no instruction follows in the same block."""
+    return i.op in _ENDS or i.op in _JUMPS
+
+
+def _blocks(function: Function) -> tuple[list[Block], list[int]]:
+    body = function.body
+    starts = {0}
+    for k, i in enumerate(body):
+        if i.op in _JUMPS:
+            starts.update(_targets(i, function))
+        if ends(i):
+            starts.add(k + 1)
+    order = sorted(s for s in starts if s < len(body))
+    blocks = [Block(lo, hi) for lo, hi in zip(order, [*order[1:], len(body)], strict=True)]
+    number = {b.lo: n for n, b in enumerate(blocks)}
+    end = len(blocks)
+    block_of = [0] * len(body)
+    for n, b in enumerate(blocks):
+        block_of[b.lo : b.hi] = [n] * (b.hi - b.lo)
+        last = body[b.hi - 1]
+        succ: list[int] = []
+        if last.op in _JUMPS:
+            succ = [number.get(t, end) for t in _targets(last, function)]
+        elif last.op in _ENDS:
+            succ = [end]
+        if not ends(last) or last.guard is not None:
+            succ.append(number.get(b.hi, end))
+        b.succ = list(dict.fromkeys(succ))
+        for s in b.succ:
+            if s < end:
+                blocks[s].pred.append(n)
+    return blocks, block_of
+
+
+def _reached(blocks: Sequence[Block]) -> set[int]:
+    seen: set[int] = set()
+    work = [0] if blocks else []
+    while work:
+        b = work.pop()
+        if b in seen or b >= len(blocks):
+            continue
+        seen.add(b)
+        work += blocks[b].succ
+    return seen
+
+
+def _with_exits(pred: Sequence[list[int]], succ: Sequence[list[int]], end: int) -> list[list[int]]:
+    """Reversed edges; what no path leads out of is tied to the end, so that all have a post-dominator."""
+    out = [list(p) for p in pred]
+    reach: set[int] = set()
+    work = [end]
+    while work:
+        b = work.pop()
+        if b not in reach:
+            reach.add(b)
+            work += out[b]
+    for b in reversed(range(end)):
+        if b not in reach:
+            out[end].append(b)
+            work = [b]
+            while work:
+                x = work.pop()
+                if x not in reach:
+                    reach.add(x)
+                    work += out[x]
+    return out
+
+
+def _dominators(root: int, succ: Sequence[list[int]], pred: Sequence[list[int]]) -> list[int]:
+    """Immediate dominators (Cooper, Harvey, Kennedy); -1 for what the root does not reach."""
+    order: list[int] = []
+    seen = {root}
+    stack: list[tuple[int, Iterator[int]]] = [(root, iter(succ[root]))]
+    while stack:
+        b, rest = stack[-1]
+        for s in rest:
+            if s not in seen:
+                seen.add(s)
+                stack.append((s, iter(succ[s])))
+                break
+        else:
+            order.append(b)
+            stack.pop()
+    rank = {b: i for i, b in enumerate(order)}
+    idom = [-1] * len(succ)
+    idom[root] = root
+    into: list[list[int]] = [[] for _ in succ]
+    for a, out in enumerate(succ):
+        for b in out:
+            into[b].append(a)
+    changed = True
+    while changed:
+        changed = False
+        for b in reversed(order[:-1]):
+            new = -1
+            for p in into[b]:
+                if idom[p] < 0:
+                    continue
+                new = p if new < 0 else _meet(p, new, idom, rank)
+            if new != idom[b]:
+                idom[b] = new
+                changed = True
+    return idom
+
+
+def _meet(a: int, b: int, idom: Sequence[int], rank: dict[int, int]) -> int:
+    while a != b:
+        while rank[a] < rank[b]:
+            a = idom[a]
+        while rank[b] < rank[a]:
+            b = idom[b]
+    return a
+
+
+def _loops(blocks: Sequence[Block], idom: Sequence[int]) -> list[frozenset[int]]:
+    """Natural loops, those of one head joined."""
+    found: dict[int, set[int]] = {}
+    for b, block in enumerate(blocks):
+        for head in block.succ:
+            if head >= len(blocks) or not _above(head, b, idom):
+                continue
+            body = found.setdefault(head, {head})
+            work = [b]
+            while work:
+                x = work.pop()
+                if x not in body:
+                    body.add(x)
+                    work += blocks[x].pred
+    return [frozenset(x) for x in found.values()]
+
+
+def _above(a: int, b: int, idom: Sequence[int]) -> bool:
+    while b != a and b >= 0 and idom[b] != b:
+        b = idom[b]
+    return a == b
+
+
+def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Callable[[int], Iterable[str]],
+                kept: frozenset[str]) -> list[frozenset[str]]:  # fmt: skip
+    """For each block, the registers of ``kept`` that may be read from there on before they are written.
+
+    ``reads`` and ``writes`` give those of one instruction; what a guarded instruction writes stays live.
+    """
+    use: list[set[str]] = []
+    kill: list[set[str]] = []
+    for b in flow.blocks:
+        u: set[str] = set()
+        k: set[str] = set()
+        for i in range(b.lo, b.hi):
+            u |= set(reads(i)) - k
+            if flow.body[i].guard is None:
+                k |= set(writes(i))
+        use.append(u & kept)
+        kill.append(k)
+    live: list[set[str]] = [set(u) for u in use]
+    work = set(range(len(flow.blocks)))
+    while work:
+        i = max(work)
+        work.discard(i)
+        after: set[str] = set().union(*(live[s] for s in flow.blocks[i].succ if s < flow.end))
+        new = use[i] | (after - kill[i])
+        if new != live[i]:
+            live[i] = new
+            work.update(flow.blocks[i].pred)
+    return [frozenset(x) for x in live]
+
+
+__all__ = ["Block", "Flow", "Imm", "ends", "is_poll", "live_before", "registers", "results", "sources"]

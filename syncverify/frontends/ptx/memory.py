@@ -1,0 +1,204 @@
+"""Loads, stores and atomics: their events in shared memory, and what is kept of memory that steers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.frontends.ptx.compile_expr import WINDOW, width
+from syncverify.frontends.ptx.effects import Context, Opaque, Value
+from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec
+from syncverify.ir.footprints import Range, footprint
+from syncverify.model.events import Ev, Event, Footprint
+from syncverify.model.proxies import Scope
+
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+LOCAL_WINDOW, PARAM_WINDOW = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load, store or atomic on memory that may be shared.
+
+    ``elements``: the registers loaded, or the values stored; ``size``: bytes of each. ``local``: an atomic's
+    or load's result is data whatever is kept.
+    """
+
+    code: Ev  # READ, WRITE or ATOMIC
+    address: Mem
+    elements: tuple[Operand, ...]
+    size: int
+    space: str  # shared, or generic
+    scope: Scope = Scope.GPU
+
+    @property
+    def bytes(self) -> int:
+        return self.size * len(self.elements)
+
+
+def decode_access(i: Instr) -> Access | None:
+    """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
+    if i.op not in ("ld", "ldu", "st", "atom", "red") or "async" in i.mods:
+        return None
+    space = "generic"
+    for m in i.mods:
+        if m.startswith("shared"):
+            space = "shared"
+        elif m.split("::")[0] in ("global", "const", "param", "local"):
+            return None
+    scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
+    size = width(i.mods[-1]) // 8
+    ops = i.operands
+    match i.op:
+        case "ld" | "ldu" if isinstance(ops[1], Mem):
+            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope)
+        case "st" if isinstance(ops[0], Mem):
+            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope)
+        case "atom" if isinstance(ops[1], Mem):
+            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
+        case "red" if isinstance(ops[0], Mem):
+            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope)
+    return None
+
+
+def _items(op: Operand) -> tuple[Operand, ...]:
+    return op.items if isinstance(op, Vector) else (op,)
+
+
+def access_events(a: Access, ctx: Context, site: int, address: Value, values: Sequence[Value],
+                  handle: int, part: bool) -> list[Event]:  # fmt: skip
+    """The events of an access by the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
+    places = _places(a, ctx, address)
+    if places is None:
+        return []
+    cta, offsets = places
+    size = a.bytes
+    for lo in set(offsets):
+        if lo % (a.size if a.size in (1, 2, 4, 8, 16) else 1):
+            return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {a.size}-byte aligned")]
+        if lo < 0 or lo + size > ctx.shared_end:
+            text = f"bytes {lo}..{lo + size - 1} leave shared memory, which ends at {ctx.shared_end}"
+            return [(Ev.FAULT, site, "SV114", text)]
+    if not 0 <= cta < ctx.ctas:
+        return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]
+    same = len(set(offsets)) == 1
+    if same and not part:
+        differs = any(v.__class__ is Vec for v in values)
+        fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=differs, many=len(ctx.lanes) > 1)
+    else:
+        differs = any(v.__class__ is Vec for v in values)
+        fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=differs)
+    number = ctx.footprint(fp)
+    match a.code:
+        case Ev.READ:
+            return [(Ev.READ, site, number, handle)]
+        case Ev.WRITE:
+            return [(Ev.WRITE, site, number)]
+    return [(Ev.ATOMIC, site, number, int(a.scope))]
+
+
+def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:
+    """The CTA and each lane's byte offset; None if the access goes elsewhere."""
+    what = "a shared-memory address" if a.space == "shared" else "an address that may be in shared memory"
+    lanes = [address] * len(ctx.lanes) if address.__class__ in INTS else list(ctx.each(address, what))
+    if a.space == "generic":
+        inside = {x >> WINDOW == 1 for x in lanes}
+        if inside == {False}:
+            return None
+        if len(inside) > 1:
+            raise Opaque("lanes of one access reach different state spaces")
+    found = [ctx.shared(x, a.space, what) for x in lanes]
+    if len({cta for cta, _ in found}) > 1:
+        raise Opaque("lanes of one access reach the shared memory of different CTAs")
+    return found[0][0], [offset for _, offset in found]
+
+
+# ---------------------------------------------------------------- contents
+
+
+@dataclass(slots=True)
+class Bytes:
+    """What is known of a memory: values by address and size. What was never stored is unknown."""
+
+    cells: dict[int, tuple[int, Any]] = field(default_factory=dict)
+
+    def copy(self) -> Bytes:
+        return Bytes(dict(self.cells))
+
+    def store(self, address: int, size: int, value: Any) -> None:
+        self.forget(address, address + size)
+        if not isinstance(value, Unknown):
+            self.cells[address] = (size, value)
+
+    def forget(self, lo: int, hi: int) -> None:
+        """The bytes ``lo..hi-1`` hold something else now."""
+        cells = self.cells
+        if hi - lo > len(cells):
+            for a in [a for a, (n, _) in cells.items() if a < hi and lo < a + n]:
+                del cells[a]
+            return
+        for a in range(lo - 15, hi):
+            cell = cells.get(a)
+            if cell is not None and a + cell[0] > lo:
+                del cells[a]
+
+    def load(self, address: int, size: int, missing: Unknown) -> Any:
+        cell = self.cells.get(address)
+        if cell is not None and cell[0] == size:
+            return cell[1]
+        total, at = 0, address
+        while at < address + size:
+            part = self._piece(at, address + size - at)
+            if part is None:
+                return missing
+            n, value = part
+            total |= value << 8 * (at - address)
+            at += n
+        return total
+
+    def _piece(self, address: int, most: int) -> tuple[int, int] | None:
+        """Bytes from an address on that lie in one cell: how many, and their value."""
+        for a in range(address, address - 16, -1):
+            cell = self.cells.get(a)
+            if cell is None:
+                continue
+            n, value = cell
+            if a + n <= address or value.__class__ not in INTS:
+                return None
+            count = min(most, a + n - address)
+            return count, value >> 8 * (address - a) & (1 << 8 * count) - 1
+        return None
+
+
+class SharedContents:
+    """The kept contents of the shared memory of all CTAs of one run."""
+
+    def __init__(self, ctas: int) -> None:
+        self.of = [Bytes() for _ in range(ctas)]
+
+    def copy(self) -> SharedContents:
+        new = SharedContents(0)
+        new.of = [b.copy() for b in self.of]
+        return new
+
+    def overwritten(self, footprints: Sequence[Footprint], numbers: Iterable[int]) -> None:
+        """An operation wrote data there."""
+        for number in numbers:
+            fp = footprints[number]
+            if 0 <= fp.memory < len(self.of) and self.of[fp.memory].cells:
+                for lo, hi in fp.intervals:
+                    self.of[fp.memory].forget(lo, hi)
+
+
+def written(event: Event) -> tuple[int, ...]:
+    """The footprints in shared memory that an event writes data to."""
+    match event[0]:
+        case Ev.WRITE | Ev.ATOMIC | Ev.CP_ASYNC | Ev.ST_ASYNC:
+            return (event[2],)
+        case Ev.BULK_LOAD:
+            return tuple(t[0] for t in event[2])
+        case Ev.BULK_COPY:
+            return (event[3],)
+    return ()

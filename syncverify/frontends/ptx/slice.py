@@ -1,0 +1,171 @@
+"""Which instructions matter: a backward slice from events and from the control that they depend on.
+
+What is left out is never executed. A branch that no event depends on is not taken at all: control goes on
+where its sides meet again, loops without events are taken to end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.effects import Effect, Unsupported
+from syncverify.frontends.ptx.flow import Flow, registers, results
+from syncverify.frontends.ptx.nodes import Instr, Mem, Sym
+
+Decoded = Mapping[int, Effect | Unsupported]
+#: Spaces whose contents the agents keep.
+_KEPT_SPACES = ("local", "param", "shared")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``pure``: instructions executed for their results; ``branches``: those that are decided; ``registers``:
+    those that hold a value; ``spaces``: memory whose contents steer."""
+
+    pure: frozenset[int]
+    branches: frozenset[int]
+    registers: frozenset[str]
+    spaces: frozenset[str]
+
+
+def slice_of(flow: Flow, effects: Decoded) -> Slice:
+    """The slice of a function whose instructions have the given effects."""
+    return _Slicer(flow, effects).run()
+
+
+class _Slicer:
+    def __init__(self, flow: Flow, effects: Decoded) -> None:
+        self.flow = flow
+        self.body = flow.body
+        self.effects = effects
+        self.definitions: dict[str, list[int]] = {}
+        self.stores: dict[str, list[int]] = {}
+        for k, i in enumerate(self.body):
+            if flow.block_of[k] not in flow.reached:
+                continue
+            for name in results(i):
+                self.definitions.setdefault(name, []).append(k)
+            if "cc" in i.mods:
+                self.definitions.setdefault("%carry", []).append(k)
+            if i.op in ("st", "atom", "red"):
+                for space in _spaces(i):
+                    self.stores.setdefault(space, []).append(k)
+        self.controllers = flow.controllers()
+        self.pure: set[int] = set()
+        self.branches: set[int] = set()
+        self.names: set[str] = set()
+        self.spaces: set[str] = set()
+        self.controlled: set[int] = set()
+        self.work: list[str] = []
+
+    def run(self) -> Slice:
+        for k, effect in self.effects.items():
+            if self.flow.block_of[k] not in self.flow.reached:
+                continue
+            self._control(k)
+            self._need_guard(self.body[k])
+            if isinstance(effect, Effect):
+                for op in effect.operands:
+                    self._need(registers(op))
+        while self.work:
+            name = self.work.pop()
+            for k in self.definitions.get(name, ()):
+                self._define(k)
+        return Slice(
+            frozenset(self.pure), frozenset(self.branches), frozenset(self.names), frozenset(self.spaces)
+        )
+
+    def _need(self, names: object) -> None:
+        for name in names:  # type: ignore[attr-defined]
+            if name not in self.names:
+                self.names.add(name)
+                self.work.append(name)
+
+    def _need_guard(self, i: Instr) -> None:
+        if i.guard is not None:
+            self._need((i.guard.name,))
+
+    def _control(self, k: int) -> None:
+        """The branches that decide whether instruction ``k`` is executed matter."""
+        work = [self.flow.block_of[k]]
+        while work:
+            block = work.pop()
+            if block in self.controlled:
+                continue
+            self.controlled.add(block)
+            for c in self.controllers[block]:
+                last = self.flow.blocks[c].hi - 1
+                if last not in self.branches:
+                    self.branches.add(last)
+                    i = self.body[last]
+                    self._need_guard(i)
+                    if i.op == "brx":
+                        for op in i.operands:
+                            self._need(registers(op))
+                work.append(c)
+
+    def _define(self, k: int) -> None:
+        if k in self.pure:
+            return
+        self.pure.add(k)
+        self._control(k)
+        i = self.body[k]
+        self._need_guard(i)
+        effect = self.effects.get(k)
+        if isinstance(effect, Effect):
+            for op in effect.operands:
+                self._need(registers(op))
+        elif not _is_data(i):
+            for n, op in enumerate(i.operands):
+                if n or not results(i) or isinstance(op, Mem):
+                    self._need(registers(op))
+            if i.op in ("addc", "subc", "madc"):
+                self._need(("%carry",))
+        if i.op in ("ld", "ldu", "atom"):
+            for space in _spaces(i):
+                self._keep(space)
+
+    def _keep(self, space: str) -> None:
+        """A value that steers is loaded from a space: what is stored there matters."""
+        if space in self.spaces:
+            return
+        self.spaces.add(space)
+        for k in self.stores.get(space, ()):
+            i = self.body[k]
+            self._control(k)
+            self._need_guard(i)
+            self.pure.add(k)
+            for op in i.operands:
+                self._need(registers(op))
+
+
+def _spaces(i: Instr) -> tuple[str, ...]:
+    """The spaces, of those kept, that a load or store may go to."""
+    for m in i.mods:
+        if m in ("global", "const"):
+            return ()
+        if m.startswith(_KEPT_SPACES):
+            base = m.split("::")[0]
+            if base == "param" and i.op == "ld" and isinstance(i.operands[1], Mem):
+                return (_parameter(i.operands[1]),)
+            if base == "param" and i.op == "st" and isinstance(i.operands[0], Mem):
+                return (_parameter(i.operands[0]),)
+            return (base,)
+    return ("local", "shared")
+
+
+def _parameter(m: Mem) -> str:
+    return f"param {m.base.name}" if isinstance(m.base, Sym) else "param"
+
+
+def _is_data(i: Instr) -> bool:
+    """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
+    if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st"):
+        return False
+    if i.op in ("mma", "wmma", "wgmma", "ldmatrix", "tex", "suld", "tcgen05"):
+        return True
+    if i.op in ("atom", "multimem") and "global" in i.mods:
+        return True
+    types = [m for m in i.mods if m.startswith(("f16", "f32", "f64", "bf16", "tf32", "e4m3", "e5m2", "e2m"))]
+    return bool(types) and i.op != "shfl"

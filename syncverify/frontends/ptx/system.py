@@ -1,0 +1,323 @@
+"""Launches of a compiled function: which classes of lanes there are, and what their registers start with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from syncverify.frontends.ptx.agent import ClassContext, PtxAgent
+from syncverify.frontends.ptx.compile import CLASS, CONTEXT, FIRST, LOCAL, MASK, PC, QUEUE, SHARED, Program
+from syncverify.frontends.ptx.compile_expr import RANK
+from syncverify.frontends.ptx.memory import Bytes, SharedContents
+from syncverify.frontends.ptx.tables import Tables, layout
+from syncverify.frontends.ptx.values import WARP, Unknown, Vec, vec
+from syncverify.ir.execute_blocks import Dims, Grid
+from syncverify.model.events import Ev, LaneSplit, SystemInfo, ThreadClass
+
+#: Events of one class that the discovery of splits looks at; later splits restart the run.
+_DISCOVERY = 50_000
+#: Events at which the other classes get their turn.
+_BLOCKING = frozenset(
+    {Ev.WAIT, Ev.WAIT_TOKEN, Ev.BARRIER_SYNC, Ev.CLUSTER_WAIT, Ev.SPIN, Ev.GRID_WAIT, Ev.SETMAXNREG}
+)
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+_AXES = "xyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch in numbers. ``grid`` and ``dynamic`` (bytes of dynamic shared memory) may be unknown.
+
+    ``parameter(name, offset, type)`` gives what a load from a parameter brings.
+    """
+
+    block: Dims
+    cluster: Dims
+    grid: Dims | None
+    dynamic: int | None
+    registers: int | None
+    parameter: Callable[[str, int, str], Any]
+    maps: Mapping[str, Any] = field(default_factory=dict)
+    bytes_of: Mapping[int, Any] = field(default_factory=dict)
+    values: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def ctas(self) -> int:
+        return prod(self.cluster)
+
+    @property
+    def threads(self) -> int:
+        return prod(self.block)
+
+
+@dataclass(slots=True)
+class PtxSystem:
+    """One cluster of a launch, ready to run; see ``model.events.System``.
+
+    ``cluster``: its number in the grid; None: any, and control may not depend on which.
+    """
+
+    info: SystemInfo
+    program: Program
+    launch: Launch
+    tables: Tables
+    cluster: int | None
+    ids: dict[tuple[int, int, int], int]
+    contexts: dict[tuple[int, int, int], ClassContext]
+    starts: dict[tuple[int, int], list[Any]]
+
+    @classmethod
+    def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
+              source_hash: str = "") -> PtxSystem:  # fmt: skip
+        laid = layout(program.module, program.function, launch.dynamic)
+        tables = Tables(program.module, program.function, laid, launch.ctas, launch.maps, launch.bytes_of)
+        grid = launch.grid
+        block: Dims = (0, 0, 0)
+        if grid is not None and cluster is not None:
+            g = Grid(grid, launch.block, launch.cluster)
+            block = g.coordinates(g.block_of(cluster, 0))
+        info = SystemInfo(
+            name=program.function.name,
+            file=program.module.path,
+            values=dict(launch.values),
+            block=block,
+            ctas=launch.ctas,
+            warps=-(-launch.threads // WARP),
+            threads=launch.threads,
+            registers=launch.registers,
+            classes=[],
+            barriers=tables.barriers,
+            footprints=tables.footprint_table,
+            sites=program.sites,
+            fragments=tables.fragments,
+            maps=tables.map_names,
+            elected_lane=elected,
+            source_hash=source_hash,
+            smem_names=list(laid.names),
+            dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
+        )
+        system = cls(info, program, launch, tables, cluster, {}, {}, {})
+        whole = [
+            ThreadClass(cta, warp, _warp_mask(launch.threads, warp))
+            for cta in range(launch.ctas)
+            for warp in range(info.warps)
+        ]
+        info.classes = whole
+        info.classes = system._settled()
+        return system
+
+    def agents(self) -> Sequence[PtxAgent]:
+        """Fresh agents at the kernel's entry, one per class."""
+        contents = SharedContents(self.launch.ctas) if self.program.steers else None
+        return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
+
+    def refined(self, split: LaneSplit) -> PtxSystem:
+        """The same launch with one class split."""
+        classes = list(self.info.classes)
+        old = classes.pop(split.cls)
+        classes += [replace(old, lanes=part) for part in split.parts]
+        return replace(self, info=replace(self.info, classes=_ordered(classes)))
+
+    # ------------------------------------------------------------ agents
+
+    def _agent(self, cls: int, c: ThreadClass, contents: SharedContents | None) -> PtxAgent:
+        start = self.starts.get((c.cta, c.warp))
+        if start is None:
+            start = self.starts[c.cta, c.warp] = self._start(c.cta, c.warp)
+        r = start[:]
+        context = self.context(c.cta, c.warp, c.lanes)
+        r[CLASS], r[CONTEXT], r[MASK] = self._id(c), context, c.lanes
+        r[LOCAL], r[SHARED] = Bytes(), contents
+        return PtxAgent(cls, self.program, r)
+
+    def _id(self, c: ThreadClass) -> int:
+        return self.ids.setdefault((c.cta, c.warp, c.lanes), len(self.ids))
+
+    def context(self, cta: int, warp: int, lanes: int) -> ClassContext:
+        key = (cta, warp, lanes)
+        found = self.contexts.get(key)
+        if found is None:
+            whole = _warp_mask(self.launch.threads, warp)
+            found = self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
+        return found
+
+    def _start(self, cta: int, warp: int) -> list[Any]:
+        """The slots of a warp at the kernel's entry."""
+        r: list[Any] = [_NEVER] * self.program.size
+        r[PC], r[QUEUE] = self.program.entry, ()
+        for name in ("%carry", "%total", "%test", "%shfl"):
+            if name in self.program.slots:
+                r[self.program.slots[name]] = 0
+        assert FIRST <= self.program.size
+        for name, slot in self.program.symbols.items():
+            r[slot] = self._constant(name, cta, warp)
+        return r
+
+    def _constant(self, name: str, cta: int, warp: int) -> Any:
+        if name.startswith("&"):
+            return self._address(name[1:], cta)
+        if name.startswith("param "):
+            place, type_ = name[6:].split(":")
+            base, offset = place.rsplit("+", 1)
+            return self.launch.parameter(base, int(offset), type_)
+        return self._special(name, cta, warp)
+
+    def _address(self, name: str, cta: int) -> Any:
+        laid = self.tables.layout
+        if name in laid.shared:
+            return cta << RANK | laid.shared[name]
+        for table in (laid.local, laid.params, laid.globals):
+            if name in table:
+                return table[name]
+        return Unknown(f"the address of {name}")
+
+    def _special(self, name: str, cta: int, warp: int) -> Any:
+        """The value of a special register in a warp."""
+        base, _, axis = name.partition(".")
+        n = _AXES.index(axis) if axis and axis in _AXES else 0
+        launch = self.launch
+        x, y, _ = launch.block
+        whole = _warp_mask(launch.threads, warp)
+        match base:
+            case "%tid":
+                tids = [32 * warp + i for i in range(WARP)]
+                each = [(t % x, t // x % y, t // (x * y))[n] for t in tids]
+                return vec([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
+            case "%laneid":
+                return vec([i if whole >> i & 1 else 0 for i in range(WARP)])
+            case "%warpid":
+                return warp
+            case "%ntid":
+                return launch.block[n]
+            case "%nwarpid":
+                return -(-launch.threads // WARP)
+            case "%lanemask_eq" | "%lanemask_le" | "%lanemask_lt" | "%lanemask_ge" | "%lanemask_gt":
+                return vec([_lane_mask(base, i) for i in range(WARP)])
+            case "%@live":
+                return whole
+            case "%@elected":
+                return self.info.elected_lane
+            case "%dynamic_smem_size":
+                return Unknown("dynamic_smem", "param") if launch.dynamic is None else launch.dynamic
+            case "%total_smem_size":
+                if launch.dynamic is None:
+                    return Unknown("dynamic_smem", "param")
+                return self.tables.layout.static + launch.dynamic
+            case "%cluster_ctarank":
+                return cta
+            case "%cluster_nctarank":
+                return launch.ctas
+            case "%cluster_nctaid":
+                return launch.cluster[n]
+            case "%cluster_ctaid":
+                return _unflatten(cta, launch.cluster)[n]
+            case "%is_explicit_cluster":
+                return int(launch.ctas > 1)
+        return self._grid_special(base, n, cta)
+
+    def _grid_special(self, base: str, n: int, cta: int) -> Any:
+        launch = self.launch
+        if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
+            return Unknown(f"the grid ({base}.{_AXES[n]}): give grid", "grid")
+        match base:
+            case "%nctaid":
+                assert launch.grid is not None
+                return launch.grid[n]
+            case "%nclusterid":
+                assert launch.grid is not None
+                return launch.grid[n] // launch.cluster[n]
+            case "%ctaid" | "%clusterid":
+                assert launch.grid is not None
+                if self.cluster is None:
+                    if launch.grid[n] == launch.cluster[n]:
+                        return _unflatten(cta, launch.cluster)[n] if base == "%ctaid" else 0
+                    return Unknown(f"{base}.{_AXES[n]}", "ctaid")
+                g = Grid(launch.grid, launch.block, launch.cluster)
+                at = g.coordinates(g.block_of(self.cluster, cta))[n]
+                return at if base == "%ctaid" else at // launch.cluster[n]
+        return Unknown(f"{base}")
+
+    # ------------------------------------------------------------ discovery
+
+    def _settled(self) -> list[ThreadClass]:
+        """Classes split until no lanes of one disagree, in a run in which every wait passes."""
+        agents = list(self.agents())
+        classes = list(self.info.classes)
+        work = list(range(len(agents)))
+        budget = [_DISCOVERY] * len(agents)
+        answers = [0] * len(agents)
+        while work:
+            waiting: list[int] = []
+            queue = list(work)
+            while queue:
+                i = queue.pop(0)
+                try:
+                    going = self._advance(agents, i, budget, answers)
+                except LaneSplit as split:
+                    c = classes[i]
+                    for n, part in enumerate(split.parts):
+                        j = i if n == len(split.parts) - 1 else len(agents)
+                        new = replace(c, lanes=part)
+                        context = self.context(c.cta, c.warp, part)
+                        agent = agents[i].narrowed(j, self._id(new), context)
+                        agent.r[SHARED] = agents[i].r[SHARED]
+                        if j == i:
+                            agents[i], classes[i] = agent, new
+                        else:
+                            agents.append(agent)
+                            classes.append(new)
+                            budget.append(budget[i])
+                            answers.append(answers[i])
+                        queue.append(j)
+                    continue
+                if going:
+                    waiting.append(i)
+            work = sorted(waiting)
+        return _ordered(classes)
+
+    def _advance(self, agents: list[PtxAgent], i: int, budget: list[int], answers: list[int]) -> bool:
+        """Runs an agent up to where it may have to wait; whether there is more to come."""
+        agent = agents[i]
+        while budget[i] > 0:
+            event = agent.step(answers[i])
+            budget[i] -= 1
+            answers[i] = int(event[0] in _POLLS)
+            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                return False
+            if event[0] in _BLOCKING:
+                return True
+        return False
+
+
+_NEVER = Unknown("a register that was never written")
+
+
+def _warp_mask(threads: int, warp: int) -> int:
+    return (1 << min(32, threads - 32 * warp)) - 1
+
+
+def _lane_mask(base: str, i: int) -> int:
+    match base[-2:]:
+        case "eq":
+            return 1 << i
+        case "le":
+            return (2 << i) - 1
+        case "lt":
+            return (1 << i) - 1
+        case "ge":
+            return 0xFFFFFFFF & ~((1 << i) - 1)
+    return 0xFFFFFFFF & ~((2 << i) - 1)
+
+
+def _unflatten(i: int, dims: Dims) -> Dims:
+    return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
+
+
+def _ordered(classes: list[ThreadClass]) -> list[ThreadClass]:
+    """Warp-major, then by lowest lane."""
+    return sorted(classes, key=lambda c: (c.cta, c.warp, c.lanes & -c.lanes))
+
+
+__all__ = ["Launch", "PtxSystem", "Vec"]

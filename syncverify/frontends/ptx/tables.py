@@ -1,0 +1,205 @@
+"""What the events of one launch refer to: where variables lie, barriers by place, footprints, tensor maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.frontends.ptx.compile_expr import WINDOW
+from syncverify.frontends.ptx.effects import MapFacts
+from syncverify.frontends.ptx.flow import registers
+from syncverify.frontends.ptx.memory import PARAM_WINDOW
+from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
+from syncverify.frontends.ptx.values import Unknown
+from syncverify.ir.footprints import Footprints
+from syncverify.model.events import BarrierInfo, Footprint
+
+#: Byte offset of a CTA's first shared variable, as on the hardware.
+SHARED_BASE = 1024
+#: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
+SHARED_LIMIT = SHARED_BASE + 227 * 1024
+_GLOBALS = 1 << 48  # where variables in global and constant memory are put
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Byte offsets of variables, by name: shared, local, parameters; global and constant by address."""
+
+    shared: Mapping[str, int]
+    local: Mapping[str, int]
+    params: Mapping[str, int]
+    globals: Mapping[str, int]
+    names: tuple[tuple[int, int, str], ...]  # of shared bytes
+    end: int  # of static and dynamic shared memory
+    static: int  # bytes of static shared memory
+
+
+def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
+    """Lays a kernel's memory out; ``dynamic``: bytes of dynamic shared memory, if known."""
+    used = _named(function)
+    everything = [*function.variables, *(v for v in module.variables)]
+    shared: dict[str, int] = {}
+    names: list[tuple[int, int, str]] = []
+    at = SHARED_BASE
+    late = [v for v in everything if v.space == "shared" and v.name in used]
+    for v in late:
+        if v.size and not v.extern:
+            at = _up(at, v.align)
+            shared[v.name] = at
+            names.append((at, at + v.size, v.name))
+            at += v.size
+    static = at - SHARED_BASE
+    end = SHARED_LIMIT
+    dynamic_variables = [v for v in late if v.name not in shared]
+    if dynamic_variables:
+        at = _up(at, max(16, *(v.align for v in dynamic_variables)))
+        for v in dynamic_variables:
+            shared[v.name] = at
+        end = SHARED_LIMIT if dynamic is None else at + dynamic
+        names.append((at, end, dynamic_variables[0].name))
+    else:
+        end = at if dynamic is None else at + dynamic
+    local, here = {}, 16
+    for v in everything:
+        if v.space == "local":
+            here = _up(here, v.align)
+            local[v.name] = here
+            here += v.size
+    params = parameter_offsets(function)
+    places = {
+        v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
+    }
+    return Layout(shared, local, params, places, tuple(sorted(names)), end, static)
+
+
+def parameter_offsets(function: Function) -> dict[str, int]:
+    """Byte offsets of a kernel's parameters in their space."""
+    out, at = {}, 0
+    for p in function.params:
+        unit = p.align if p.ptr is None else min(p.size, 8)
+        at = _up(at, max(unit, 1))
+        out[p.name] = at
+        at += p.size
+    return out
+
+
+def _up(at: int, align: int) -> int:
+    return -(-at // max(align, 1)) * max(align, 1)
+
+
+def _named(function: Function) -> set[str]:
+    out: set[str] = set()
+
+    def visit(op: Operand) -> None:
+        match op:
+            case Sym(name, _):
+                out.add(name)
+            case Mem(base, _, coords):
+                visit(base)
+                for c in coords:
+                    visit(c)
+            case Vector(items):
+                for x in items:
+                    visit(x)
+            case Pair(a, b):
+                visit(a)
+                visit(b)
+
+    for i in function.body:
+        for op in i.operands:
+            visit(op)
+    return out
+
+
+@dataclass(slots=True)
+class Tables:
+    """Grows while agents run; shared by all runs of a launch."""
+
+    module: Module
+    function: Function
+    layout: Layout
+    ctas: int
+    maps: Mapping[str, MapFacts]  # by name
+    parameters: Mapping[int, Any]  # what is known of the parameter space: (offset << 8 | size) -> value
+    barriers: list[BarrierInfo] = field(default_factory=list)
+    footprint_table: list[Footprint] = field(default_factory=list)
+    fragments: list[str] = field(default_factory=list)
+    map_names: list[str] = field(default_factory=list)
+    footprints: Footprints = field(init=False)
+    _barriers: dict[tuple[int, int], int] = field(default_factory=dict)
+    _fragments: dict[str, int] = field(default_factory=dict)
+    _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.footprints = Footprints(self.footprint_table)
+
+    @property
+    def shared_end(self) -> int:
+        return self.layout.end
+
+    def barrier(self, cta: int, offset: int) -> int:
+        found = self._barriers.get((cta, offset))
+        if found is None:
+            found = self._barriers[cta, offset] = len(self.barriers)
+            self.barriers.append(BarrierInfo(cta, offset, self._barrier_name(offset)))
+        return found
+
+    def _barrier_name(self, offset: int) -> str:
+        for lo, hi, name in self.layout.names:
+            if lo <= offset < hi:
+                if hi - lo == 8:
+                    return name
+                if hi - lo <= 256 and (offset - lo) % 8 == 0:
+                    return f"{name}[{(offset - lo) // 8}]"
+                return f"{name}+{offset - lo}"
+        return f"mbarrier at {offset}"
+
+    def fragment(self, name: str) -> int:
+        found = self._fragments.get(name)
+        if found is None:
+            found = self._fragments[name] = len(self.fragments)
+            self.fragments.append(name)
+        return found
+
+    def map_at(self, address: Any) -> tuple[int, MapFacts]:
+        """Number and facts of the tensor map at an address (or behind a value that is not known)."""
+        key = address if isinstance(address, int) else id(address)
+        found = self._maps.get(key)
+        if found is None:
+            name = self._map_name(address)
+            facts = self.maps.get(name) or MapFacts(name, None, None, 0, None)
+            found = self._maps[key] = (len(self.map_names), facts)
+            self.map_names.append(name)
+        return found
+
+    def _map_name(self, address: Any) -> str:
+        if isinstance(address, Unknown):
+            return f"tensor map ({address.why})"
+        if address >> WINDOW in (0, PARAM_WINDOW):
+            offset = address & (1 << WINDOW) - 1
+            for i, p in enumerate(self.function.params):
+                start = self.layout.params[p.name]
+                if start <= offset < start + p.size:
+                    return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
+        return f"tensor map at {address:#x}"
+
+    def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
+        return self.parameters.get(offset << 8 | size, missing)
+
+    def constant_bytes(self, address: int, size: int, missing: Unknown) -> Any:
+        """Bytes of an initialised variable in constant memory."""
+        for v in (*self.module.variables, *self.function.variables):
+            start = self.layout.globals.get(v.name, -1)
+            if v.space == "const" and v.init is not None and 0 <= address - start <= v.size - size:
+                data = v.init.ljust(v.size, b"\0")
+                return int.from_bytes(data[address - start : address - start + size], "little")
+        return missing
+
+
+def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
+    """The shared variables that a function may use."""
+    return tuple(v for v in (*function.variables, *module.variables) if v.space == "shared")
+
+
+__all__ = ["SHARED_BASE", "Imm", "Layout", "Tables", "layout", "parameter_offsets", "registers"]

@@ -1,0 +1,179 @@
+"""What registers hold: ints, one value per lane, data.
+
+Generated code computes with Python's operators; the classes here answer them, so that the usual case, ints,
+costs nothing. Predicates are 0 or 1. Equality is asked by ``arith.equal``, never by ``==``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+#: Classes of plain numbers; comparisons yield bools.
+INTS: frozenset[Any] = frozenset({int, bool})
+WARP = 32
+
+
+class Unknown:
+    """A value that the analysis does not have: ``why`` completes "control depends on ...".
+
+    ``source`` groups values by what would have to be known: ``data``, ``ctaid``, ``grid``, ``param``,
+    ``lane`` (of lanes that took another path).
+    """
+
+    __slots__ = ("source", "why")
+
+    def __init__(self, why: str, source: str = "data") -> None:
+        self.why = why
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<{self.why}>"
+
+    def _same(self, *_: Any) -> Unknown:
+        return self
+
+    def _unless_zero(self, o: Any) -> Any:
+        return 0 if o.__class__ in INTS and not o else self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _same
+    __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _same
+    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __invert__ = _same
+    __mul__ = __rmul__ = __and__ = __rand__ = _unless_zero
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"a decision on {self.why}")
+
+
+#: What a lane that took another path would hold.
+ELSEWHERE = Unknown("lanes that took another path", "lane")
+
+
+class Vec:
+    """One value for each lane of the whole warp. Interned by ``vec``: identity is equality."""
+
+    __slots__ = ("lanes", "memo", "views")
+
+    def __init__(self, lanes: tuple[Any, ...]) -> None:
+        self.lanes = lanes
+        self.memo: dict[Any, Any] = {}
+        self.views: dict[int, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"Vec{self.lanes}"
+
+    def __bool__(self) -> bool:
+        raise TypeError("a decision on a value per lane")
+
+    def on(self, mask: int) -> Any:
+        """The value as the lanes of ``mask`` hold it: a single one if they agree, else this Vec."""
+        found = self.views.get(mask)
+        if found is None:
+            mine = [v for i, v in enumerate(self.lanes) if mask >> i & 1]
+            first = mine[0]
+            same = all(v is first or (_plain(v) and _plain(first) and v == first) for v in mine)
+            found = self.views[mask] = first if same else self
+        return found
+
+    def parts(self, mask: int) -> dict[Any, int]:
+        """The lanes of ``mask`` by the value that they hold."""
+        out: dict[Any, int] = {}
+        for i, v in enumerate(self.lanes):
+            if mask >> i & 1:
+                key = v if _plain(v) else id(v)
+                out[key] = out.get(key, 0) | 1 << i
+        return out
+
+    def unknown(self, mask: int) -> Unknown | None:
+        """Some lane's missing value, if one is missing."""
+        return next((v for i, v in enumerate(self.lanes) if mask >> i & 1 and isinstance(v, Unknown)), None)
+
+
+def _plain(v: Any) -> bool:
+    return v.__class__ in INTS
+
+
+_KNOWN: dict[tuple[Any, ...], Vec] = {}
+
+
+def vec(lanes: Sequence[Any]) -> Any:
+    """A register's content: a single value where all lanes hold the same."""
+    key = tuple(lanes)
+    first = key[0]
+    if first.__class__ in INTS:
+        if all(v.__class__ in INTS and v == first for v in key):
+            return first
+    elif all(v is first for v in key):
+        return first
+    found = _KNOWN.get(key)
+    if found is None:
+        found = _KNOWN[key] = Vec(key)
+    return found
+
+
+def lanes_of(value: Any) -> tuple[Any, ...]:
+    """The value of each lane of the warp."""
+    return value.lanes if value.__class__ is Vec else (value,) * WARP
+
+
+def restrict(value: Any, mask: int) -> Any:
+    """The value with nothing known of the lanes outside ``mask``."""
+    return vec([v if mask >> i & 1 else ELSEWHERE for i, v in enumerate(lanes_of(value))])
+
+
+def lift(f: Callable[..., Any], *args: Any) -> Any:
+    """``f``, which takes plain numbers, on whatever the arguments are."""
+    for v in args:
+        if v.__class__ is Vec:
+            break
+    else:
+        return _scalar(f, args)
+    # remembered with the first Vec; identity of the others is equality
+    key = (f, *[a if a.__class__ in INTS else id(a) for a in args])
+    owner: Vec = next(v for v in args if v.__class__ is Vec)
+    found = owner.memo.get(key)
+    if found is None:
+        columns = [lanes_of(v) for v in args]
+        result = vec([_scalar(f, row) for row in zip(*columns, strict=True)])
+        owner.memo[key] = found = (result, args)  # the arguments are kept alive, so their ids stay theirs
+    return found[0]
+
+
+def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    for v in args:
+        if v.__class__ not in INTS:
+            return v if isinstance(v, Unknown) else f(*args)
+    return f(*args)
+
+
+def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    def plain(a: Any, b: Any) -> Any:
+        return f(a, b)
+
+    def left(self: Vec, o: Any) -> Any:
+        return _lift_operator(plain, self, o)
+
+    def right(self: Vec, o: Any) -> Any:
+        return _lift_operator(plain, o, self)
+
+    return left, right
+
+
+def _lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """As ``lift``, but operators also know what to do with a missing value (0 times it is 0)."""
+    key = (f, a if a.__class__ in INTS else id(a), b if b.__class__ in INTS else id(b))
+    owner = a if a.__class__ is Vec else b
+    found = owner.memo.get(key)
+    if found is None:
+        lanes = [f(x, y) for x, y in zip(lanes_of(a), lanes_of(b), strict=True)]
+        owner.memo[key] = found = (vec(lanes), a, b)
+    return found[0]
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
+    _left, _right = _operator(getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
+    setattr(Vec, f"__{_name}__", _left)
+    setattr(Vec, f"__r{_name}__", _right)
+for _name in ("lt", "le", "gt", "ge"):
+    setattr(Vec, f"__{_name}__", _operator(getattr(operator, _name))[0])
