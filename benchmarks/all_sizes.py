@@ -2,10 +2,12 @@
 
     python benchmarks/all_sizes.py [--family sizes] [--jobs 2] [--json benchmarks/results/all_sizes.json]
 
-Every kernel of the corpus that has sizes. What is proved for every size must not be refuted at any;
-what is refuted must be so at the smallest sizes. With ``--json`` the rows of the families that were run
-replace those in the file. ``--exact FILE`` keeps the exact verdicts, so that only kernels that changed are
-checked again; it is worth nothing once the checker has changed.
+    python benchmarks/all_sizes.py --random 300
+
+Every kernel of the corpus that has sizes, or random programs of tiles and steps. What is proved for every
+size must not be refuted at any; what is refuted must be so at the smallest sizes. With ``--json`` the rows
+of this run replace those in the file. ``--exact FILE`` keeps the exact verdicts, so that only kernels that
+changed are checked again; it is worth nothing once the checker has changed.
 """
 
 from __future__ import annotations
@@ -23,11 +25,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from syncverify.diagnostics import ScopeKind, Verdict
-from syncverify.ir.parser import parse_file
+from syncverify.ir.parser import parse
 from syncverify.source import InputError
 from syncverify.verify import check_kernel, text_hash
 from tests.corpus.entries import CORPUS, entries
 from tests.symbolic.brute import Brute, brute, disagreement, fallback, steering
+from tests.symbolic.generate import program
+
+RANDOM = "random/"
 
 
 @dataclass(frozen=True)
@@ -45,17 +50,23 @@ class Row:
     exact_checks: int
     exact_largest: int
     exact_complete: bool
-    exact_refuted: dict[str, int]
+    exact_refuted: dict[str, int] | None
     exact_seconds: float
     problem: str
 
 
+def text_of(name: str) -> str:
+    """A corpus file, or ``random/SEED``."""
+    if name.startswith(RANDOM):
+        return program(int(name.removeprefix(RANDOM)))
+    return (CORPUS / name).read_text(encoding="utf-8")
+
+
 def judge(name: str, laps: int, budget: float, known: dict[str, Any] | None) -> tuple[Row, str, Brute]:
-    """Both judgements of one corpus file; ``known``: its exact verdicts from an earlier run."""
-    path = CORPUS / name
-    (kernel,) = parse_file(path)
-    key = text_hash(path.read_text(encoding="utf-8"))
-    start = time.perf_counter()
+    """Both judgements of one kernel; ``known``: its exact verdicts from an earlier run."""
+    text = text_of(name)
+    (kernel,) = parse(text, name)
+    key = text_hash(text)
     problem = reason = ""
     scope, values, events = str(ScopeKind.ALL), {}, 0
     found = Brute(**known) if known else brute(kernel, laps, budget)
@@ -76,12 +87,11 @@ def judge(name: str, laps: int, budget: float, known: dict[str, Any] | None) -> 
             values = {x: v for x, v in report.scope.values.items() if x in steering(kernel)}
         problem = disagreement(kernel, report, found) or ""
     seconds = time.perf_counter() - start
-    first = found.refuted[0] if found.refuted else {}
-    kind = path.name.split(".")[1] if path.name.count(".") == 2 else ""
+    first = {x: v for x, v in found.refuted[0].items() if x in steering(kernel)} if found.refuted else None
+    kind = name.split(".")[1] if name.count(".") == 2 else ""
     row = Row(
         name, kind, verdict, scope, values, round(seconds, 3), events, reason, found.checked, found.largest,
-        found.complete, {x: v for x, v in first.items() if x in steering(kernel)}, round(found.seconds, 2),
-        problem,
+        found.complete, first, round(found.seconds, 2), problem,
     )  # fmt: skip
     return row, key, found
 
@@ -105,8 +115,8 @@ def table(rows: list[Row]) -> str:
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
-    good = [r for r in rows if not r.exact_refuted]
-    bad = [r for r in rows if r.exact_refuted]
+    good = [r for r in rows if r.exact_refuted is None]
+    bad = [r for r in rows if r.exact_refuted is not None]
     return {
         "kernels": len(rows),
         "exact checks": sum(r.exact_checks for r in rows),
@@ -120,6 +130,8 @@ def summary(rows: list[Row]) -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--family", action="append", help="directories below corpus/ (default: all)")
+    parser.add_argument("--random", type=int, default=0, help="this many random programs with two sizes")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--match", default="", help="only kernels whose name contains this")
     parser.add_argument("--laps", type=int, default=4, help="sizes up to this many times the stages")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of exact checks per kernel")
@@ -128,11 +140,10 @@ def main() -> int:
     parser.add_argument("--exact", type=Path, help="keep exact verdicts here")
     parser.add_argument("--quiet", action="store_true", help="print only what is wrong, and the summary")
     options = parser.parse_args()
-    chosen = [
-        e.name
-        for e in entries()
-        if "param " in e.text and options.match in e.name and e.family in (options.family or [e.family])
-    ]
+    families = options.family or ([] if options.random else sorted({e.family for e in entries()}))
+    chosen = [e.name for e in entries() if "param " in e.text and e.family in families]
+    chosen += [f"{RANDOM}{options.first + i}" for i in range(options.random)]
+    chosen = [name for name in chosen if options.match in name]
     kept: dict[str, Any] = {}
     if options.exact and options.exact.exists():
         kept = json.loads(options.exact.read_text())
@@ -140,7 +151,7 @@ def main() -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = []
         for name in chosen:
-            key = text_hash((CORPUS / name).read_text(encoding="utf-8"))
+            key = text_hash(text_of(name))
             jobs.append(pool.submit(judge, name, options.laps, options.budget, kept.get(key)))
         for job in jobs:
             row, key, found = job.result()
@@ -153,7 +164,9 @@ def main() -> int:
     if options.json:
         old = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
         merged = {r["kernel"]: r for r in old} | {r.kernel: asdict(r) for r in rows}
-        everything = [Row(**merged[k]) for k in sorted(merged) if (CORPUS / k).exists()]
+        everything = [
+            Row(**merged[k]) for k in sorted(merged) if k.startswith(RANDOM) or (CORPUS / k).exists()
+        ]
         result = summary(everything) | {"laps": options.laps, "rows": [asdict(r) for r in everything]}
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(summary(rows), indent=2))

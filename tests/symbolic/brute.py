@@ -13,8 +13,6 @@ from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names, wa
 from syncverify.source import InputError, Span
 from syncverify.verify import check_kernel
 
-Sizes = tuple[tuple[str, int], ...]
-
 #: What only says where data lies in global memory: no size in it changes what is synchronized.
 _DATA = (n.GlobalRegion,)
 
@@ -90,12 +88,12 @@ def unit(kernel: n.Kernel, name: str) -> int:
     return found
 
 
-def candidates(kernel: n.Kernel, name: str, laps: int = 4) -> list[int]:
+def candidates(kernel: n.Kernel, name: str, laps: int = 4, least: int = -1) -> list[int]:
     """Values of one parameter: all up to ``laps`` times the stages, or those beside multiples of a unit."""
     most = laps * stages(kernel)
     u = unit(kernel, name)
     param = next(p for p in kernel.params if p.name == name)
-    low = 0 if param.dtype.startswith("u") else -1
+    low = 0 if param.dtype.startswith("u") else least
     if u <= 2 * most:
         return list(range(low, most + 1))
     near = {k * u + d for k in range(most + 1) for d in (-1, 0, 1)}
@@ -119,7 +117,8 @@ def launches(kernel: n.Kernel, laps: int = 4) -> list[dict[str, int]]:
     fixed = {p.name: p.default if p.default is not None else 1 for p in kernel.params}
     some = steering(kernel)
     rest = [x for x in fixed if x not in some]
-    choices = product(*(candidates(kernel, x, laps) for x in some))
+    least = -4 if len(some) == 1 else -1
+    choices = product(*(candidates(kernel, x, laps, least) for x in some))
     found = [fixed | dict(zip(some, c, strict=True)) for c in choices]
     found += [fixed | {x: v} for x in rest for v in candidates(kernel, x, 1)]
     return sorted((v for v in found if possible(kernel, v)), key=lambda v: weight({x: v[x] for x in some}))
@@ -180,6 +179,19 @@ def fallback(report: KernelReport) -> str | None:
     return None
 
 
+def smaller(kernel: n.Kernel, at: Mapping[str, int], most: int = 48) -> dict[str, int] | None:
+    """Sizes below ``at``, one parameter changed, that the exact check refutes as well."""
+    for x in steering(kernel):
+        here = abs(at[x])
+        near = range(max(0, here - most // 2), here)
+        far = range(0, near.start, max(1, near.start // (most // 2)))
+        for v in (*near, *far):
+            less = {**at, x: v}
+            if possible(kernel, less) and exact(kernel, less) is Verdict.REFUTED:
+                return less
+    return None
+
+
 def disagreement(kernel: n.Kernel, report: KernelReport, found: Brute) -> str | None:
     """What is wrong about a verdict for every size; None where exact checks bear it out."""
     some = steering(kernel)
@@ -195,6 +207,6 @@ def disagreement(kernel: n.Kernel, report: KernelReport, found: Brute) -> str | 
         return f"refuted at {at}, which the exact check does not refute"
     if first is not None:
         here, least = weight({x: at[x] for x in some}), weight({x: first[x] for x in some})
-        if least < here:
-            return f"refuted at {at}, but {first} is smaller"
-    return None
+        return f"refuted at {at}, but {first} is smaller" if least < here else None
+    less = smaller(kernel, at)
+    return None if less is None else f"refuted at {at}, but {less} is smaller"
