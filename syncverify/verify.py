@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from syncverify.advice import advise
-from syncverify.checker import Outcome, check
+from syncverify.advice import advise, exchanges_globally
+from syncverify.checker import Outcome, check, necessity
 from syncverify.diagnostics import (
     Diagnostic,
     KernelReport,
@@ -27,14 +27,18 @@ from syncverify.diagnostics import (
 )
 from syncverify.ir.execute import systems
 from syncverify.ir.expr import Expr, evaluate, names
-from syncverify.ir.nodes import Kernel, Param
+from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.ir.verify import verify
 from syncverify.launch import NO_FACTS, LaunchFacts
 from syncverify.model.events import LaneSplit, System, Unanalysable
+from syncverify.passes.rewrite import walk
 from syncverify.sizes import all_sizes
 from syncverify.source import InputError, Span
+from syncverify.suppressions import Suppression
+from syncverify.suppressions import apply as apply_suppressions
+from syncverify.suppressions import find as find_suppressions
 
 if TYPE_CHECKING:
     from syncverify.frontends.cuda import CudaOptions
@@ -265,6 +269,7 @@ class SourceFile:
     kernels: tuple[Kernel, ...]
     hash: str
     module: Module | None = None
+    suppressions: tuple[Suppression, ...] = ()
 
     @property
     def names(self) -> set[str]:
@@ -288,10 +293,11 @@ def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile
     if path.suffix != ".syncir":
         kind = path.suffix or "a file without a suffix"
         raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
-    kernels = parse(_text(path, data), str(path))
+    text = _text(path, data)
+    kernels = parse(text, str(path))
     if not kernels:
         raise InputError("no kernel in this file", Span(str(path)))
-    return SourceFile(str(path), kernels, text_hash(data))
+    return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
 
 
 def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
@@ -306,7 +312,8 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
     module = parse_ptx(text, str(path))
     if not module.entries:
         raise InputError("no kernel in this file", Span(str(path)))
-    return SourceFile(str(path), (), text_hash(data), module)
+    ignored = find_suppressions(_text(path, data), str(path))
+    return SourceFile(str(path), (), text_hash(data), module, ignored)
 
 
 def _text(path: Path, data: bytes) -> str:
@@ -339,8 +346,26 @@ def check_source(
 
     ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
     used is handed there and the others are still checked; without it its InputError is raised.
-    ``advice`` adds notes on what proved kernels could do without (SV6xx).
+    ``advice`` adds notes on what proved kernels could do without (SV6xx). Comments of the source silence
+    warnings and notes.
     """
+    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope)
+    complete = kernel is None and len(reports) == (
+        len(source.kernels) or len(source.module.entries if source.module else ())
+    )
+    return apply_suppressions(reports, source.suppressions, source.path, complete)
+
+
+def _checked(
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: Mapping[str, int],
+    kernel: str | None,
+    policy: Policy,
+    on_error: Callable[[InputError], None] | None,
+    advice: bool,
+    scope: ScopeKind,
+) -> list[KernelReport]:
     if source.module is not None:
         raise InputError("PTX is read, but not checked yet", Span(source.path))
     reports: list[KernelReport] = []
@@ -348,7 +373,7 @@ def check_source(
         if kernel is not None and not fnmatchcase(k.name, kernel):
             continue
         try:
-            reports.append(_launched(k, source, facts, values or {}, policy, advice, scope))
+            reports.append(_launched(k, source, facts, values, policy, advice, scope))
         except InputError as e:
             if on_error is None:
                 raise
@@ -371,10 +396,26 @@ def _launched(
     if advice:
         notes = advise(launched, report, lambda k: _as_widely(k, given, policy, source.path, report))
         report = replace(report, diagnostics=report.diagnostics + notes)
+        report = replace(
+            report, diagnostics=report.diagnostics + _idle_fences(launched, given, policy, report)
+        )
     if report.witness is None or launched.launch == kernel.launch:
         return report
     grid = facts.grid(kernel.name)
     return replace(report, witness=replace(report.witness, grid=grid, registers=launched.launch.registers))
+
+
+def _idle_fences(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, report: KernelReport
+) -> tuple[Diagnostic, ...]:
+    """Fences of a proved kernel that more warps execute than need to (SV604), found for exact values."""
+    bound, missing = launch_values(kernel, given)
+    fenced = any(isinstance(s, FenceProxyAsync) for s in walk(kernel.body))
+    if report.verdict is not Verdict.PROVED or missing or not fenced or exchanges_globally(kernel):
+        return ()
+    found = [s for s in systems(kernel, bound) if not isinstance(s, Unanalysable)]
+    known = [d for s in found for d in run_system(s, policy).diagnostics]
+    return necessity.advise(found, lambda s: run_system(s, policy), known, rules=("SV604",))
 
 
 def _as_widely(
