@@ -1,5 +1,7 @@
 """Launch facts from a TOML file: what the kernel's text leaves to whoever launches it.
 
+``apply`` puts them on a kernel of the IR, ``frontends.ptx.facts`` on one of PTX.
+
     [kernel."*"]                 # every kernel
     grid = [4, 1, 1]
     [kernel.ring]                # overrides "*" key by key
@@ -47,20 +49,20 @@ class LaunchFacts:
         facts = self.table(kernel.name)
         launch = kernel.launch
         if "dynamic_smem" in facts:
-            self._fail("dynamic_smem: the shared memory of a .syncir kernel follows from its buffers")
+            self.fail("dynamic_smem: the shared memory of a .syncir kernel follows from its buffers")
         if "assume" in facts:
-            self._fail("assume: not supported for .syncir, whose values are exact; write it in the kernel")
+            self.fail("assume: not supported for .syncir, whose values are exact; write it in the kernel")
         for key, own in (("block", launch.block), ("cluster", launch.cluster)):
-            if key in facts and (given := self._dims(key, facts[key])) != own:
-                self._fail(f"{key} = {list(given)}, but kernel {kernel.name} is written for {list(own)}")
-        registers = self._positive("registers", facts["registers"]) if "registers" in facts else None
+            if key in facts and (given := self.dims(key, facts[key])) != own:
+                self.fail(f"{key} = {list(given)}, but kernel {kernel.name} is written for {list(own)}")
+        registers = self.positive("registers", facts["registers"]) if "registers" in facts else None
         launched = relaunch(kernel, self.grid(kernel.name), registers)
         return launched, self._params(kernel, facts.get("params", {}))
 
     def grid(self, name: str) -> tuple[int, int, int] | None:
         """The grid that the file gives a kernel, if it does."""
         facts = self.table(name)
-        return self._dims("grid", facts["grid"]) if "grid" in facts else None
+        return self.dims("grid", facts["grid"]) if "grid" in facts else None
 
     def _params(self, kernel: Kernel, given: Mapping[str, Any]) -> dict[str, int]:
         values: dict[str, int] = {}
@@ -68,10 +70,10 @@ class LaunchFacts:
             name = key
             if key.isdigit():
                 if int(key) >= len(kernel.params):
-                    self._fail(f"kernel {kernel.name} has no parameter number {key}")
+                    self.fail(f"kernel {kernel.name} has no parameter number {key}")
                 name = kernel.params[int(key)].name
             if name in values:
-                self._fail(f"parameter {name} of kernel {kernel.name} is given twice")
+                self.fail(f"parameter {name} of kernel {kernel.name} is given twice")
             values[name] = self._number(f"params.{key}", value)
         return values
 
@@ -79,25 +81,28 @@ class LaunchFacts:
         if isinstance(value, dict) and len(value) == 1:
             ((kind, value),) = value.items()
             if kind not in _TYPES:
-                self._fail(f"{what}: a .syncir parameter is an integer ({', '.join(_TYPES)}), not {kind!r}")
+                self.fail(f"{what}: a .syncir parameter is an integer ({', '.join(_TYPES)}), not {kind!r}")
         if isinstance(value, bool) or not isinstance(value, int):
-            self._fail(f"{what}: give an integer, not {value!r}")
+            self.fail(f"{what}: give an integer, not {value!r}")
         return int(value)
 
-    def _positive(self, what: str, value: object) -> int:
+    def positive(self, what: str, value: object) -> int:
+        """A number of the file that is at least 1."""
         number = self._number(what, value)
         if number < 1:
-            self._fail(f"{what}: {number} is not positive")
+            self.fail(f"{what}: {number} is not positive")
         return number
 
-    def _dims(self, key: str, value: object) -> tuple[int, int, int]:
+    def dims(self, key: str, value: object) -> tuple[int, int, int]:
+        """One to three numbers of the file, the others 1."""
         sizes = value if isinstance(value, list) else [value]
         if not 1 <= len(sizes) <= 3:
-            self._fail(f"{key}: give one to three sizes")
-        x, y, z = (self._positive(key, v) for v in [*sizes, 1, 1][:3])
+            self.fail(f"{key}: give one to three sizes")
+        x, y, z = (self.positive(key, v) for v in [*sizes, 1, 1][:3])
         return x, y, z
 
-    def _fail(self, message: str) -> NoReturn:
+    def fail(self, message: str) -> NoReturn:
+        """Raises InputError in the file's name."""
         raise InputError(message, Span(self.file))
 
 
