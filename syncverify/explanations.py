@@ -233,7 +233,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "Move it in front of, or behind, the loop.",
     ),
     "SV604": (
-        "Threads that accessed nothing execute the fence as well. (This version does not look for it.)",
+        "Warps execute the fence that touched nothing it covers: the kernel is proved without theirs.",
         "Put it under the predicate of the accesses that it covers.",
     ),
     "SV605": (

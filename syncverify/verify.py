@@ -367,7 +367,19 @@ def _checked(
     scope: ScopeKind,
 ) -> list[KernelReport]:
     if source.module is not None:
-        raise InputError("PTX is read, but not checked yet", Span(source.path))
+        from syncverify.frontends.ptx.check import Checker, check_module
+
+        return check_module(
+            source.module,
+            facts,
+            policy,
+            Checker(run_system, merge),
+            kernel=kernel,
+            values=values,
+            source_hash=source.hash,
+            on_error=on_error,
+            scope=scope,
+        )
     reports: list[KernelReport] = []
     for k in source.kernels:
         if kernel is not None and not fnmatchcase(k.name, kernel):

@@ -20,8 +20,10 @@ from syncverify.source import Span
 #: Events that the checks of all changed systems together may take; a count, so that two runs agree.
 MAX_EVENTS = 100_000
 
+RULES = frozenset({"SV601", "SV602", "SV603", "SV604", "SV605"})
 FENCES = frozenset({Ev.PROXY_FENCE, Ev.FENCE})
 BARRIERS = frozenset({Ev.BARRIER_SYNC, Ev.WARP_SYNC})
+_WRITES = frozenset({Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC, Ev.ST_ASYNC})
 _ISSUES = frozenset({Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA})
 #: At these an agent meets others or learns of what they did: a fence may move up to them, not across.
 _MEETINGS = frozenset({
@@ -189,6 +191,7 @@ class _Survey:
 
     uses: dict[Place, _Use] = field(default_factory=dict)
     issuers: set[Warp] = field(default_factory=set)
+    writers: set[Warp] = field(default_factory=set)
     electing: set[Warp] = field(default_factory=set)  # of the system that runs
     events: int = 0
 
@@ -218,6 +221,8 @@ class _Survey:
             held = (held or frozenset()) | {place}
         elif code in _ISSUES:
             self.issuers.add(warp)
+        elif code in _WRITES:
+            self.writers.add(warp)
         elif code == Ev.ELECT:
             self.electing.add(warp)
         return (event,), None if code in _MEETINGS else held
@@ -241,8 +246,9 @@ def advise(
     judge: Callable[[System], Outcome],
     known: Collection[Diagnostic],
     removable: Collection[int] = FENCES,
+    rules: Collection[str] = RULES,
 ) -> tuple[Diagnostic, ...]:
-    """Notes (SV601 to SV605) on what a kernel could do without, all of whose ``systems`` are proved.
+    """Notes (of ``rules``) on what a kernel could do without, all of whose ``systems`` are proved.
 
     ``judge`` checks one system; ``known`` are the findings that the kernel has already, and a change may add
     none. ``removable``: which events are looked at (fences; barriers only where no data goes through global
@@ -268,7 +274,7 @@ def advise(
     for use in [u for u in survey.uses.values() if u.code in removable]:
         settled: set[str] = set()
         for attempt in _attempts(use, survey):
-            if attempt.rule in settled or "SV602" in settled:
+            if attempt.rule not in rules or attempt.rule in settled or "SV602" in settled:
                 continue
             affordable -= 1
             if affordable < 0:
@@ -279,7 +285,7 @@ def advise(
                 found.append(
                     Diagnostic(attempt.rule, Severity.NOTE, attempt.message, use.place[0], attempt.fix)
                 )
-        if use.code == Ev.PROXY_FENCE and "SV602" not in settled and use.unseen:
+        if "SV605" in rules and use.code == Ev.PROXY_FENCE and use.unseen and "SV602" not in settled:
             found.append(_single_threads(use))
     return tuple(found)
 
@@ -291,10 +297,14 @@ def _attempts(use: _Use, survey: _Survey) -> Iterator[_Attempt]:
     yield _Attempt("SV602", Drop(use.place), nothing, "remove it")
     if use.code not in FENCES:
         return
-    idle = frozenset(use.warps) - survey.issuers
-    if idle and len(idle) < len(use.warps):
-        more = f"{text} is executed by {len(use.warps)} warps; the {len(idle)} that issue no copy need not"
-        yield _Attempt("SV604", Drop(use.place, idle), more, "put it under the predicate of the copies")
+    for busy, what in ((survey.issuers, "copies"), (survey.issuers | survey.writers, "accesses")):
+        idle = frozenset(use.warps) - busy
+        if idle and len(idle) < len(use.warps):
+            count = len(use.warps)
+            message = f"{text} is executed by {count} warps; {len(idle)} of them need not"
+            yield _Attempt(
+                "SV604", Drop(use.place, idle), message, f"put it under the predicate of the {what}"
+            )
     if use.code == Ev.PROXY_FENCE and use.spaces == Space.ALL:
         wide = f"{text} covers every state space, but only the block's shared memory needs it"
         yield _Attempt("SV601", Narrow(use.place), wide, "use fence.proxy.async.shared::cta")

@@ -1,7 +1,7 @@
 """The CUDA files of the corpus as data: what each one states in its header.
 
 // prelude: nvfuser                        compiled with this prelude
-// sizes: R = 5                            sizes of the exact check, besides the one for all that the launch file allows
+// sizes: R = 5                            for the check of exact sizes; another is for all of them
 // expect: refuted SV202@62 SV205@85       verdict, and the errors' rules and lines, the root cause first
 // strict: refuted SV105@44                the same for the strict policy, where it differs
 // notes: SV601@28                         advice on the proved kernel

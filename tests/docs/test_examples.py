@@ -12,10 +12,10 @@ from syncverify.rules import RULES
 from syncverify.verify import check_file, check_source, read_source
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
-#: SV604 is not looked for, and SV9xx are the tool's own.
-WITHOUT_EXAMPLE = {r for r in RULES if r == "SV604" or r.startswith("SV9")}
+#: SV9xx are the tool's own.
+WITHOUT_EXAMPLE = {r for r in RULES if r.startswith("SV9")}
 #: Rules about cost are notes and change no verdict.
-ADVICE = sorted(r for r in RULES if r.startswith("SV6") and r != "SV604")
+ADVICE = sorted(r for r in RULES if r.startswith("SV6"))
 POLICIES = {"expect": Policy.PRACTICAL, "strict": Policy.STRICT}
 
 
