@@ -1,7 +1,7 @@
 """A function as resumable code: Python functions over a flat list of slots, compiled once.
 
-An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then whatever
-the code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: every
+An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then what the
+code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: each
 instruction has four, ``START`` (go on here), ``EVENT`` (its events), ``AFTER`` (with their answer) and
 ``DECIDE`` (its branch). A function takes ``(r, a)``, ``a`` being the answer to the last event, and returns an
 event, or None where it only jumps.
@@ -91,6 +91,7 @@ class Program:
             if found is not None:
                 self.decoded[k] = found
         self.slice: Slice = slice_of(self.flow, {k: _as_effect(e) for k, e in self.decoded.items()})
+        self.assumptions: list[str] = []
         self.sites: list[Site] = []
         self.slots: dict[str, int] = {}
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads

@@ -67,6 +67,8 @@ class PtxSystem:
     ids: dict[tuple[int, int, int], int]
     contexts: dict[tuple[int, int, int], ClassContext]
     starts: dict[tuple[int, int], list[Any]]
+    stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
+    fingerprint: int = 0  # of the events that the discovery saw
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
@@ -284,6 +286,9 @@ class PtxSystem:
             event = agent.step(answers[i])
             budget[i] -= 1
             answers[i] = int(event[0] in _POLLS)
+            self.fingerprint = hash((self.fingerprint, i, event))
+            if event[0] == Ev.UNKNOWN:
+                self.stuck.append(event[2])
             if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                 return False
             if event[0] in _BLOCKING:

@@ -1,0 +1,312 @@
+"""The check of a PTX file's kernels: launch facts into systems, their outcomes into reports.
+
+What decides (``judge``) and how outcomes are merged comes from the caller, one floor up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.frontends.names import matches
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.compile_expr import width
+from syncverify.frontends.ptx.effects import MapFacts
+from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
+from syncverify.frontends.ptx.facts_params import Leaf
+from syncverify.frontends.ptx.nodes import Function, Module
+from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.tables import parameter_offsets
+from syncverify.frontends.ptx.values import Unknown
+from syncverify.ir.expr import Expr
+from syncverify.launch import LaunchFacts
+from syncverify.model.events import System
+from syncverify.source import InputError, Span
+
+#: Clusters of a grid that are run one by one.
+MAX_CLUSTERS = 16
+#: Clusters whose events are compared, so that those alike are run once.
+MAX_COMPARED = 512
+_POINTERS = 1 << 41  # where the memory behind pointer parameters is put, one after the other
+_CLUSTER_OPS = ("mapa", "getctarank")
+
+Judge = Callable[[System, Policy], Outcome]
+Merge = Callable[[Iterable[Outcome]], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """What turns systems into verdicts: a floor above this one."""
+
+    judge: Judge
+    merge: Merge
+
+
+@dataclass(slots=True)
+class _Kernel:
+    """One entry under check."""
+
+    module: Module
+    function: Function
+    facts: PtxFacts
+    policy: Policy
+    checker: Checker
+    hash: str
+    assumptions: list[str] = field(default_factory=list)
+
+    @property
+    def span(self) -> Span:
+        return Span(self.module.path, self.function.line)
+
+
+def check_module(
+    module: Module,
+    facts: LaunchFacts,
+    policy: Policy,
+    checker: Checker,
+    *,
+    kernel: str | None = None,
+    values: Mapping[str, int] | None = None,
+    source_hash: str = "",
+    on_error: Callable[[InputError], None] | None = None,
+    scope: ScopeKind = ScopeKind.EXACT,
+) -> list[KernelReport]:
+    """A report for each entry whose name (or its part before the template arguments) matches ``kernel``.
+
+    ``values``: numbers for sizes that the facts leave open. Raises InputError for facts that do not fit a
+    kernel; with ``on_error`` it is handed there and the others are still checked.
+    """
+    reports = []
+    for f in module.entries:
+        if kernel is not None and not matches(f.name, kernel):
+            continue
+        try:
+            known = ptx_facts(facts, f)
+            wanted = {n: v for n, v in (values or {}).items() if n in known.symbols()}
+            if values and len(module.entries) == 1:
+                wanted = dict(values)
+            bound = known.bind(wanted) if wanted else known
+            reports.append(_check(_Kernel(module, f, bound, policy, checker, source_hash), scope))
+        except InputError as e:
+            if on_error is None:
+                raise
+            on_error(e)
+    return reports
+
+
+def _check(k: _Kernel, scope: ScopeKind) -> KernelReport:
+    start = time.perf_counter()
+    outcome = k.checker.merge(_outcomes(k))
+    witness = outcome.witness
+    values = _numbers(k.facts)
+    if witness is not None:
+        witness = replace(
+            witness,
+            kernel=k.function.name,
+            file=k.module.path,
+            source_hash=k.hash,
+            policy=k.policy,
+            values=values,
+        )
+    return KernelReport(
+        name=k.function.name,
+        file=k.module.path,
+        verdict=outcome.verdict,
+        policy=k.policy,
+        scope=Scope(_covered(k.facts), values, tuple(map(text, k.facts.assume))),
+        reason=outcome.reason,
+        seconds=time.perf_counter() - start,
+        witness=witness,
+        assumptions=tuple(k.assumptions),
+        diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
+        stats=outcome.stats,
+    )
+
+
+def _outcomes(k: _Kernel) -> Iterator[Outcome]:
+    """The outcomes of all systems that stand for the launch."""
+    block = k.facts.block
+    if block is None:
+        yield unknown("the number of threads is not known: give block in a launch file", k.span)
+        return
+    cluster = k.facts.cluster
+    if cluster is None:
+        if _uses_clusters(k.function):
+            yield unknown("the kernel is written for clusters: give cluster in a launch file", k.span)
+            return
+        cluster = (1, 1, 1)
+    launch = _launch(k.facts, block, cluster, k.function)
+    program = Program(k.module, k.function)
+    k.assumptions += program.assumptions
+    clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
+    first = PtxSystem.fresh(program, launch, 0 if clusters == 1 else None, source_hash=k.hash)
+    if not any(_place(reason) for reason in first.stuck):
+        outcome = k.checker.judge(first, k.policy)
+        if outcome.verdict is not Verdict.UNKNOWN or not _place(outcome.reason or ""):
+            yield outcome
+            return
+    if clusters is None or clusters == 1:
+        yield unknown(_asked(first.stuck), k.span)
+        return
+    if clusters > MAX_COMPARED:
+        text = f"what a block does depends on its place in the grid of {clusters} clusters; at most " \
+               f"{MAX_COMPARED} are compared"  # fmt: skip
+        yield unknown(text, k.span)
+        return
+    yield from _each_cluster(k, program, launch, clusters)
+
+
+def _each_cluster(k: _Kernel, program: Program, launch: Launch, clusters: int) -> Iterator[Outcome]:
+    """One run for each cluster, or for each of those whose events differ."""
+    seen: set[Any] = set()
+    runs = 0
+    for number in range(clusters):
+        system = PtxSystem.fresh(program, launch, number, source_hash=k.hash)
+        if clusters > MAX_CLUSTERS:
+            mark = system.fingerprint
+            if mark in seen:
+                continue
+            seen.add(mark)
+        runs += 1
+        if runs > 4 * MAX_CLUSTERS:
+            text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
+            yield unknown(text, k.span)
+            return
+        yield k.checker.judge(system, k.policy)
+
+
+def _place(reason: str) -> bool:
+    """Whether a reason names the block's place in the grid."""
+    return "%ctaid." in reason or "%clusterid." in reason
+
+
+def _asked(reasons: Iterable[str]) -> str:
+    return next(iter(reasons), "control depends on the grid: give grid in a launch file")
+
+
+def unknown(reason: str, span: Span, rule: str = "SV902") -> Outcome:
+    """An outcome that only gives a reason."""
+    note = Diagnostic(rule, Severity.WARNING, reason, span)
+    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})
+
+
+def _uses_clusters(f: Function) -> bool:
+    return any(
+        i.op in _CLUSTER_OPS or (i.op == "barrier" and "cluster" in i.mods) or "multicast::cluster" in i.mods
+        for i in f.body
+    )
+
+
+# ---------------------------------------------------------------- facts
+
+
+def _numbers(facts: PtxFacts) -> dict[str, int]:
+    """The numbers that the facts give: parameters by place, and the grid."""
+    out: dict[str, int] = {}
+    for axis, extent in zip("xyz", facts.grid, strict=True):
+        if isinstance(extent, int):
+            out[f"grid.{axis}"] = extent
+    for i, leaves in enumerate(facts.params):
+        for leaf in leaves:
+            if leaf.given and isinstance(leaf.value, int) and leaf.kind[0] in "iub" and leaf.kind != "bf16":
+                out[f"params.{i}" + (f"+{leaf.offset}" if len(leaves) > 1 else "")] = leaf.value
+    return out
+
+
+def _covered(facts: PtxFacts) -> ScopeKind:
+    """Whether the caller fixed no size, some, or all of them."""
+    numbers = _numbers(facts)
+    if not facts.symbols():
+        return ScopeKind.EXACT
+    return ScopeKind.PARTIAL if numbers else ScopeKind.ALL
+
+
+def _launch(
+    facts: PtxFacts, block: tuple[int, int, int], cluster: tuple[int, int, int], f: Function
+) -> Launch:
+    """The launch that the facts describe; what they leave open is a value that nobody knows."""
+    x, y, z = facts.grid
+    grid = (x, y, z) if isinstance(x, int) and isinstance(y, int) and isinstance(z, int) else None
+    dynamic = facts.dynamic_smem
+    reader = _Parameters(facts, f)
+    return Launch(
+        block=block,
+        cluster=cluster,
+        grid=grid,
+        dynamic=dynamic if isinstance(dynamic, int) else None,
+        registers=facts.registers,
+        parameter=reader.load,
+        maps=reader.maps(),
+        bytes_of=reader,
+        values=_numbers(facts),
+    )
+
+
+class _Parameters(dict[int, Any]):
+    """What loads from parameters bring. As a mapping: ``offset << 8 | size`` in the parameter space."""
+
+    def __init__(self, facts: PtxFacts, f: Function) -> None:
+        super().__init__()
+        self.facts = facts
+        self.function = f
+        self.index = {p.name: i for i, p in enumerate(f.params)}
+        self.offsets = parameter_offsets(f)
+        self.pointers: dict[str, int] = {}
+        self.unknown: dict[str, Unknown] = {}
+
+    def get(self, key: int, default: Any = None) -> Any:
+        offset, size = key >> 8, key & 0xFF
+        for p in self.function.params:
+            start = self.offsets[p.name]
+            if start <= offset and offset + size <= start + p.size:
+                return self.load(p.name, offset - start, f"b{8 * size}")
+        return default
+
+    def load(self, name: str, offset: int, type_: str) -> Any:
+        bits = width(type_)
+        index = self.index[name]
+        leaf = self.facts.leaf(index, offset, bits // 8)
+        value = leaf.value
+        if isinstance(value, int):
+            return value & (1 << bits) - 1
+        if isinstance(value, bytes):
+            return int.from_bytes(value, "little")
+        if leaf.kind == "ptr" and leaf.given:
+            return self._pointer(leaf)
+        return self._open(index, offset, bits, type_, value)
+
+    def _pointer(self, leaf: Leaf) -> int:
+        """Aligned as given and no more, so that nothing else is taken for granted."""
+        found = self.pointers.get(leaf.name)
+        if found is None:
+            align = max(leaf.align, 16)
+            found = self.pointers[leaf.name] = _POINTERS + (len(self.pointers) << 41) + align
+        return found
+
+    def _open(self, index: int, offset: int, bits: int, type_: str, value: Any) -> Unknown:
+        sign = {"s": "i", "f": "f"}.get(type_[0], "u")
+        place = f"params.{index}" + (f" ({sign}{bits} at offset {offset})")
+        if isinstance(value, Expr):
+            what = f"{place}: give a number for {text(value)}"
+            if text(value).startswith("param"):
+                what = f"{place}: give it in a launch file"
+        else:
+            what = f"{place}: give it in a launch file"
+        found = self.unknown.get(what)
+        if found is None:
+            found = self.unknown[what] = Unknown(what, "param")
+        return found
+
+    def maps(self) -> dict[str, MapFacts]:
+        """The tensor maps that are given, by the name of their place."""
+        out: dict[str, MapFacts] = {}
+        for i, leaves in enumerate(self.facts.params):
+            for leaf in leaves:
+                if leaf.map is not None:
+                    out[f"params.{i}" + (f"+{leaf.offset}" if leaf.offset else "")] = leaf.map
+        return out
