@@ -370,6 +370,11 @@ def test_a_declaration_gives_way_to_the_definition():
     assert [(f.name, len(f.body)) for f in m.functions] == [("f", 1), ("k", 2)]
 
 
+def test_a_function_declared_inside_another():
+    m = parse(HEAD + ".entry k() {\n.extern .func (.param .b32 r) f ();\nret; }")
+    assert [f.name for f in m.functions] == ["f", "k"]
+
+
 def test_aliases():
     m = parse(HEAD + ".func f() { ret; }\n.func g();\n.alias g, f;\n.entry k() { call g; ret; }")
     assert m.aliases == {"g": "f"}
@@ -405,6 +410,7 @@ def broken(text: str, line: int, match: str) -> None:
     [
         ("mov.b32 %r1, %r99;", "%r99 is not declared"),
         ("mov.b32 %r1, %bogus.x;", r"%bogus.x is not declared"),
+        ("mov.b32 %r1, %r2.sat;", "expected an operand"),
         ("bra nowhere;", "label 'nowhere' is not declared"),
         ("L: ret; L: ret;", "label L is declared twice"),
         (".reg .b32 %r1;", "%r1 is declared twice"),

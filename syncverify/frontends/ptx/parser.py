@@ -125,6 +125,10 @@ class _Parser:
                     body.directive(m[kind], line)
                 elif kind == lexer.FILE:
                     self._file(m[kind])
+                elif kind == lexer.HEADER and text[m.end() : m.end() + 1] == ";":
+                    self._declare(m[kind], line)
+                elif kind == lexer.MODULE:
+                    self._setting(m[kind])
                 elif kind != lexer.EMPTY:
                     raise Malformed(f"expected an instruction, a directive or '}}', found {_near(m)}")
             line += text.count("\n", last)
@@ -180,8 +184,7 @@ class _Parser:
                 raise Malformed(f"expected the body of {waiting.header.name} or ';', found {_near(m)}")
             self._add(waiting.declaration())
         elif kind == lexer.HEADER:
-            self.waiting = Body(header(m[kind]), self.symbols, line)
-            self.symbols.names.setdefault(self.waiting.header.name, Sym(self.waiting.header.name))
+            self.waiting = self._begin(m[kind], line)
         elif kind == lexer.DIRECTIVE:
             self._directive(m[kind], line)
         elif kind == lexer.FILE:
@@ -190,6 +193,14 @@ class _Parser:
             self._setting(m[kind])
         elif kind not in (lexer.SECTION, lexer.EMPTY):
             raise Malformed(f"expected a function, a variable or a directive, found {_near(m)}")
+
+    def _begin(self, text: str, line: int) -> Body:
+        body = Body(header(text), self.symbols, line)
+        self.symbols.names.setdefault(body.header.name, Sym(body.header.name))
+        return body
+
+    def _declare(self, text: str, line: int) -> None:
+        self._add(self._begin(text, line).declaration())
 
     def _add(self, function: Function) -> None:
         known = self.functions.get(function.name)

@@ -97,7 +97,7 @@ class Scope(dict[str, Operand]):
         if _NAME.fullmatch(text):
             raise Malformed(f"{text} is not declared")
         m = _SUM.fullmatch(text)
-        if m is not None and isinstance(symbol := self[m[1]], Sym):
+        if m is not None and m.lastindex != 1 and isinstance(symbol := self[m[1]], Sym):
             return Sym(symbol.name, symbol.offset + self._offset(m))
         raise Malformed(f"expected an operand, found {shown(text)}")
 
