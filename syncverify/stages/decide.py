@@ -1,0 +1,252 @@
+"""Verdicts for every number of stages of a kernel. See ``docs/stages.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from syncverify.diagnostics import Diagnostic, Policy, Verdict
+from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
+from syncverify.ir.layout import layout
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.printer import print_expr
+from syncverify.sizes import Sized, all_sizes
+from syncverify.source import InputError
+from syncverify.stages.certificate import Certificate
+from syncverify.stages.extract import extract
+from syncverify.stages.linear import Facts, Lin, OutsideError, linear, num, var
+from syncverify.stages.program import stage_parameters
+from syncverify.stages.search import NotFoundError, find
+from syncverify.stages.validate import validate
+
+#: Numbers of stages that are checked by themselves before all of them are tried together.
+FIRST_ONES = 2
+#: Where shared memory allows no more than this many choices, each is proved by itself.
+MOST_EACH = 10
+#: Numbers of stages among which a mistake is searched.
+MOST_TRIED = 8
+
+Exact = Callable[[Mapping[str, int]], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A proof for every number of stages. ``cases``: constraints that together leave nothing out, each with a
+    certificate for the sizes that meet it."""
+
+    kernel: Kernel
+    cases: tuple[tuple[tuple[Lin, ...], Certificate], ...]
+    questions: int = 0
+
+
+def decide_stages(kernel: Kernel, given: Mapping[str, int], policy: Policy, exact: Exact) -> Sized | None:
+    """Whether the kernel is right for every number of stages and all other sizes that ``given`` leaves open.
+
+    None where no open parameter decides how many slots or barriers there are. ``exact`` has the last word
+    on every refutation.
+    """
+    stage = [p.name for p in kernel.params if p.name in stage_parameters(kernel) and p.name not in given]
+    sized = {x for e in _sizes(kernel) for x in _names(e)}
+    if not sized & set(stage):
+        return None
+    return _Decision(kernel, dict(given), policy, exact, stage).run()
+
+
+@dataclass(slots=True)
+class _Decision:
+    kernel: Kernel
+    given: dict[str, int]
+    policy: Policy
+    exact: Exact
+    stage: list[str]
+
+    def run(self) -> Sized:
+        runs = 0
+        notes: list[Diagnostic] = []
+        tried: list[dict[str, int]] = []
+        first: Sized | None = None
+        for values in self.choices():
+            found = self.at(values)
+            tried.append(values)
+            runs += found.stats.get("runs", 0)
+            notes += found.diagnostics
+            if found.verdict is Verdict.REFUTED:
+                return found
+            first = first or found
+            if len(tried) == FIRST_ONES:
+                break
+        if first is None:
+            return Sized(Verdict.UNKNOWN, reason="no number of stages keeps the assumptions and fits shared memory")
+        reason, hints = first.reason or "not decided", []
+        if first.verdict is Verdict.PROVED:
+            try:
+                return self.together(runs, notes)
+            except NotFoundError as e:
+                reason, hints = str(e), e.sizes
+            except OutsideError as e:
+                reason = str(e)
+        return self.one_by_one(tried, hints, f"for a symbolic number of stages: {reason}", notes)
+
+    def together(self, runs: int, notes: list[Diagnostic]) -> Sized:
+        """The proof for all stages at once; NotFoundError or OutsideError where there is none."""
+        if self.policy is not Policy.PRACTICAL:
+            raise OutsideError("strict mode")
+        proof = prove_stages(self.kernel, self.given)
+        stats = {
+            "runs": runs,
+            "obligations": sum(len(c.paths) for _, c in proof.cases),
+            "paths": sum(len(some or ()) for _, c in proof.cases for some in c.paths),
+            "questions": proof.questions,
+        }
+        kept = {(d.rule, d.span, d.contested): d for d in notes}
+        return Sized(Verdict.PROVED, ", ".join(self.stage), diagnostics=tuple(kept.values()), stats=stats)
+
+    def one_by_one(
+        self, tried: list[dict[str, int]], hints: list[dict[str, int]], reason: str, notes: list[Diagnostic]
+    ) -> Sized:
+        """Every number of stages that shared memory allows, if they are few; else some, to refute."""
+        every = self.all_choices()
+        if every is not None and len(every) <= MOST_EACH:
+            wanted = every
+        else:
+            wanted = [{p: h[p] for p in self.stage if p in h} for h in hints[:3]]
+            wanted = [w for w in wanted if set(w) == set(self.stage) and self.launches(w)]
+            for count, values in enumerate(self.choices()):
+                if count == MOST_TRIED:
+                    break
+                wanted.append(values)
+            wanted.sort(key=lambda v: (sum(v.values()), list(v.values())))
+        undecided: str | None = None
+        for values in wanted:
+            found = self.at(values)
+            notes += found.diagnostics
+            if found.verdict is Verdict.REFUTED:
+                return found
+            if found.verdict is Verdict.UNKNOWN and undecided is None:
+                shown = ", ".join(f"{k} = {v}" for k, v in values.items())
+                undecided = f"with {shown}: {found.reason}"
+        if every is None or wanted is not every:
+            return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=reason)
+        if undecided is not None:
+            return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=undecided)
+        kept = {(d.rule, d.span, d.contested): d for d in notes}
+        stats = {"stages": len(every)}
+        return Sized(Verdict.PROVED, ", ".join(self.stage), diagnostics=tuple(kept.values()), stats=stats)
+
+    # ------------------------------------------------------------ numbers of stages
+
+    def at(self, values: Mapping[str, int]) -> Sized:
+        """All other sizes, with these numbers of stages."""
+        given = {**self.given, **values}
+        found = all_sizes(self.kernel, given, self.policy, self.exact)
+        if found.verdict is Verdict.REFUTED and not set(values) <= set(found.values):
+            found.values = {**found.values, **values}
+        return found
+
+    def launches(self, values: Mapping[str, int]) -> bool:
+        """Whether a block with so many stages exists and keeps the assumptions that speak of them alone."""
+        env = {**self.given, **values}
+        for fact in self.kernel.assumes:
+            if _names(fact) <= set(env) and not _true(fact, env):
+                return False
+        try:
+            layout(self.kernel, env)
+        except (InputError, KeyError):
+            return False
+        return True
+
+    def choices(self, most: int = 16) -> Iterator[dict[str, int]]:
+        """Numbers of stages, the smallest first."""
+        for some in sorted(product(range(most), repeat=len(self.stage)), key=lambda v: (sum(v), v)):
+            values = dict(zip(self.stage, some, strict=True))
+            if self.launches(values):
+                yield values
+
+    def all_choices(self) -> list[dict[str, int]] | None:
+        """Every choice that a launch can have; None where they are too many, or their end is not known."""
+        sizes = {x for e in _sizes(self.kernel) for x in _names(e)}
+        most = MOST_EACH + 2
+        try:
+            grows = all(k >= 0 for e in _sizes(self.kernel) for _, k in linear(e).terms)
+        except OutsideError:
+            return None
+        others = dict.fromkeys(self.stage, 1)
+        for p in sizes & set(self.stage):
+            try:
+                layout(self.kernel, {**self.given, **others, p: most})
+                return None
+            except InputError:
+                pass
+        facts = Facts(_facts(self.kernel, self.given))
+        small = [num(most - 1) - var(p) for p in sizes & set(self.stage)]
+        for p in set(self.stage) - sizes:
+            if not facts.entails(small, [(var(p), num(most) - var(p))]):
+                return None
+        return list(self.choices(most + 1)) if grows else None
+
+
+def prove_stages(kernel: Kernel, given: Mapping[str, int] | None = None) -> Stages:
+    """A proof of everything that depends on the number of stages, checked by ``validate.flaw``.
+
+    What does not depend on it (registers of the tensor core, register pools, sizes of copies) is for
+    ``all_sizes`` at one number of stages. Raises OutsideError for a kernel that is not of the class, and
+    NotFoundError where no proof was found.
+    """
+    fixed = tuple(Binary("==", Var(p), Int(v)) for p, v in (given or {}).items())
+    kernel = replace(kernel, assumes=(*kernel.assumes, *fixed))
+    try:
+        return _proof(kernel, [()])
+    except NotFoundError as e:
+        low = _facts(kernel, {})
+        open_ = [p.name for p in kernel.params if not Facts(low).entails((), [(var(p.name),)])]
+        sized = {x for s in _sizes(kernel) for x in _names(s)}
+        open_ = [p for p in open_ if p not in sized]
+        if not open_:
+            raise
+        # loops over a negative number of turns do nothing, which no linear sum of turns can say
+        try:
+            return _proof(kernel, [tuple(var(p) for p in open_), *((num(-1) - var(p),) for p in open_)])
+        except NotFoundError:
+            raise e from None
+
+
+def _proof(kernel: Kernel, cases: list[tuple[Lin, ...]]) -> Stages:
+    done: list[tuple[tuple[Lin, ...], Certificate]] = []
+    questions = 0
+    for case in cases:
+        program = extract(kernel, case)
+        facts = Facts(program.facts)
+        done.append((case, find(program, facts)))
+        questions += facts.questions
+    wrong = validate(kernel, tuple(done))
+    if wrong is not None:
+        raise NotFoundError(wrong, [])
+    return Stages(kernel, tuple(done), questions)
+
+
+def _facts(kernel: Kernel, given: Mapping[str, int]) -> tuple[Lin, ...]:
+    """The linear facts that a launch keeps."""
+    from syncverify.stages.extract import known
+
+    return (*known(kernel), *(f for p, v in given.items() for f in (var(p) - v, num(v) - var(p))))
+
+
+def _sizes(kernel: Kernel) -> list[Expr]:
+    return [d for s in kernel.shared for d in s.shape] + [b.count for b in kernel.barriers]
+
+
+def _names(e: Expr) -> frozenset[str]:
+    from syncverify.ir.expr import names
+
+    return names(e)
+
+
+def _true(fact: Expr, env: Mapping[str, int]) -> bool:
+    try:
+        return bool(evaluate(fact, env))
+    except ZeroDivisionError:
+        return False
+
+
+__all__ = ["Stages", "decide_stages", "print_expr", "prove_stages"]
