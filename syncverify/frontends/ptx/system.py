@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import prod
 from typing import Any
 
@@ -24,6 +25,7 @@ _BLOCKING = frozenset(
 )
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 _AXES = "xyz"
+_SERIALS = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,14 @@ class PtxSystem:
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
-              source_hash: str = "") -> PtxSystem:  # fmt: skip
-        laid = layout(program.module, program.function, launch.dynamic)
-        tables = Tables(program.module, program.function, laid, launch.ctas, launch.maps, launch.bytes_of)
+              source_hash: str = "", like: PtxSystem | None = None) -> PtxSystem:  # fmt: skip
+        """``like``: a system of the same launch, whose tables are used on."""
+        if like is None:
+            laid = layout(program.module, program.function, launch.dynamic)
+            tables = Tables(program.module, program.function, laid, launch.ctas, launch.maps, launch.bytes_of)
+        else:
+            tables = like.tables
+            laid = tables.layout
         grid = launch.grid
         block: Dims = (0, 0, 0)
         if grid is not None and cluster is not None:
@@ -100,7 +107,16 @@ class PtxSystem:
             smem_names=list(laid.names),
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
         )
-        system = cls(info, program, launch, tables, cluster, {}, {}, {})
+        system = cls(
+            info,
+            program,
+            launch,
+            tables,
+            cluster,
+            {} if like is None else like.ids,
+            {} if like is None else like.contexts,
+            {},
+        )
         whole = [
             ThreadClass(cta, warp, _warp_mask(launch.threads, warp))
             for cta in range(launch.ctas)
@@ -135,7 +151,12 @@ class PtxSystem:
         return PtxAgent(cls, self.program, r)
 
     def _id(self, c: ThreadClass) -> int:
-        return self.ids.setdefault((c.cta, c.warp, c.lanes), len(self.ids))
+        key = (c.cta, c.warp, c.lanes)
+        found = self.ids.get(key)
+        if found is None:
+            # of no other system: compiled code remembers events by class, with this system's numbers in them
+            found = self.ids[key] = next(_SERIALS)
+        return found
 
     def context(self, cta: int, warp: int, lanes: int) -> ClassContext:
         key = (cta, warp, lanes)
