@@ -18,11 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from syncverify.ir.expr import Expr, Int
-from syncverify.ir.nodes import Kernel
 from syncverify.source import InputError, Span
+
+if TYPE_CHECKING:
+    from syncverify.ir.nodes import Kernel
 
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
 KEYS = ("grid", "block", "cluster", "dynamic_smem", "registers", "assume", "params")
