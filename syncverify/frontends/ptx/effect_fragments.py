@@ -91,7 +91,7 @@ class _Analysis:
         self.body = function.body
         self.flow = flow
         self.found: dict[int, dict[tuple[Ev, str], None]] = {}
-        copies = [(d, s) for i in self.body if i.op == "mov" for d, s in _copied(i)]
+        copies = [(d, s) for i in self.body if i.op == "mov" for d, s in copied(i)]
         takes: set[str] = set()
         owns: set[str] = set()
         for i in self.body:
@@ -143,7 +143,7 @@ class _Analysis:
     def _copy(self, state: _State, i: Instr) -> None:
         flight: dict[str, dict[str, int]] = {}
         dirty: dict[str, frozenset[int]] = {}
-        for d, s in _copied(i):
+        for d, s in copied(i):
             if s in state.flight:
                 flight.setdefault(d, {}).update(state.flight[s])
             if s in state.dirty and d in self.taken:
@@ -195,7 +195,7 @@ class _Analysis:
         self.found.setdefault(k, {})[code, fragment] = None
 
 
-def _copied(i: Instr) -> list[tuple[str, str]]:
+def copied(i: Instr) -> list[tuple[str, str]]:
     """(destination, source) of a ``mov``; packing and unpacking copy every part."""
     if len(i.operands) != 2:
         return []
