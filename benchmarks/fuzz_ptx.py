@@ -3,8 +3,8 @@
     python benchmarks/fuzz_ptx.py [DIR ...] [--count 10000] [--seed 1] [--limit 20] [--check]
 
 Each file of the folders gives its share of mutants: bytes flipped, lines dropped, swapped, duplicated, or a
-token put in another's place. With ``--check`` each mutant that parses is also checked. Prints the outcomes,
-and for each crash or overrun its file and seed.
+token put in another's place. With ``--check`` each mutant that parses is also checked, with
+the launch facts beside its file. Prints the outcomes, and for each crash or overrun its file and seed.
 """
 
 from __future__ import annotations
@@ -112,14 +112,22 @@ def read(data: bytes, path: str) -> str:
     return "parsed"
 
 
-def check(data: bytes, folder: Path) -> str:
+def launch_file(path: Path) -> list[str]:
+    """The option that names a file's launch facts, if they lie beside it."""
+    for beside in (Path(f"{path}.launch.toml"), path.with_suffix(".launch.toml")):
+        if beside.exists():
+            return ["--launch", str(beside)]
+    return []
+
+
+def check(data: bytes, folder: Path, options: list[str]) -> str:
     """The exit status of ``syncverify check`` on the mutant, run in this process."""
     from syncverify.cli.main import run
 
     path = folder / "mutant.ptx"
     path.write_bytes(data)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
-        status = run(["check", str(path)])
+        status = run(["check", str(path), *options])
     if status not in (0, 1, 2, 3) or "internal error" in err.getvalue():
         raise RuntimeError(err.getvalue())
     return f"exit {status}"
@@ -131,9 +139,11 @@ def main() -> int:
     options.add_argument("--count", type=int, default=10_000)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--limit", type=float, default=20.0, help="seconds for one mutant")
+    options.add_argument("--largest", type=int, default=1 << 30, help="skip files of more bytes")
     options.add_argument("--check", action="store_true", help="also check what parses")
     args = options.parse_args()
-    files = sorted({p for root in args.dirs for p in root.rglob("*.ptx")})
+    found = {p for root in args.dirs for p in root.rglob("*.ptx")}
+    files = sorted(p for p in found if p.stat().st_size <= args.largest)
     if not files:
         print("no .ptx file in", *args.dirs)
         return 2
@@ -148,7 +158,7 @@ def main() -> int:
                 with time_limit(args.limit):
                     outcome = read(data, str(path))
                     if args.check and outcome == "parsed":
-                        outcome = check(data, Path(folder))
+                        outcome = check(data, Path(folder), launch_file(path))
             except Overrun:
                 outcome = "overrun"
                 print(f"overrun: {path} seed {seed}")
