@@ -11,7 +11,7 @@ import time
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.diagnose import diagnostic, distinct, group, warnings
 from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
-from syncverify.checker.failure import Failure
+from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
@@ -42,7 +42,8 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
             except ColumnsExhausted:
                 slack *= 2
     except (Unmodelled, TooManyEvents) as e:
-        return _undecided(system, e, budget, time.perf_counter() - start)
+        outcome = _undecided(system, e, budget, time.perf_counter() - start)
+        return _harm_so_far(system, outcome, policy, budget, slack) if isinstance(e, Unmodelled) else outcome
     stats = {
         **outcome.stats,
         "events": events,
@@ -62,6 +63,40 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 
 
+def _harm_so_far(system: System, undecided: Outcome, policy: Policy, budget: Budget, slack: int) -> Outcome:
+    """A refutation by what happens while the classes that nobody can follow stand still, if there is one.
+
+    Whatever is executed then is the beginning of an execution, so a race in it is one.
+    """
+    try:
+        run, _ = canonical(system, budget, slack, parks=True)
+    except (Unmodelled, TooManyEvents, ColumnsExhausted):
+        return undecided
+    harms = [f for f in run.failures.values() if f.obligation in (Obligation.RACE, Obligation.UB)]
+    found: list[Diagnostic] = []
+    witness: Witness | None = None
+    for g in group(run, _judged(harms, policy), None):
+        shown = show(run, g, None, policy, budget, None)
+        if shown is not None:
+            found.append(diagnostic(run, g.root))
+            found += [
+                diagnostic(run, f, Severity.NOTE) for f in distinct(g.consequences, g.root)[:MOST_NOTES]
+            ]
+            witness = witness or shown
+    if witness is None:
+        return undecided
+    return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, undecided.stats)
+
+
+def _judged(failures: list[Failure], policy: Policy) -> list[Failure]:
+    """What the policy makes of them: strict takes its own findings for errors."""
+    if policy == Policy.STRICT:
+        for f in failures:
+            if f.strict_only:
+                f.severity = Severity.ERROR
+    return failures
+
+
 def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | None = None) -> Outcome:
     """``starved``: the run that hung on the register pool, if ``run`` ignores it."""
     hang: Failure | None = None
@@ -78,11 +113,7 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         force(run, FORCED_RELEASES)
         finish(run)
         hang = hang_failure(run, waiting, end)
-    failures = list(run.failures.values())
-    if policy == Policy.STRICT:
-        for f in failures:
-            if f.strict_only:
-                f.severity = Severity.ERROR
+    failures = _judged(list(run.failures.values()), policy)
     found: list[Diagnostic] = []
     witness: Witness | None = None
     undecided: list[Failure] = []

@@ -181,4 +181,6 @@ def on_fault(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_unknown(run: Run, t: Thread, event: Event) -> int:
+    if run.parks:
+        return RETRY
     raise Unmodelled(event[2], event[1])

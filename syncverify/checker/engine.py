@@ -129,6 +129,7 @@ class Run:
         self.land = land
         self.eager = eager
         self.ignores_pool = False  # setmaxnreg never blocks: after the pool itself was found broken
+        self.parks = False  # classes that nobody can follow stand still, and the others go on
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.columns = columns

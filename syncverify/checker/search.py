@@ -24,13 +24,16 @@ FEWEST_SCHEDULES = 4
 MOST_SPLITS = 8
 
 
-def canonical(system: System, budget: Budget, slack: int, ignore_pool: bool = False) -> tuple[Run, System]:
+def canonical(
+    system: System, budget: Budget, slack: int, ignore_pool: bool = False, parks: bool = False
+) -> tuple[Run, System]:
     """The canonical run, restarted whenever a class must split."""
     while True:
         classes = len(system.info.classes)
         columns = Columns(classes, classes + len(system.info.barriers) + slack)
         run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
         run.ignores_pool = ignore_pool
+        run.parks = parks
         try:
             run.run()
             return run, system
@@ -42,6 +45,7 @@ def fresh(model: Run, budget: Budget) -> Run:
     """A new run of the same system whose clocks number the same entities alike."""
     run = Run(model.system, HANDLERS, phases.land, model.columns, budget.max_events, eager=False)
     run.ignores_pool = model.ignores_pool
+    run.parks = model.parks
     return run
 
 
