@@ -40,14 +40,21 @@ class Family:
 # The CPU build of torch stands for tensors that no kernel touches.
 TORCH = "torch==2.13.0"
 TRITON = Environment("triton", (("triton==3.9.0", "numpy"),))
+CUTLASS = Environment("cutlass", (("--no-deps", "nvidia-cutlass==4.2.0.0"),))
 TILELANG = Environment("tilelang", ((TORCH,), ("tilelang==0.1.15",)))
+DSL = ("triton==3.9.0", "numpy", "nvidia-cutlass-dsl==4.8.1")
+QUACK = Environment("quack", ((TORCH,), (*DSL, "quack-kernels==0.6.5")))
+FA4 = Environment("fa4", ((TORCH,), (*DSL, "quack-kernels==0.6.5", "flash-attn-4==4.0.0b36")))
 TRITON_36 = Environment("triton-3.6", (("triton==3.6.0", "numpy"),))
 FAMILIES = (
     Family("triton_plain", "triton_plain.py", TRITON),
     Family("triton_tma", "triton_tma.py", TRITON),
     Family("triton_ws", "triton_ws.py", TRITON),
     Family("triton_ws_36", "triton_ws.py", TRITON_36),
+    Family("quack", "quack_kernels.py", QUACK),
+    Family("fa4", "fa4_kernels.py", FA4),
     Family("gluon", "gluon.py", TRITON),
+    Family("cutlass", "cutlass_kernels.py", CUTLASS),
     Family("tilelang", "tilelang_kernels.py", TILELANG),
 )
 

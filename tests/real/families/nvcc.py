@@ -34,7 +34,7 @@ def to_ptx(source: str, options: Sequence[str] = ()) -> str:
 
 def param_kinds(ptx: str, entry: str) -> list[tuple[str, int]]:
     """Type and size in bytes of each parameter of an entry: `("u64", 8)`, `("b8", 128)`."""
-    head = re.search(rf"\.entry {re.escape(entry)}\((.*?)\)", ptx, re.S)
+    head = re.search(rf"\.entry\s+{re.escape(entry)}\s*\((.*?)\)", ptx, re.S)
     if head is None:
         raise RuntimeError(f"no entry {entry}")
     kinds = []
