@@ -36,6 +36,7 @@ from syncverify.model.events import LaneSplit, System, Unanalysable
 from syncverify.passes.rewrite import walk
 from syncverify.sizes import all_sizes
 from syncverify.source import InputError, Span
+from syncverify.stages import decide_stages
 from syncverify.suppressions import Suppression
 from syncverify.suppressions import apply as apply_suppressions
 from syncverify.suppressions import find as find_suppressions
@@ -122,7 +123,10 @@ def _every_size(
     def exactly(values: Mapping[str, int]) -> KernelReport:
         return check_kernel(kernel, values, policy, file, source_hash=source_hash)
 
-    found = all_sizes(kernel, given, policy, lambda values: exactly(values).verdict)
+    def verdict(values: Mapping[str, int]) -> Verdict:
+        return exactly(values).verdict
+
+    found = decide_stages(kernel, given, policy, verdict) or all_sizes(kernel, given, policy, verdict)
     if found.verdict is Verdict.REFUTED:
         return replace(exactly(found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.UNKNOWN:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 
 from syncverify.ir.expr import Binary, Call, Expr, Int
 from syncverify.stages.linear import Facts, Lin, OutsideError, conjunction, num, var
@@ -83,7 +82,10 @@ def _sum(parts: list[tuple[int, int, Op, Lin]], here: Lin) -> Expr:
             case _:
                 raise OutsideError("an operation that skips turns or repeats one")
         terms.append(Call("select", (conjunction(holds), Int(threads * amount), Int(0))))
-    return reduce(lambda a, b: Binary("+", a, b), terms, Int(0))
+    total: Expr = Int(0)
+    for term in terms:
+        total = Binary("+", total, term)
+    return total
 
 
 def ends(p: Program, t: Turns, ring: Ring) -> list[Lin]:

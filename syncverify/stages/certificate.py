@@ -17,8 +17,10 @@ Path = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """``paths``: for each obligation, in the order of ``rules.obligations``, the paths that cover it; None for
-    one whose alternative is taken. ``ranks``: of every operation, and of its completion."""
+    """``paths``: for each obligation, in the order of ``rules.obligations``, the paths that cover it.
+
+    None stands for one whose alternative is taken. ``ranks``: of every operation, and of its completion.
+    """
 
     turns: Turns
     ranks: dict[Key, Lin]
@@ -33,7 +35,9 @@ class Certificate:
             },
             "ranks": [[list(k), _plain(v)] for k, v in self.ranks.items()],
             "paths": [
-                None if some is None else [[[s.agent, s.op, s.half, _plain(s.at)] for s in path] for path in some]
+                None
+                if some is None
+                else [[[s.agent, s.op, s.half, _plain(s.at)] for s in path] for path in some]
                 for some in self.paths
             ],
         }

@@ -40,7 +40,7 @@ class Counters:
         self.stages.pop(name, None)
 
     def enter(self, body: Sequence[n.Stmt], env: dict[str, Expr], ahead: Expr) -> set[int]:
-        """Sets carried registers to their values after ``ahead`` turns; which statements that accounts for."""
+        """Sets carried registers to their values after ``ahead`` turns; returns what that accounts for."""
         self._moving, self._plain = [], {}
         hidden: set[int] = set()
         rest = list(body)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
-from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
+from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.printer import print_expr
 from syncverify.sizes import Sized, all_sizes
 from syncverify.source import InputError
 from syncverify.stages.certificate import Certificate
-from syncverify.stages.extract import extract
+from syncverify.stages.extract import extract, known
 from syncverify.stages.linear import Facts, Lin, OutsideError, linear, num, var
 from syncverify.stages.program import stage_parameters
 from syncverify.stages.search import NotFoundError, find
@@ -47,7 +46,7 @@ def decide_stages(kernel: Kernel, given: Mapping[str, int], policy: Policy, exac
     on every refutation.
     """
     stage = [p.name for p in kernel.params if p.name in stage_parameters(kernel) and p.name not in given]
-    sized = {x for e in _sizes(kernel) for x in _names(e)}
+    sized = {x for e in _sizes(kernel) for x in names(e)}
     if not sized & set(stage):
         return None
     return _Decision(kernel, dict(given), policy, exact, stage).run()
@@ -77,7 +76,9 @@ class _Decision:
             if len(tried) == FIRST_ONES:
                 break
         if first is None:
-            return Sized(Verdict.UNKNOWN, reason="no number of stages keeps the assumptions and fits shared memory")
+            return Sized(
+                Verdict.UNKNOWN, reason="no number of stages keeps the assumptions and fits shared memory"
+            )
         reason, hints = first.reason or "not decided", []
         if first.verdict is Verdict.PROVED:
             try:
@@ -148,7 +149,7 @@ class _Decision:
         """Whether a block with so many stages exists and keeps the assumptions that speak of them alone."""
         env = {**self.given, **values}
         for fact in self.kernel.assumes:
-            if _names(fact) <= set(env) and not _true(fact, env):
+            if names(fact) <= set(env) and not _true(fact, env):
                 return False
         try:
             layout(self.kernel, env)
@@ -165,7 +166,7 @@ class _Decision:
 
     def all_choices(self) -> list[dict[str, int]] | None:
         """Every choice that a launch can have; None where they are too many, or their end is not known."""
-        sizes = {x for e in _sizes(self.kernel) for x in _names(e)}
+        sizes = {x for e in _sizes(self.kernel) for x in names(e)}
         most = MOST_EACH + 2
         try:
             grows = all(k >= 0 for e in _sizes(self.kernel) for _, k in linear(e).terms)
@@ -200,7 +201,7 @@ def prove_stages(kernel: Kernel, given: Mapping[str, int] | None = None) -> Stag
     except NotFoundError as e:
         low = _facts(kernel, {})
         open_ = [p.name for p in kernel.params if not Facts(low).entails((), [(var(p.name),)])]
-        sized = {x for s in _sizes(kernel) for x in _names(s)}
+        sized = {x for s in _sizes(kernel) for x in names(s)}
         open_ = [p for p in open_ if p not in sized]
         if not open_:
             raise
@@ -227,19 +228,11 @@ def _proof(kernel: Kernel, cases: list[tuple[Lin, ...]]) -> Stages:
 
 def _facts(kernel: Kernel, given: Mapping[str, int]) -> tuple[Lin, ...]:
     """The linear facts that a launch keeps."""
-    from syncverify.stages.extract import known
-
     return (*known(kernel), *(f for p, v in given.items() for f in (var(p) - v, num(v) - var(p))))
 
 
 def _sizes(kernel: Kernel) -> list[Expr]:
     return [d for s in kernel.shared for d in s.shape] + [b.count for b in kernel.barriers]
-
-
-def _names(e: Expr) -> frozenset[str]:
-    from syncverify.ir.expr import names
-
-    return names(e)
 
 
 def _true(fact: Expr, env: Mapping[str, int]) -> bool:
@@ -249,4 +242,4 @@ def _true(fact: Expr, env: Mapping[str, int]) -> bool:
         return False
 
 
-__all__ = ["Stages", "decide_stages", "print_expr", "prove_stages"]
+__all__ = ["Stages", "decide_stages", "prove_stages"]

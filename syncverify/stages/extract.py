@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import fold, statements
-from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, evaluate, names
+from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, names
 from syncverify.ir.footprints import locate
 from syncverify.ir.layout import SWIZZLE_ALIGN, BufferLayout
 from syncverify.ir.printer import print_expr
 from syncverify.model.proxies import Access
-from syncverify.source import Span
 from syncverify.stages.counters import Counters
 from syncverify.stages.linear import Facts, Lin, OutsideError, comparison, linear, num, var
-from syncverify.stages.program import FIRST, Op, Piece, Program, Ring, Touch, representatives, single
-from syncverify.stages.program import stage_parameters
+from syncverify.stages.program import (
+    FIRST,
+    Op,
+    Piece,
+    Program,
+    Ring,
+    Touch,
+    representatives,
+    single,
+    stage_parameters,
+)
 
 #: Loops with at most this many turns, by numbers, are unrolled.
 MAX_UNROLL = 16
@@ -42,6 +51,8 @@ def extract(kernel: n.Kernel, case: tuple[Lin, ...] = ()) -> Program:
     warps = [_Warp(kernel, w, numbers, depths, fixed, holds) for w in range(kernel.launch.threads // 32)]
     for w in warps:
         w.block(kernel.body, frozenset(range(32)), ())
+        if case:
+            w.prune()
     _uniform_arrays(warps, depths)
     _meetings(warps)
     return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts, fixed)
@@ -72,7 +83,7 @@ def _plain(kernel: n.Kernel) -> None:
         raise OutsideError("blocks of a cluster")
     if kernel.launch.threads % 32:
         raise OutsideError("a warp with fewer than 32 threads")
-    if any(x.offset is not None for x in (*kernel.shared, *kernel.barriers)):
+    if any(s.offset is not None for s in kernel.shared) or any(b.offset is not None for b in kernel.barriers):
         raise OutsideError("explicit offsets in shared memory")
     for s in kernel.shared:
         if not s.shape or any(not isinstance(d, Int) for d in s.shape[1:]):
@@ -275,10 +286,10 @@ class _Warp:
             self.reads[s.name] = len(self.ops) - 1
 
     def matrix_guards(self, s: n.Stmt, guards: tuple[Lin, ...]) -> None:
-        """Registers of the tensor core are judged at one number of stages: what they do must not depend on it."""
+        """Fragments are judged at one number of stages: what becomes of them must not depend on it."""
         if isinstance(s, n.Wgmma | n.WgmmaFence | n.WgmmaCommit | n.WgmmaWait | n.FragRead | n.FragWrite):
             for c in (*self.domain, *guards):
-                if any(f in name for name in c.names() for f in self.fixed):
+                if any(self.fixed & set(re.findall(r"\w+", name)) for name in c.names()):
                     raise OutsideError("which wgmmas execute depends on the number of stages")
 
     def used(self, s: n.Stmt, mask: frozenset[int], guards: tuple[Lin, ...]) -> None:
@@ -292,7 +303,9 @@ class _Warp:
             moves = isinstance(s, n.Compute) and isinstance(value, Var)
             same = read.domain == (*self.domain, *guards) and self.lanes[at] == mask
             if same and not moves and not isinstance(s, n.Let | n.Assign):
-                use = Op("use", (self.numbers[id(s)], *self.copy, at), self.segment, len(self.ops), read.domain)
+                use = Op(
+                    "use", (self.numbers[id(s)], *self.copy, at), self.segment, len(self.ops), read.domain
+                )
                 self.ops.append(replace(use, of=at, span=s.span))
                 self.lanes.append(mask)
 
@@ -300,9 +313,10 @@ class _Warp:
         """The operation of a statement, its place left open; None for what is not modelled."""
         blank = Op("", (), 0, 0, ())
         match s:
-            case n.MbarrierInit(bar, count):
+            case n.MbarrierInit(bar, arrivals):
                 ring, index = self.barrier(bar, mask)
-                return replace(blank, kind="init", ring=ring, index=index, count=self.number(count, mask, "a count"))
+                count = self.number(arrivals, mask, "a count")
+                return replace(blank, kind="init", ring=ring, index=index, count=count)
             case n.MbarrierArrive() if not (s.drop or s.no_complete or s.token) and s.sem == "release":
                 ring, index = self.barrier(s.bar, mask)
                 count = self.number(s.count, mask, "a count")
@@ -319,11 +333,15 @@ class _Warp:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, 16)
                 self.source(s.src, mask)
-                return replace(blank, kind="copy", ring=ring, index=index, bytes=_size(touch), touches=(touch,))
+                return replace(
+                    blank, kind="copy", ring=ring, index=index, bytes=_size(touch), touches=(touch,)
+                )
             case n.TmaLoad() if s.multicast is None:
                 ring, index = self.barrier(s.bar, mask)
                 touch = self.touch(Access.ASYNC_WRITE, s.dst, mask, self.tma(s.map))
-                return replace(blank, kind="copy", ring=ring, index=index, bytes=_size(touch), touches=(touch,))
+                return replace(
+                    blank, kind="copy", ring=ring, index=index, bytes=_size(touch), touches=(touch,)
+                )
             case n.BulkStore():
                 self.source(s.dst, mask)
                 return replace(blank, kind="store", touches=(self.touch(Access.ASYNC_READ, s.src, mask, 16),))
@@ -333,7 +351,7 @@ class _Warp:
             case n.BulkCommit():
                 return replace(blank, kind="commit")
             case n.BulkWait(pending):
-                return replace(blank, kind="drain", lag=self.number(pending, mask, "a number of groups"))
+                return replace(blank, kind="drain", index=linear(self.shared_by(pending, mask), self.opaque))
             case n.Wgmma():
                 regions = [r for r in (s.a, s.b) if isinstance(r, n.Region)]
                 touches = tuple(self.touch(Access.MMA_READ, r, mask, 16) for r in regions)
@@ -341,7 +359,9 @@ class _Warp:
             case n.WgmmaCommit():
                 return replace(blank, kind="mma_commit")
             case n.WgmmaWait(pending):
-                return replace(blank, kind="mma_drain", lag=self.number(pending, mask, "a number of groups"))
+                return replace(
+                    blank, kind="mma_drain", index=linear(self.shared_by(pending, mask), self.opaque)
+                )
             case n.BarrierSync(id_, count_):
                 number = self.number(id_, mask, "a barrier id")
                 threads = self.kernel.launch.threads
@@ -430,7 +450,9 @@ class _Warp:
                 pieces.add((lo, hi, 32 * self.warp + lane))
         base = max(s.align, element, SWIZZLE_ALIGN[s.swizzle])
         if base % align or (slot % align and self.depths[s.name] != num(1)):
-            raise OutsideError(f"slots of {s.name} are not aligned to {align} bytes for every number of stages")
+            raise OutsideError(
+                f"slots of {s.name} are not aligned to {align} bytes for every number of stages"
+            )
         if len(bytes_) != 1:
             raise OutsideError("lanes that touch different numbers of bytes")
         return Touch(access, s.name, index, tuple(sorted(pieces)))
@@ -459,6 +481,11 @@ class _Warp:
         return place.range.runs(), place.bytes
 
     # ------------------------------------------------------------ agents
+
+    def prune(self) -> None:
+        """Leaves out what no size of the case executes."""
+        kept = [i for i, op in enumerate(self.ops) if not self.facts.impossible(op.domain)]
+        self.ops, self.lanes = [self.ops[i] for i in kept], [self.lanes[i] for i in kept]
 
     def parts(self) -> list[tuple[int, tuple[Op, ...]]]:
         """The warp's lanes, grouped by what they do."""
@@ -618,4 +645,4 @@ def _meetings(warps: list[_Warp]) -> None:
             raise OutsideError(f"barrier {number} with different statements or threads")
 
 
-__all__ = ["Span", "evaluate", "extract"]
+__all__ = ["extract", "known"]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 from syncverify.ir import solver
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var
 from syncverify.ir.printer import print_expr
-
 
 #: z3 resource units of one question.
 RLIMIT = 4_000_000
@@ -61,8 +59,7 @@ class Lin:
         return frozenset(n for n, _ in self.terms)
 
     def expr(self) -> Expr:
-        parts: list[Expr] = [Binary("*", Int(k), Var(n)) for n, k in self.terms]
-        return reduce(lambda a, b: Binary("+", a, b), parts, Int(self.const))
+        return _joined("+", [Binary("*", Int(k), Var(n)) for n, k in self.terms], Int(self.const))
 
     def __str__(self) -> str:
         return " + ".join([*(f"{k}*{n}" for n, k in self.terms), str(self.const)])
@@ -198,8 +195,14 @@ def _combined(goal: Lin, hyps: Sequence[Lin]) -> bool:
 
 
 def conjunction(case: Sequence[Lin]) -> Expr:
-    return reduce(lambda a, b: Binary("and", a, b), [c.expr() >= 0 for c in case], Int(1))
+    return _joined("and", [c.expr() >= 0 for c in case], Int(1))
 
 
 def _disjunction(cases: Sequence[Expr]) -> Expr:
-    return reduce(lambda a, b: Binary("or", a, b), cases, Int(0))
+    return _joined("or", cases, Int(0))
+
+
+def _joined(op: str, parts: Sequence[Expr], start: Expr) -> Expr:
+    for part in parts:
+        start = Binary(op, start, part)
+    return start

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import Int
+from syncverify.ir.expr import names
 from syncverify.model.proxies import Access
-from syncverify.source import Span, UNKNOWN_SPAN
+from syncverify.source import UNKNOWN_SPAN, Span
 from syncverify.stages.linear import Lin
 
 #: The counter of an operation; in pairs, that of the second one.
@@ -35,11 +35,12 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation of an agent. ``statement`` tells apart statements of the text and copies of unrolled ones.
+    """One operation of an agent. ``statement`` tells apart statements and copies of unrolled ones.
 
-    ``kind``: arrive, expect, wait, init, copy, store, commit, drain, mma, mma_commit, mma_drain, meet, warp_meet,
-    fence, touch, use. ``index``: of the barrier's slot. ``count``, ``bytes``: of one thread. ``lag``: the
-    parity of a wait relative to its own turn, or the groups that a drain leaves.
+    ``kind``: arrive, expect, wait, init, copy, store, commit, drain, mma, mma_commit, mma_drain, meet,
+    warp_meet, fence, touch, use. ``index``: of the barrier's slot, or how many groups a drain leaves.
+    ``count``, ``bytes``: of one thread. ``lag``: the parity of a wait relative to its own turn, or the id of a
+    meeting.
     """
 
     kind: str
@@ -129,8 +130,6 @@ def _merged(same: tuple[Op, ...]) -> Op:
 
 def stage_parameters(kernel: n.Kernel) -> frozenset[str]:
     """Parameters that decide how many slots or barriers there are, and those that facts relate to them."""
-    from syncverify.ir.expr import names
-
     params = {p.name for p in kernel.params}
     sizes = [e for s in kernel.shared for e in s.shape] + [b.count for b in kernel.barriers]
     found = {x for e in sizes for x in names(e)} & params
@@ -140,7 +139,3 @@ def stage_parameters(kernel: n.Kernel) -> frozenset[str]:
         if names(fact) & found:
             found |= names(fact) & params
     return frozenset(found)
-
-
-def positive(e: object) -> bool:
-    return isinstance(e, Int) and e.value >= 1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from syncverify.stages.linear import Facts, Lin, num, var
 from syncverify.stages.program import FIRST, SECOND, Agent, Op, Program, highs, lows
-from syncverify.stages.rules import Step, Turns, depth, enabling, exists, turn
+from syncverify.stages.rules import Step, Turns, drained, enabling, exists, turn
 
 #: More than any path inside one turn.
 WEIGHT = 1000
@@ -119,6 +119,10 @@ def _box(facts: tuple[Lin, ...]) -> tuple[dict[str, Lin], dict[str, Lin]]:
             if not rest.names() & set(forward):
                 forward[ups[0]] = var(ups[0]) + rest
     back = {n: var(n).scaled(2) - forward[n] for n in forward}
+    for f in facts:
+        if len(f.terms) == 1 and f.terms[0][1] == -1 and f.terms[0][0] not in {*least, *forward}:
+            name = f.terms[0][0]
+            forward[name] = back[name] = num(f.const) - var(name)
     for name, low in least.items():
         if name not in forward:
             forward[name] = var(name) + low
@@ -142,9 +146,7 @@ def _solve(p: Program, t: Turns, boxed: dict[str, Lin], choice: int) -> dict[Key
         if found is None:
             return None
         parts[name] = found
-    return {
-        k: sum((var(n).scaled(parts[n][k]) for n in params), num(parts[""][k])) for k in nodes
-    }
+    return {k: sum((var(n).scaled(parts[n][k]) for n in params), num(parts[""][k])) for k in nodes}
 
 
 def _weights(p: Program, t: Turns, choice: int) -> Iterator[tuple[Key, Key, Lin]]:
@@ -163,13 +165,20 @@ def _weights(p: Program, t: Turns, choice: int) -> Iterator[tuple[Key, Key, Lin]
                 yield from_, to, (num(0) if v.place > u.place else num(-1)).scaled(WEIGHT) + gain
         elif v.kind == "wait" and u.ring == v.ring:
             # the turns agree where the counters differ by this much
-            moving = turn(p, t, u, var(FIRST)).coefficient(FIRST) or turn(p, t, v, var(FIRST)).coefficient(FIRST)
+            moving = turn(p, t, u, var(FIRST)).coefficient(FIRST) or turn(p, t, v, var(FIRST)).coefficient(
+                FIRST
+            )
             ahead = turn(p, t, v, num(0)) - turn(p, t, u, num(0)) if moving else num(0)
             yield from_, to, ahead.scaled(WEIGHT) + gain
         elif a.half == "done" and v.kind in ("drain", "mma_drain"):
-            ahead = num(0) if u.segment == v.segment else highs(u.domain)[0] - lows(v.domain)[0]
-            if u.segment == v.segment and v.lag:
-                ahead = num(-v.lag)
+            if u.segment == v.segment:
+                # covered from ``least`` turns later on
+                covered = drained(p, a, b)[-1]
+                per = max(covered.coefficient(SECOND), 1)
+                rest = covered.put({FIRST: num(0), SECOND: num(0)})
+                ahead = rest if per == 1 else num(rest.const // per)
+            else:
+                ahead = highs(u.domain)[0] - lows(v.domain)[0]
             yield from_, to, ahead.scaled(WEIGHT) + gain
         else:
             yield from_, to, num(gain)
@@ -189,4 +198,4 @@ def _longest(nodes: list[Key], edges: list[tuple[Key, Key, int]]) -> dict[Key, i
     return None
 
 
-__all__ = ["depth", "rank", "search", "unordered"]
+__all__ = ["rank", "search", "unordered"]

@@ -35,8 +35,8 @@ class Step:
 class Turns:
     """Which turn of its ring an operation belongs to.
 
-    An arrival, announcement or copy belongs to ``index + shift * depth``, a wait means ``index - lag * depth``;
-    by statement. Turns 0 to ``end - 1`` of a ring are complete in the end, others get nothing.
+    By statement: an arrival, announcement or copy belongs to ``index + shift * depth``, a wait means
+    ``index - lag * depth``. Turns 0 to ``end - 1`` of a ring are complete in the end, others get nothing.
     """
 
     shift: dict[tuple[int, ...], int]
@@ -48,8 +48,8 @@ class Turns:
 class Obligation:
     """A path is owed from ``start``, for all counters that meet ``given``.
 
-    To ``goal``, or, if it is None, to some contribution to ``ring`` whose turn is ``turn``, or, if that is None
-    too, to any wait that shows the start over. ``causal``: visibility, not only enablement. ``bridge``:
+    To ``goal``, or, if it is None, to some contribution to ``ring`` whose turn is ``turn``, or, if that is
+    None too, to any wait that shows the start over. ``causal``: visibility, not only enablement. ``bridge``:
     through a proxy fence, or from the ``use`` of the read. ``crosses``: between different lanes.
     """
 
@@ -155,15 +155,19 @@ def drained(p: Program, a: Step, b: Step) -> tuple[Lin, ...]:
     number, needs = _committed(commits, x.segment, a.at, len(earlier))
     seen = [o for o in commits if o.segment == y.segment and o.place < y.place]
     total, more = _committed(commits, y.segment, b.at, len(seen))
-    return (*needs, *more, *exists(after[0], a.at), total - y.lag - number)
+    return (*needs, *more, *exists(after[0], a.at), total - y.index.put({FIRST: b.at}) - number)
 
 
 def _committed(commits: list[Op], segment: int, at: Lin, here: int) -> tuple[Lin, tuple[Lin, ...]]:
-    """The commits up to a turn of a segment, ``here`` of them in that turn, and what must hold to count them."""
+    """The commits up to a turn of a segment, ``here`` of them in it, and what must hold to count them."""
     total, needs = num(here), []
     for s in sorted({o.segment for o in commits if o.segment <= segment}):
         some = [o for o in commits if o.segment == s]
-        if len({o.domain for o in some}) > 1 or len(lows(some[0].domain)) != 1 or len(highs(some[0].domain)) != 1:
+        if (
+            len({o.domain for o in some}) > 1
+            or len(lows(some[0].domain)) != 1
+            or len(highs(some[0].domain)) != 1
+        ):
             raise OutsideError("groups that are committed under a condition")
         low, high = lows(some[0].domain)[0], highs(some[0].domain)[0]
         made = at - low if s == segment else high - low + 1
@@ -202,7 +206,12 @@ def _turns(p: Program, t: Turns, ring: Ring) -> Iterator[Obligation]:
     """O1, O2 and O3 of one ring."""
     n, m, d = var(FIRST), var(SECOND), depth(p, ring)
     some = contributions(p, ring)
-    waits = [(i, j) for i, a in enumerate(p.agents) for j, o in enumerate(a.ops) if o.kind == "wait" and o.ring == ring]
+    waits = [
+        (i, j)
+        for i, a in enumerate(p.agents)
+        for j, o in enumerate(a.ops)
+        if o.kind == "wait" and o.ring == ring
+    ]
     for i, j in some:
         x = p.agents[i].ops[j]
         start = Step(i, j, "done" if x.kind == "copy" else "out", n)
@@ -287,8 +296,10 @@ def _later(p: Program, x: _Place, y: _Place) -> Iterator[Obligation]:
     if x[:3] > y[:3]:
         return
     same = (*there, *equal(first, second))
-    moving = first.coefficient(FIRST) or second.coefficient(SECOND) or (
-        single(a.domain) is not None and single(b.domain) is not None
+    moving = (
+        first.coefficient(FIRST)
+        or second.coefficient(SECOND)
+        or (single(a.domain) is not None and single(b.domain) is not None)
     )
     key = f"{x[:3]} {y[:3]}"
     if moving:
@@ -325,8 +336,6 @@ def hazard(x: _Place, y: _Place, given: tuple[Lin, ...], other: bool, why: str) 
 
 def overlaps(p: Program, x: _Place, y: _Place) -> tuple[bool, bool]:
     """Whether bytes inside the slot are shared by the same thread, and by different threads."""
-    a, b = p.agents[x[0]], p.agents[y[0]]
-    same = a.kind == b.kind and a.warp == b.warp
     own = other = False
     ranges = sorted([(*q, 0) for q in x[3].pieces] + [(*q, 1) for q in y[3].pieces])
     live: list[tuple[int, int, int, int]] = []
@@ -342,11 +351,11 @@ def overlaps(p: Program, x: _Place, y: _Place) -> tuple[bool, bool]:
             break
         live.append(r)
     if x[0] == y[0]:
-        return own or x[:3] == y[:3], other and a.threads > 1
+        return own or x[:3] == y[:3], other and p.agents[x[0]].threads > 1
     if x[3].access is Access.MMA_READ and y[3].access is Access.MMA_READ:
         return False, False
     # different agents of one warp are different lanes; those of different warps share no thread
-    return False, other if same else other
+    return False, other
 
 
 __all__ = ["Obligation", "Step", "Turns", "enabling", "hop", "obligations"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from syncverify.stages import accounting, ranks
 from syncverify.stages.certificate import Certificate, Path
-from syncverify.stages.linear import Facts, Lin, OutsideError, num, var
+from syncverify.stages.linear import Facts, Lin, num, var
 from syncverify.stages.program import FIRST, SECOND, Program, Ring, highs, lows
 from syncverify.stages.rules import (
     Obligation,
@@ -25,15 +25,13 @@ from syncverify.stages.rules import (
     contributions,
     depth,
     enabling,
-    equal,
-    exists,
     hop,
     obligations,
     op_of,
     rings,
     turn,
 )
-from syncverify.stages.validate import alternative, constraints, describe
+from syncverify.stages.validate import alternative, constraints, describe, used
 
 #: Values tried for each parameter, from its least; counters reach up to the bound below.
 STEPS = (0, 1, 2, 3, 5, 8)
@@ -43,6 +41,11 @@ LONGEST, ROUNDS = 14, 6
 
 Vector = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+#: Operations by which an agent's past reaches others, and the half at which it does.
+_WAYS_OUT = {"arrive": "out", "expect": "out", "meet": "in", "warp_meet": "in", "copy": "out", "store": "out",
+             "mma": "in", "mma_commit": "in", "mma_drain": "in"}  # fmt: skip
 
 
 class NotFoundError(Exception):
@@ -92,7 +95,9 @@ def _sizes(p: Program) -> Iterator[dict[str, int]]:
 
 def _assign(p: Program, ring: Ring, facts: Facts, sizes: list[dict[str, int]], t: Turns) -> None:
     """Which turn each operation of a ring belongs to: the first choice whose sums come out."""
-    some = list(dict.fromkeys(op.statement for _, op in accounting.every(p, ring, ("arrive", "expect", "copy"))))
+    some = list(
+        dict.fromkeys(op.statement for _, op in accounting.every(p, ring, ("arrive", "expect", "copy")))
+    )
     waits = {op.statement: op for _, op in accounting.every(p, ring, ("wait",))}
     reason = f"no turns of {ring[0]} that come out even were found"
     for shifts in sorted(product((0, 1, 2), repeat=len(some)), key=sum) if len(some) < 6 else []:
@@ -202,7 +207,10 @@ class _Search:
         if not rows and (more := self.facts.counterexample(o.given, [])) is not None:
             rows.append({n: more.get(n, 0) for n in self.names(o)})
         for _ in range(ROUNDS):
-            samples = _Samples({n: np.array([r[n] for r in rows], dtype=np.int64) for n in rows[0]} if rows else {}, len(rows))
+            samples = _Samples(
+                {n: np.array([r[n] for r in rows], dtype=np.int64) for n in rows[0]} if rows else {},
+                len(rows),
+            )
             chosen, left = self.covering(o, samples)
             if left is not None:
                 sizes = {k: v for k, v in rows[left].items() if k not in (FIRST, SECOND)}
@@ -230,7 +238,8 @@ class _Search:
         per = max(3, MOST_SAMPLES // max(len(self.sizes), 1))
         for sizes in self.sizes:
             grid = _Samples(
-                {FIRST: first, SECOND: second, **{k: np.full(first.size, v) for k, v in sizes.items()}}, first.size
+                {FIRST: first, SECOND: second, **{k: np.full(first.size, v) for k, v in sizes.items()}},
+                first.size,
             )
             at = np.flatnonzero(grid.meets(o.given))
             if at.size > per:
@@ -282,7 +291,7 @@ class _Search:
         op = op_of(self.p, step)
         fenced = state.fenced or op.kind == "fence"
         if op.kind == "use":
-            fenced |= o.bridge and constraints_use(self.p, o, (*state.path, step))
+            fenced |= o.bridge and used(self.p, o, (*state.path, step))
         crossed = state.crossed or found[0]
         key = (step.agent, step.op, step.half, crossed, fenced)
         value = np.where(holds, samples.value(step.at), np.iinfo(np.int64).max)
@@ -319,7 +328,11 @@ class _Search:
         """Steps that may follow: the ways out of an agent, fences, and what they lead to."""
         last = state.path[-1]
         x = op_of(self.p, last)
-        if last.half == "done" or (last.half == "out" and x.kind in ("arrive", "expect")) or last.half == "in":
+        if (
+            last.half == "done"
+            or (last.half == "out" and x.kind in ("arrive", "expect"))
+            or last.half == "in"
+        ):
             yield from self.across(o, last)
         if last.half != "done" and not (last.half == "in" and x.kind in ("meet", "warp_meet")):
             yield from self.onward(o, state, last)
@@ -329,8 +342,7 @@ class _Search:
         if last.half == "out" and x.kind in ("copy", "store", "mma") and not o.causal:
             yield Step(last.agent, last.op, "done", last.at)
         for j, y in enumerate(self.p.agents[last.agent].ops):
-            half = {"arrive": "out", "expect": "out", "meet": "in", "warp_meet": "in", "copy": "out", "store": "out",
-                    "mma": "in", "mma_commit": "in", "mma_drain": "in"}.get(y.kind)  # fmt: skip
+            half = _WAYS_OUT.get(y.kind)
             if o.causal and y.kind in ("copy", "store", "mma", "mma_commit", "mma_drain", "expect"):
                 continue
             if y.kind == "fence":
@@ -368,17 +380,10 @@ class _Search:
                     if y.segment == x.segment:
                         yield Step(i, j, "out", last.at)
                         yield Step(i, j, "out", last.at + 1)
-                        yield Step(i, j, "out", last.at + y.lag)
-                        yield Step(i, j, "out", last.at + y.lag + 1)
+                        yield Step(i, j, "out", last.at + y.index)
+                        yield Step(i, j, "out", last.at + y.index + 1)
                     elif y.segment > x.segment:
                         yield from (Step(i, j, "out", low) for low in lows(y.domain))
 
 
-def constraints_use(p: Program, o: Obligation, path: Path) -> bool:
-    """Whether the path starts by the first use of its read, where that is as good as a fence."""
-    from syncverify.stages.validate import _used
-
-    return _used(p, o, path)
-
-
-__all__ = ["NotFoundError", "OutsideError", "equal", "exists", "find"]
+__all__ = ["NotFoundError", "find"]

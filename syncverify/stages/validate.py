@@ -15,12 +15,11 @@ from syncverify.stages import accounting, ranks
 from syncverify.stages.certificate import Certificate, Path
 from syncverify.stages.extract import extract, known
 from syncverify.stages.linear import Facts, Lin, OutsideError, num
-from syncverify.stages.program import Program, Ring
+from syncverify.stages.program import Program
 from syncverify.stages.rules import (
     Obligation,
     Step,
     Turns,
-    before,
     enabling,
     equal,
     exists,
@@ -30,7 +29,6 @@ from syncverify.stages.rules import (
     rings,
     turn,
 )
-
 
 Cases = tuple[tuple[tuple[Lin, ...], Certificate], ...]
 
@@ -120,12 +118,12 @@ def constraints(p: Program, t: Turns, o: Obligation, path: Path) -> tuple[Lin, .
     end = _reaches(p, t, o, path[-1])
     if end is None or (o.crosses and not crossed):
         return None
-    if o.bridge and not fenced and not _used(p, o, path):
+    if o.bridge and not fenced and not used(p, o, path):
         return None
     return (*needs, *end)
 
 
-def _used(p: Program, o: Obligation, path: Path) -> bool:
+def used(p: Program, o: Obligation, path: Path) -> bool:
     """Whether the path leads through the first use of the read that it starts with (contested point K1)."""
     if o.goal is None or len(path) < 2:
         return False
@@ -160,4 +158,4 @@ def describe(p: Program, o: Obligation) -> str:
     return f"{what} from {x.kind} (line {x.span.line}) to {y.kind} (line {y.span.line})"
 
 
-__all__ = ["Ring", "before", "validate"]
+__all__ = ["validate"]
