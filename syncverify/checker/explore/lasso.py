@@ -92,7 +92,7 @@ class _Walk:
     def __init__(self, system: SizedSystem, events: int) -> None:
         classes = len(system.info.classes)
         columns = Columns(classes, len(system.info.barriers) + 9 * classes + 64)
-        like = SimpleNamespace(system=system, columns=columns, ignores_pool=False)
+        like = SimpleNamespace(system=system, columns=columns, ignores_pool=False, parks=False)
         self.run = fresh(cast(Run, like), Budget(max_events=events))
         self.run.eager = True
         self.steps = 0
