@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
-
 from syncverify.checker.barriers import Barrier
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
@@ -59,6 +57,8 @@ def stuck(run: Run) -> list[Stuck]:
 
 def root_of(run: Run, waiting: list[Stuck]) -> Stuck:
     """The blocked class to report; ``run`` has been forced to its end."""
+    import networkx as nx  # only a hang needs it, and it takes a tenth of a second to load
+
     graph = nx.DiGraph()
     by_class = {s.cls: s for s in waiting}
     for s in waiting:
