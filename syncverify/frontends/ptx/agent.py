@@ -94,7 +94,7 @@ class ClassContext:
         return -1
 
     def read_handle(self) -> int:
-        return -1
+        return -1  # the caller puts it in
 
     def tensor_map(self, value: Value) -> MapFacts:
         return self.tables.map_at(self._one(value, "the address of a tensor map"))[1]
@@ -133,6 +133,8 @@ class ClassContext:
         """The lane that ``elect.sync`` chooses among ``mask``, and the predicate."""
         m = mask if mask.__class__ in INTS else 0xFFFFFFFF
         m = m & self.warp_lanes or self.warp_lanes
+        if elected >= WARP:
+            return 0, 0  # nobody
         lane = elected if m >> elected & 1 else (m & -m).bit_length() - 1
         return lane, vec([int(i == lane) for i in range(WARP)])
 
@@ -238,7 +240,7 @@ class PtxAgent:
         label = self.r[PC]
         site = 0
         if START <= label:
-            k = (label - START) // 4
+            k = (label - START) // 8
             site = self.program.site(k)
             line = self.program.body[k].line
             if f"line {line}" not in reason:

@@ -20,7 +20,7 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
 from syncverify.frontends.ptx.nodes import Function, Module
-from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
 from syncverify.frontends.ptx.tables import parameter_offsets
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr
@@ -144,40 +144,46 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     program = Program(k.module, k.function)
     k.assumptions += program.assumptions
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
-    first = PtxSystem.fresh(program, launch, 0 if clusters == 1 else None, source_hash=k.hash)
-    if not any(_place(reason) for reason in first.stuck):
-        outcome = k.checker.judge(first, k.policy)
-        if outcome.verdict is not Verdict.UNKNOWN or not _place(outcome.reason or ""):
-            yield outcome
+    whole = 0 if clusters == 1 else None
+    firsts = [
+        PtxSystem.fresh(program, launch, whole, lane, k.hash)
+        for lane in elected_lanes(program, launch, whole)
+    ]
+    if not any(_place(reason) for first in firsts for reason in first.stuck):
+        outcomes = [k.checker.judge(first, k.policy) for first in firsts]
+        if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason or "") for o in outcomes):
+            yield from outcomes
             return
     if clusters is None or clusters == 1:
-        yield unknown(_asked(first.stuck), k.span)
+        yield unknown(_asked(firsts[0].stuck), k.span)
         return
     if clusters > MAX_COMPARED:
-        text = f"what a block does depends on its place in the grid of {clusters} clusters; at most " \
-               f"{MAX_COMPARED} are compared"  # fmt: skip
+        text = (
+            f"what a block does depends on its place in the grid of {clusters} clusters; "
+            f"at most {MAX_COMPARED} are compared"
+        )
         yield unknown(text, k.span)
         return
-    yield from _each_cluster(k, program, launch, clusters)
+    yield from _each_cluster(k, firsts[0], clusters)
 
 
-def _each_cluster(k: _Kernel, program: Program, launch: Launch, clusters: int) -> Iterator[Outcome]:
+def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
     """One run for each cluster, or for each of those whose events differ."""
     seen: set[Any] = set()
     runs = 0
     for number in range(clusters):
-        system = PtxSystem.fresh(program, launch, number, source_hash=k.hash)
-        if clusters > MAX_CLUSTERS:
-            mark = system.fingerprint
-            if mark in seen:
-                continue
-            seen.add(mark)
-        runs += 1
-        if runs > 4 * MAX_CLUSTERS:
-            text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
-            yield unknown(text, k.span)
-            return
-        yield k.checker.judge(system, k.policy)
+        for lane in elected_lanes(first.program, first.launch, number, first):
+            system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            if clusters > MAX_CLUSTERS:
+                if system.fingerprint in seen:
+                    continue
+                seen.add(system.fingerprint)
+            runs += 1
+            if runs > 4 * MAX_CLUSTERS:
+                text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
+                yield unknown(text, k.span)
+                return
+            yield k.checker.judge(system, k.policy)
 
 
 def _place(reason: str) -> bool:

@@ -1,10 +1,10 @@
 """A function as resumable code: Python functions over a flat list of slots, compiled once.
 
-An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then what the
-code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: each
-instruction has four, ``START`` (go on here), ``EVENT`` (its events), ``AFTER`` (with their answer) and
-``DECIDE`` (its branch). A function takes ``(r, a)``, ``a`` being the answer to the last event, and returns an
-event, or None where it only jumps.
+An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then what
+the code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: each
+instruction has several: ``START`` (go on here), ``EVENT`` (its events), ``AFTER`` (with their answer) and
+``DECIDE`` (its branch). A function takes ``(r, a)``, ``a`` being the answer to the last event, and returns
+an event, or None where it only jumps.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.ptx.compile_expr import NAMES, Expressions, NotPlain, width
+from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_mbarrier import blocking
 from syncverify.frontends.ptx.effect_table import decode
-from syncverify.frontends.ptx.effects import Effect, Opaque, Unsupported
+from syncverify.frontends.ptx.effect_uses import late_uses
+from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
+from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.memory import Access, access_events, decode_access, written
 from syncverify.frontends.ptx.nodes import (
     Function,
@@ -32,13 +35,14 @@ from syncverify.frontends.ptx.nodes import (
 )
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
-from syncverify.frontends.ptx.values import INTS, Unknown, Vec
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, restrict
 from syncverify.model.events import END, Ev, Event, Site
 
-PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, MASK = range(7)
-FIRST = 7
+PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
+FIRST = 8
 QUEUED, ENDED = 0, 1
-START, EVENT, AFTER, DECIDE = 4, 5, 6, 7
+#: Labels of instruction k are ``8 * k`` plus these.
+START, EVENT, AFTER, DECIDE = range(8, 12)
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 Registers = list[Any]
@@ -90,7 +94,18 @@ class Program:
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
-        self.slice: Slice = slice_of(self.flow, {k: _as_effect(e) for k, e in self.decoded.items()})
+        loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
+        self.uses = late_uses(self.flow, loads)
+        wgmma = any(i.op == "wgmma" for i in self.body)
+        fragments = fragment_events(function, self.flow) if wgmma else {}
+        #: per instruction the events that its registers bring: (code, handle or name of a fragment)
+        self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
+        for k, handles in self.uses.at.items():
+            self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
+        effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+        self.slice: Slice = slice_of(self.flow, effects, fragments)
+        self.crossing: Slice = crossing(self.flow, self.slice)
+        self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
         self.slots: dict[str, int] = {}
@@ -98,6 +113,7 @@ class Program:
         self.size = FIRST
         self.steers = bool({"shared"} & self.slice.spaces)
         self.text = ""
+        self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
@@ -155,7 +171,7 @@ class Program:
     def _live_names(self, label: int) -> set[str]:
         if label < START:
             return set()
-        k, kind = divmod(label - START, 4)
+        k, kind = divmod(label - START, 8)
         if k >= len(self.body):
             return set()
         block = self.flow.blocks[self.flow.block_of[k]]
@@ -171,6 +187,10 @@ class Program:
         if kind == AFTER - START:
             live -= set(self._writes(k))
         return live
+
+
+def _reads_shared(e: Decoded, i: Instr) -> bool:
+    return i.op == "ldmatrix" or (isinstance(e, Access) and e.code == Ev.READ)
 
 
 def _as_effect(e: Decoded) -> Effect | Unsupported:
@@ -252,6 +272,12 @@ class _Writer:
         )
         self.wanted = program.slice.registers
         self._targets: dict[int, int] = {}
+        self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
+        self.joins: dict[
+            int, set[int]
+        ] = {}  # blocks where lanes come together, and the branches they left at
+        for k in program.crossing.branches:
+            self.joins.setdefault(self.flow.join(self.flow.block_of[k]), set()).add(k)
 
     # ------------------------------------------------------------ helpers
 
@@ -268,7 +294,6 @@ class _Writer:
         self.lines.append(" " + line)
 
     def _site(self, k: int) -> int:
-        i = self.body[k]
         return self.p.site(k)
 
     def _unknown(self, k: int, text: str = "", source: str = "data") -> str:
@@ -295,14 +320,21 @@ class _Writer:
         return found
 
     def _label_of(self, block: int) -> int:
-        return 4 * self.flow.blocks[block].lo + START
+        return 8 * self.flow.blocks[block].lo + START
 
     def _idle(self, block: int) -> bool:
         b = self.flow.blocks[block]
         p = self.p
-        return not any(
-            k in p.decoded or k in p.slice.pure or k in p.slice.branches or self.body[k].op in ("exit",)
-            for k in range(b.lo, b.hi)
+        return (
+            not any(
+                k in p.decoded
+                or k in p.touches
+                or k in p.slice.pure
+                or k in p.slice.branches
+                or self.body[k].op == "exit"
+                for k in range(b.lo, b.hi)
+            )
+            and block not in self.joins
         )
 
     # ------------------------------------------------------------ functions
@@ -330,14 +362,20 @@ class _Writer:
 
     def _block(self, n: int) -> None:
         b = self.flow.blocks[n]
-        self._open(4 * b.lo + START)
+        self._open(8 * b.lo + START)
+        if n in self.joins:
+            self.space["J"] = _rejoin
+            self._text(f"if r[{PARTED}]: J(r, {n})")
         for k in range(b.lo, b.hi):
             i = self.body[k]
             if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
                 break
             if k in self.p.decoded:
                 self._effect(k)
-            elif k in self.p.slice.pure:
+                continue
+            if k in self.p.touches:
+                self._touch(k)
+            if k in self.p.slice.pure:
                 self._pure(k)
         self._leave(n)
 
@@ -356,7 +394,7 @@ class _Writer:
         if k not in self.p.slice.branches:
             self._goto(self.target(self.flow.join(n)))
             return
-        decide = 4 * k + DECIDE
+        decide = 8 * k + DECIDE
         for last in (False, True):
             if last:
                 self._open(decide)
@@ -372,7 +410,10 @@ class _Writer:
             assert i.guard is not None
             p = f"r[{self.p.slot(i.guard.name)}]"
             self._text(f"v = {p}")
-            self._text(f"if v.__class__ not in I: r[0] = {decide}; v = D(r, v, {k})")
+            part = k in self.p.crossing.branches
+            name = "P" if part else "D"
+            self.space["P"] = self._part
+            self._text(f"if v.__class__ not in I: r[0] = {decide}; v = {name}(r, v, {k})")
             taken, other = self._sides(n)
             if i.negated:
                 taken, other = other, taken
@@ -396,7 +437,7 @@ class _Writer:
         return ENDED, after
 
     def _exit(self, k: int) -> int:
-        label = 4 * k + EVENT
+        label = 8 * k + EVENT
         if label not in self.opened:
             site = self._site(k)
             self.space[f"b{label}"] = _exiting((Ev.EXIT, site))
@@ -412,6 +453,25 @@ class _Writer:
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number."""
         return agreed(r, v, f"the branch at line {self.body[k].line}")
+
+    def _part(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch at which lanes may part that take values from each other later."""
+        found = self._decide(r, v, k)
+        live = r[CONTEXT].warp_lanes
+        if r[MASK] != live and v.__class__ is Vec and v.on(live) is v:
+            block = self.flow.block_of[k]
+            if k not in self.parts:
+                names = {
+                    name
+                    for b in self.flow.between(block)
+                    for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+                    for name in results(self.body[j])
+                }
+                kept = names & self.p.crossing.registers
+                self.parts[k] = (self.flow.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
+            if self.parts[k] not in r[PARTED]:
+                r[PARTED] = (*r[PARTED], self.parts[k])
+        return found
 
     # ------------------------------------------------------------ pure instructions
 
@@ -502,8 +562,8 @@ class _Writer:
     def _effect(self, k: int) -> None:
         i = self.body[k]
         found = self.p.decoded[k]
-        label = 4 * k + EVENT
-        after = 4 * k + AFTER
+        label = 8 * k + EVENT
+        after = 8 * k + AFTER
         self._goto(label)
         self._text("return None")
         self._open(label)
@@ -513,7 +573,7 @@ class _Writer:
             self._text(f"v = r[{self.p.slot(i.guard.name)}]")
             self._text("if v.__class__ in I:")
             self._text(f"    if {'' if i.negated else 'not '}v:")
-            self._text(f"        r[0] = {after + 4 * 0 if not self._answered(found) else self._skip(k)}")
+            self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
             self._text("        return None")
             if isinstance(found, Access):
                 self._text("    v = 1")
@@ -540,11 +600,32 @@ class _Writer:
             self._text("return None")
             self._open(skip)
 
+    def _before(self, k: int) -> Callable[[Context], list[Event]]:
+        """The events that registers of instruction ``k`` bring before its own."""
+        touches = self.p.touches.get(k)
+        if touches is None:
+            return lambda ctx: []
+        site = self._site(k)
+        return lambda ctx: [
+            (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
+        ]
+
+    def _touch(self, k: int) -> None:
+        """An instruction that only touches registers."""
+        label, after = 8 * k + EVENT, 8 * k + AFTER
+        self._goto(label)
+        self._text("return None")
+        self._open(label)
+        touch = self._constant(self._before(k))
+        self.space["H"] = _hand
+        self._text(f"return H(r, {touch}(r[{CONTEXT}]), {after})")
+        self._open(after)
+
     def _answered(self, found: Decoded) -> bool:
         return isinstance(found, Effect)
 
     def _skip(self, k: int) -> int:
-        return 4 * k + DECIDE
+        return 8 * k + DECIDE
 
     def _skip_needed(self, k: int) -> bool:
         return self.body[k].guard is not None and self._answered(self.p.decoded[k])
@@ -552,9 +633,13 @@ class _Writer:
     def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
         memo: dict[Any, Any] = {}
         spin = k in self.p.spins
+        late = k in self.p.uses.late
+        before = self._before(k)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
-            events = list(e.emit(r[CONTEXT], site, key[1:]))
+            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:])]
+            if late:
+                events = [(*x[:3], k) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in _POLLS:
                 events[-1] = blocking(events[-1])
             found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
@@ -580,6 +665,8 @@ class _Writer:
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
         keyed += [self.expr.text(op) for op in values]
+        handle = k if k in self.p.uses.late else -1
+        before = self._before(k)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
@@ -587,9 +674,9 @@ class _Writer:
             part = ctx
             if active.__class__ not in INTS:
                 part = ctx.part(active)
-            events: list[Event] = []
+            events = before(ctx)
             if part is not None:
-                events = access_events(a, part, site, address, stored, -1, part is not ctx)
+                events += access_events(a, part, site, address, stored, handle, part is not ctx)
             found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             return _hand(r, found, after)
 
@@ -620,8 +707,8 @@ class _Writer:
         if not isinstance(found, Effect):
             return
         if i.op == "elect":
-            first, second = (i.operands[0].first, i.operands[0].second) if isinstance(i.operands[0], Pair) else (
-                None, i.operands[0])  # fmt: skip
+            into = i.operands[0]
+            first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)
             self.space["ELECT"] = _elected
             mask = self._operand(i.operands[1])
             chosen = f"ELECT(r, {mask}, r[{self.p.constant_slot('%@elected')}])"
@@ -658,7 +745,19 @@ def _hand(r: Registers, found: Any, after: int) -> Event | None:
             _overwritten(r, found)
         return found  # type: ignore[no-any-return]
     r[PC], r[QUEUE] = (QUEUED, (after, *found)) if found else (after, ())
+    if r[SHARED] is not None:
+        for event in found:
+            _overwritten(r, event)
     return None
+
+
+def _rejoin(r: Registers, block: int) -> None:
+    """Lanes come together: of what was written since they parted, the other lanes' values are not known."""
+    for join, slots in r[PARTED]:
+        if join == block:
+            for s in slots:
+                r[s] = restrict(r[s], r[MASK])
+    r[PARTED] = tuple(x for x in r[PARTED] if x[0] != block)
 
 
 def _overwritten(r: Registers, event: Event) -> None:

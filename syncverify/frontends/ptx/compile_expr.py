@@ -35,8 +35,8 @@ NAMES: Mapping[str, Any] = {
     **{
         name: getattr(arith, name)
         for name in (
-            "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax popc "
-            "clz sabs equal select shfl vote redux"
+            "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
+            "popc clz sabs equal select shfl vote redux"
         ).split()
     },
 }  # fmt: skip

@@ -6,7 +6,7 @@ where its sides meet again, loops without events are taken to end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.effects import Effect, Unsupported
@@ -29,13 +29,19 @@ class Slice:
     spaces: frozenset[str]
 
 
-def slice_of(flow: Flow, effects: Decoded) -> Slice:
-    """The slice of a function whose instructions have the given effects."""
-    return _Slicer(flow, effects).run()
+def slice_of(flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bool = True) -> Slice:
+    """The slice of a function whose instructions have the given effects; ``also``: others whose control
+    matters. Without ``control``: of what the effects operate on alone, however they are come to."""
+    slicer = _Slicer(flow, effects, control)
+    for k in also:
+        if flow.block_of[k] in flow.reached:
+            slicer.control(k)
+    return slicer.run()
 
 
 class _Slicer:
-    def __init__(self, flow: Flow, effects: Decoded) -> None:
+    def __init__(self, flow: Flow, effects: Decoded, control: bool) -> None:
+        self.roots = control
         self.flow = flow
         self.body = flow.body
         self.effects = effects
@@ -63,8 +69,9 @@ class _Slicer:
         for k, effect in self.effects.items():
             if self.flow.block_of[k] not in self.flow.reached:
                 continue
-            self._control(k)
-            self._need_guard(self.body[k])
+            if self.roots:
+                self.control(k)
+                self._need_guard(self.body[k])
             if isinstance(effect, Effect):
                 for op in effect.operands:
                     self._need(registers(op))
@@ -86,7 +93,7 @@ class _Slicer:
         if i.guard is not None:
             self._need((i.guard.name,))
 
-    def _control(self, k: int) -> None:
+    def control(self, k: int) -> None:
         """The branches that decide whether instruction ``k`` is executed matter."""
         work = [self.flow.block_of[k]]
         while work:
@@ -109,7 +116,7 @@ class _Slicer:
         if k in self.pure:
             return
         self.pure.add(k)
-        self._control(k)
+        self.control(k)
         i = self.body[k]
         self._need_guard(i)
         effect = self.effects.get(k)
@@ -133,7 +140,7 @@ class _Slicer:
         self.spaces.add(space)
         for k in self.stores.get(space, ()):
             i = self.body[k]
-            self._control(k)
+            self.control(k)
             self._need_guard(i)
             self.pure.add(k)
             for op in i.operands:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from syncverify.frontends.ptx.agent import ClassContext, PtxAgent
-from syncverify.frontends.ptx.compile import CLASS, CONTEXT, FIRST, LOCAL, MASK, PC, QUEUE, SHARED, Program
+from syncverify.frontends.ptx.compile import CLASS, CONTEXT, LOCAL, MASK, PARTED, PC, QUEUE, SHARED, Program
 from syncverify.frontends.ptx.compile_expr import RANK
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
@@ -71,6 +71,7 @@ class PtxSystem:
     starts: dict[tuple[int, int], list[Any]]
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: int = 0  # of the events that the discovery saw
+    electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
@@ -170,10 +171,10 @@ class PtxSystem:
         """The slots of a warp at the kernel's entry."""
         r: list[Any] = [_NEVER] * self.program.size
         r[PC], r[QUEUE] = self.program.entry, ()
-        for name in ("%carry", "%total", "%test", "%shfl"):
-            if name in self.program.slots:
-                r[self.program.slots[name]] = 0
-        assert FIRST <= self.program.size
+        r[PARTED] = ()
+        for name, slot in self.program.slots.items():
+            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use")):
+                r[slot] = 0
         for name, slot in self.program.symbols.items():
             r[slot] = self._constant(name, cta, warp)
         return r
@@ -308,6 +309,8 @@ class PtxSystem:
             budget[i] -= 1
             answers[i] = int(event[0] in _POLLS)
             self.fingerprint = hash((self.fingerprint, i, event))
+            if event[0] == Ev.ELECT:
+                self.electing.add((agent.r[CONTEXT].cta, agent.r[CONTEXT].warp))
             if event[0] == Ev.UNKNOWN:
                 self.stuck.append(event[2])
             if event[0] in (Ev.EXIT, Ev.UNKNOWN):
@@ -317,6 +320,29 @@ class PtxSystem:
         return False
 
 
+def elected_lanes(
+    program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
+) -> list[int]:
+    """The lanes to elect that together stand for every choice: one that no guard names, and one of each other
+    set of lanes that guards tell apart in a warp that elects."""
+    found = program.elections
+    if not found.any or not found.named:
+        return [0]
+    nobody = PtxSystem.fresh(program, launch, cluster, NOBODY, like=first)
+    sets = [c.lanes for c in nobody.info.classes if (c.cta, c.warp) in nobody.electing]
+    widest = max(sets, key=lambda m: (m.bit_count(), m), default=1)
+    free = widest.bit_length() - 1
+    lanes = {free: None}
+    if found.nested:
+        lanes[0] = None
+    for mask in sets:
+        if not any(mask >> lane & 1 for lane in lanes):
+            lanes[(mask & -mask).bit_length() - 1] = None
+    return list(lanes)
+
+
+#: An elected lane that no warp has.
+NOBODY = 32
 _NEVER = Unknown("a register that was never written")
 
 
