@@ -39,7 +39,7 @@ class Op:
 
     ``kind``: arrive, expect, wait, init, copy, store, commit, drain, mma, mma_commit, mma_drain, meet,
     warp_meet, fence, touch, use. ``index``: of the barrier's slot, or how many groups a drain leaves.
-    ``count``, ``bytes``: of one thread. ``lag``: the parity of a wait relative to its own turn, or the id of a
+    ``count``, ``bytes``: of one thread. ``lag``: a wait's parity relative to its own turn, or the id of a
     meeting.
     """
 
