@@ -29,7 +29,7 @@ from syncverify.ir.parser import parse
 from syncverify.source import InputError
 from syncverify.verify import check_kernel, text_hash
 from tests.corpus.entries import CORPUS, entries
-from tests.symbolic.brute import Brute, brute, disagreement, fallback, steering
+from tests.symbolic.brute import Brute, brute, disagreement, fallback, launches, steering
 from tests.symbolic.generate import program
 
 RANDOM = "random/"
@@ -62,14 +62,14 @@ def text_of(name: str) -> str:
     return (CORPUS / name).read_text(encoding="utf-8")
 
 
-def judge(name: str, laps: int, budget: float, known: dict[str, Any] | None) -> tuple[Row, str, Brute]:
-    """Both judgements of one kernel; ``known``: its exact verdicts from an earlier run."""
+def judge(name: str, laps: int, budget: float, known: dict[str, Any]) -> tuple[Row, str, Brute]:
+    """Both judgements of one kernel; ``known``: exact verdicts of earlier runs."""
     text = text_of(name)
     (kernel,) = parse(text, name)
-    key = text_hash(text)
+    key = text_hash(f"{text}{launches(kernel, laps)}")
     problem = reason = ""
     scope, values, events = str(ScopeKind.ALL), {}, 0
-    found = Brute(**known) if known else brute(kernel, laps, budget)
+    found = Brute(**known[key]) if key in known else brute(kernel, laps, budget)
     start = time.perf_counter()
     try:
         report = check_kernel(kernel, scope=ScopeKind.ALL)
@@ -151,8 +151,7 @@ def main() -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = []
         for name in chosen:
-            key = text_hash(text_of(name))
-            jobs.append(pool.submit(judge, name, options.laps, options.budget, kept.get(key)))
+            jobs.append(pool.submit(judge, name, options.laps, options.budget, kept))
         for job in jobs:
             row, key, found = job.result()
             rows.append(row)

@@ -17,6 +17,10 @@ from syncverify.verify import check_kernel
 _DATA = (n.GlobalRegion,)
 
 
+#: Up to here every size is tried.
+DENSE = 64
+
+
 def _parts(node: object) -> Iterator[object]:
     if is_dataclass(node):
         for f in fields(node):
@@ -89,13 +93,13 @@ def unit(kernel: n.Kernel, name: str) -> int:
 
 
 def candidates(kernel: n.Kernel, name: str, laps: int = 4, least: int = -1) -> list[int]:
-    """Values of one parameter: all up to ``laps`` times the stages, or those beside multiples of a unit."""
+    """Values of one parameter, to ``laps`` times the stages in units: all, or those beside a unit's multiples."""
     most = laps * stages(kernel)
     u = unit(kernel, name)
     param = next(p for p in kernel.params if p.name == name)
     low = 0 if param.dtype.startswith("u") else least
-    if u <= 2 * most:
-        return list(range(low, most + 1))
+    if most * u <= DENSE:
+        return list(range(low, most * u + 1))
     near = {k * u + d for k in range(most + 1) for d in (-1, 0, 1)}
     return sorted(x for x in near if x >= low)
 
@@ -144,13 +148,15 @@ class Brute:
     seconds: float = 0.0
 
 
-def brute(kernel: n.Kernel, laps: int = 4, budget: float = 60.0, refutations: int = 4) -> Brute:
-    """Exact checks in the order of sizes; ends after some refutations or ``budget`` seconds."""
+def brute(
+    kernel: n.Kernel, laps: int = 4, budget: float = 60.0, refutations: int = 4, most: int = 100_000
+) -> Brute:
+    """Exact checks in the order of sizes, until some are refuted, ``budget`` seconds or ``most`` checks."""
     found = Brute()
     start = time.perf_counter()
     for values in launches(kernel, laps):
         found.seconds = time.perf_counter() - start
-        if found.seconds > budget:
+        if found.seconds > budget or found.checked == most:
             found.complete = False
             break
         verdict = exact(kernel, values)
