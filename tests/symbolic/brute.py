@@ -93,7 +93,7 @@ def unit(kernel: n.Kernel, name: str) -> int:
 
 
 def candidates(kernel: n.Kernel, name: str, laps: int = 4, least: int = -1) -> list[int]:
-    """Values of one parameter up to ``laps`` times the stages, in units; long ranges beside multiples only."""
+    """Values of one parameter up to ``laps`` times the stages, in units; long ranges beside multiples."""
     most = laps * stages(kernel)
     u = unit(kernel, name)
     param = next(p for p in kernel.params if p.name == name)
