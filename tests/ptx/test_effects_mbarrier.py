@@ -88,7 +88,6 @@ def test_operations_on_own_barriers_only(line: str) -> None:
         ("mbarrier.init.shared::cta.b64 [%a], 0x100000", "SV202"),
         ("mbarrier.arrive.shared::cta.b64 _, [%a], 0", "SV202"),
         ("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%a], 0x100000", "SV203"),
-        ("mbarrier.try_wait.parity.shared::cta.b64 %p1, [%a], %r1", "SV208"),
         ("mbarrier.arrive.shared::cta.b64 _, [%a+4]", "SV701"),
         ("mbarrier.arrive.shared::cta.b64 _, [%a+0x40000]", "SV208"),
     ],

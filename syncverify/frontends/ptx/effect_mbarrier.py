@@ -17,7 +17,7 @@ from syncverify.frontends.ptx.effect_parts import (
     window,
 )
 from syncverify.frontends.ptx.effects import Context, Effect, Unsupported, Value
-from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand
+from syncverify.frontends.ptx.nodes import Instr, Mem, Operand
 from syncverify.model.events import Ev, Event, Flag
 
 
@@ -136,15 +136,13 @@ def _poll(instr: Instr, into: Operand, address: Mem, phase: Operand, space: str)
     code = Ev.POLL if parity else Ev.POLL_TOKEN
     flags = int(sem_flags(instr.mods) | (Flag.MAY_SUSPEND if instr.mods[0] == "try_wait" else 0))
     what = "the parity of a wait" if parity else "the token of a wait"
-    valid = not parity or (isinstance(phase, Imm) and phase.value in (0, 1))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         b, _, _ = barrier_at(ctx, site, faults, v[0], space, "a wait")
         p = ctx.number(v[1], what)
-        if not valid and p not in (0, 1):
-            # PTX ISA, mbarrier.test_wait: a phase parity is 0 or 1.
-            faults.append(fault(site, "SV208", f"parity {p} is neither 0 nor 1"))
+        if parity:
+            # PTX ISA, mbarrier.test_wait: 0 or 1. Compilers pass a phase's complement too: the lowest bit counts.
             p &= 1
         return faults if b < 0 else [*faults, (code, site, b, p, flags)]
 
