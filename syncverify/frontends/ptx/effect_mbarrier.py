@@ -142,7 +142,7 @@ def _poll(instr: Instr, into: Operand, address: Mem, phase: Operand, space: str)
         b, _, _ = barrier_at(ctx, site, faults, v[0], space, "a wait")
         p = ctx.number(v[1], what)
         if parity:
-            # PTX ISA, mbarrier.test_wait: 0 or 1. Compilers pass a phase's complement too: the lowest bit counts.
+            # PTX ISA, test_wait: 0 or 1. Compilers pass a complement too: the lowest bit counts.
             p &= 1
         return faults if b < 0 else [*faults, (code, site, b, p, flags)]
 
