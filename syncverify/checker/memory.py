@@ -21,6 +21,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
     record.position = len(run.trace)
+    clean: set[int] = set()  # accesses that come before this one wherever they meet
     for lo, hi in fp.cover or fp.intervals:
         written = 0
         for s in shadow.overlapping(lo, hi):
@@ -28,10 +29,12 @@ def access(run: Run, t: Thread, record: Record) -> None:
             if s.write is not None:
                 written += b - a
                 record.over = s.write
-                judge(run, t, s.write, record, a, b)
+                if id(s.write) not in clean and judge(run, t, s.write, record, a, b):
+                    clean.add(id(s.write))
             if record.kind.writes:
                 for r in s.reads.values():
-                    judge(run, t, r, record, a, b)
+                    if id(r) not in clean and judge(run, t, r, record, a, b):
+                        clean.add(id(r))
         if record.kind.writes:
             shadow.write(lo, hi, record)
         else:
@@ -96,25 +99,26 @@ def note_suspect(run: Run, t: Thread) -> None:
     t.suspect = None
 
 
-def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> None:
-    """One pair of accesses to ``lo..hi``."""
+def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """One pair of accesses to ``lo..hi``; true if they may meet anywhere else too."""
     row = ordering(first.kind, second.kind)
     if row.need == Need.NOTHING or mutually_atomic(run, first, second):
-        return
+        return True
     if first.barrier >= 0 and run.barriers[first.barrier].auto.live and second.barrier < 0:
-        return  # data over a live barrier is reported as such
+        return True  # data over a live barrier is reported as such
     own = first.cls == t.cls
+    anywhere = True
     if own and t.clock.multi and not second.lane_free and not first.lane_free:
         fps = run.info.footprints
-        own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
+        own, anywhere = same_lanes(fps[first.fp], fps[second.fp], lo, hi), False
     if _mixed_atomics(run, t, first, second, own):
-        return
+        return False
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
-        _judge_strict(run, t, first, second, row, own, lo, hi)
-        return
+        return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi):
         _fail(run, t, first, second, row, ordered, lo)
+    return False
 
 
 def really_meet(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
@@ -214,13 +218,16 @@ def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
 
 def _judge_strict(
     run: Run, t: Thread, first: Record, second: Record, row: Ordering, own: bool, lo: int, hi: int
-) -> None:
-    ordered, bridged = known(run, t, first, row.need, own, strict=True)
-    if (ordered and bridged) or not really_meet(run, first, second, lo, hi):
-        return
+) -> bool:
+    """Warns of what strict mode does not accept; true if there is nothing to say of other bytes either."""
     pair = (first.site, second.site, True)
     if pair in run.judged:
-        return
+        return True
+    ordered, bridged = known(run, t, first, row.need, own, strict=True)
+    if ordered and bridged:
+        return True
+    if not really_meet(run, first, second, lo, hi):
+        return False
     run.judged.add(pair)
     rule = row.unbridged if ordered else row.unordered
     if ordered:
@@ -244,6 +251,7 @@ def _judge_strict(
         first=first,
         second=second,
     )
+    return True
 
 
 def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
