@@ -38,13 +38,15 @@ class LaunchFacts:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     file: str = ""
 
-    def table(self, name: str) -> dict[str, Any]:
-        """The facts for one kernel: its own table over the ``*`` table, key by key."""
-        every, own = self.tables.get("*", {}), self.tables.get(name, {})
-        merged = {**every, **own}
-        if "params" in every and "params" in own:
-            merged["params"] = {**every["params"], **own["params"]}
-        return merged
+    def table(self, *names: str) -> dict[str, Any]:
+        """The facts for one kernel: the tables of its names over the ``*`` table, key by key; the last wins."""
+        merged: dict[str, Any] = {}
+        params: dict[str, Any] = {}
+        for name in dict.fromkeys(("*", *names)):
+            own = self.tables.get(name, {})
+            merged |= own
+            params |= own.get("params", {})
+        return merged | {"params": params} if params else merged
 
     def apply(self, kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
         """The kernel as launched, and the parameter values that the file gives."""

@@ -293,6 +293,18 @@ def test_more_registers_than_the_kernel_has():
     wrong("registers = 200", "at most 168", bounds=".maxnreg 168")
 
 
+def test_a_table_may_have_the_name_without_its_mangling():
+    (entry,) = parse(".version 8.0\n.target sm_90a\n.entry _Z4ringPfi(.param .u64 p) { ret; }").entries
+    tables = {
+        "*": {"grid": 1, "registers": 24, "block": [32]},
+        "ring": {"grid": 2, "params": {"0": {"ptr": "A"}}},
+        "_Z4ringPfi": {"block": [64]},
+    }
+    found = ptx_facts(LaunchFacts(tables), entry)
+    assert (found.grid, found.registers, found.block) == ((2, 1, 1), 24, (64, 1, 1))
+    assert found.leaf(0, 0, 8).name == "A"
+
+
 def test_one_file_serves_every_kind_of_input(tmp_path: Path):
     path = tmp_path / "k.toml"
     path.write_text('[kernel."*"]\ngrid = [4]\n[kernel.k.params]\n0 = {i32 = "N"}\n')

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from math import prod
 from typing import Any
 
+from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.facts_params import INTEGERS, Fail, Leaf, expression, leaves
 from syncverify.frontends.ptx.nodes import Function, Mem, Sym, Variable, Vector
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
@@ -237,7 +238,7 @@ def _joined(parts: list[Leaf], offset: int, size: int) -> Leaf:
 
 def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
     """The facts that a launch file and an entry's directives give; InputError where they are wrong."""
-    table = facts.table(function.name)
+    table = facts.table(base_name(function.name), function.name)
     fail = facts.fail
     block = _block(facts, table, function)
     cluster = _cluster(facts, table, function)
