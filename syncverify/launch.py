@@ -39,7 +39,7 @@ class LaunchFacts:
     file: str = ""
 
     def table(self, *names: str) -> dict[str, Any]:
-        """The facts for one kernel: the tables of its names over the ``*`` table, key by key; the last wins."""
+        """The facts for one kernel: the tables of its names over the ``*`` table, key by key."""
         merged: dict[str, Any] = {}
         params: dict[str, Any] = {}
         for name in dict.fromkeys(("*", *names)):
