@@ -124,7 +124,7 @@ def _cover(intervals: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """The intervals without the gaps that other steps along K fill; none if that is no gain."""
     out: list[tuple[int, int]] = []
     for lo, hi in intervals:
-        if out and lo - out[-1][1] < ATOM_ROW:
+        if out and lo - out[-1][1] < 2 * ATOM_ROW:  # swizzled, neighbours move apart
             out[-1] = (out[-1][0], hi)
         else:
             out.append((lo, hi))
