@@ -65,6 +65,7 @@ class Tracer:
         self._tensors: list[Any] = []
 
     def install(self) -> None:
+        import cutlass.cute.runtime
         import cutlass.utils
         import torch
         from cuda_tensor import CudaTensor
@@ -76,7 +77,9 @@ class Tracer:
             if isinstance(value, torch.Tensor):
                 at = value.untyped_storage().data_ptr()
                 index = numbers.setdefault(at, len(numbers)) % 16
-                return CudaTensor(index, value.shape, str(value.dtype).removeprefix("torch."), value.stride())
+                made = CudaTensor(index, value.shape, str(value.dtype).removeprefix("torch."), value.stride())
+                self._tensors.append(made)  # DLPack's consumers hold no reference
+                return made
             if isinstance(value, tuple) and hasattr(value, "_fields"):
                 return type(value)(*map(cross, value))
             if isinstance(value, tuple | list):
@@ -85,6 +88,8 @@ class Tracer:
 
         for kind in (provider.TVMFFIJitCompiledFunction, provider.TVMFFIJitCompiledFunctionWithKwargs):
             kind.__call__ = _crossing(kind.__call__, cross, numbers)
+        original = cutlass.cute.runtime.from_dlpack
+        cutlass.cute.runtime.from_dlpack = lambda tensor, **options: original(cross(tensor), **options)
         cutlass.utils.HardwareInfo = _Hardware
         torch.cuda.get_device_capability = lambda device=None: (9, 0)
         torch.cuda.current_device = lambda: 0
