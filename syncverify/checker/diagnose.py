@@ -88,7 +88,7 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         polls[0].severity = Severity.ERROR
         groups.append(Group(polls[0], (*protocol, *races)))
         protocol, races = [], []
-    if protocol or (races and run.suspects):
+    if protocol or suspect_wait(run, races) is not None:
         root = protocol_root(run, protocol, races)
         if hang is not None:
             never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
@@ -337,9 +337,12 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
     """A wait that let its class through without a new phase, before the first failure: a wrong parity."""
     if not run.suspects or not failures:
         return None
-    end = min(f.position for f in failures)
+    earliest = min(failures, key=lambda f: f.position)
     candidates = [
-        w for w in run.suspects if w[0] <= end or any(f.cls == w[1] and f.time >= w[2] for f in failures)
+        w
+        for w in run.suspects
+        if w[0] <= earliest.position
+        or (not _plain(earliest) and any(f.cls == w[1] and f.time >= w[2] for f in failures))
     ]
     if not candidates:
         return None
@@ -357,6 +360,12 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
         position,
         barrier=b,
     )
+
+
+def _plain(f: Failure) -> bool:
+    """A race of two ordinary accesses, which no later wait explains (and which may explain a token)."""
+    kinds = [r.kind for r in (f.first, f.second) if r is not None]
+    return f.obligation == Obligation.RACE and not any(k.asynchronous for k in kinds)
 
 
 def _by_rule(failures: list[Failure]) -> list[Group]:
