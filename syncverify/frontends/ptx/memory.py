@@ -15,6 +15,8 @@ from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+#: Byte offset of a CTA's first shared variable, as on the hardware.
+SHARED_BASE = 1024
 LOCAL_WINDOW, PARAM_WINDOW = 2, 3
 
 
@@ -78,8 +80,10 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     for lo in set(offsets):
         if lo % (a.size if a.size in (1, 2, 4, 8, 16) else 1):
             return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {a.size}-byte aligned")]
-        if lo < 0 or lo + size > ctx.shared_end:
-            text = f"bytes {lo}..{lo + size - 1} leave shared memory, which ends at {ctx.shared_end}"
+        if lo < SHARED_BASE or lo + size > ctx.shared_end:
+            text = (
+                f"bytes {lo}..{lo + size - 1} lie outside shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
+            )
             return [(Ev.FAULT, site, "SV114", text)]
     if not 0 <= cta < ctx.ctas:
         return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]

@@ -9,14 +9,12 @@ from typing import Any
 from syncverify.frontends.ptx.compile_expr import WINDOW
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.flow import registers
-from syncverify.frontends.ptx.memory import PARAM_WINDOW
+from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
 
-#: Byte offset of a CTA's first shared variable, as on the hardware.
-SHARED_BASE = 1024
 #: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
 SHARED_LIMIT = SHARED_BASE + 227 * 1024
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
