@@ -13,29 +13,28 @@ from syncverify.ir.nodes import Kernel
 from syncverify.sizes import Sized, all_sizes
 from syncverify.source import InputError
 from syncverify.stages.certificate import Certificate
-from syncverify.stages.extract import extract, known
+from syncverify.stages.extract import elections, extract, known
 from syncverify.stages.linear import Facts, Lin, OutsideError, linear, num, var
-from syncverify.stages.program import stage_parameters
+from syncverify.stages.program import Case, stage_parameters
 from syncverify.stages.search import NotFoundError, find
-from syncverify.stages.validate import validate
+from syncverify.stages.validate import Cases, validate
 
 #: Numbers of stages that are checked by themselves before all of them are tried together.
 FIRST_ONES = 2
 #: Where shared memory allows no more than this many choices, each is proved by itself.
 MOST_EACH = 10
 #: Numbers of stages among which a mistake is searched.
-MOST_TRIED = 8
+MOST_TRIED = 5
 
 Exact = Callable[[Mapping[str, int]], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """A proof for every number of stages. ``cases``: constraints that together leave nothing out, each with a
-    certificate for the sizes that meet it."""
+    """A proof for every number of stages. ``cases`` leave no launch out; each has its certificate."""
 
     kernel: Kernel
-    cases: tuple[tuple[tuple[Lin, ...], Certificate], ...]
+    cases: Cases
     questions: int = 0
 
 
@@ -213,9 +212,9 @@ def prove_stages(kernel: Kernel, given: Mapping[str, int] | None = None) -> Stag
 
 
 def _proof(kernel: Kernel, cases: list[tuple[Lin, ...]]) -> Stages:
-    done: list[tuple[tuple[Lin, ...], Certificate]] = []
+    done: list[tuple[Case, Certificate]] = []
     questions = 0
-    for case in cases:
+    for case in (Case(sizes, lanes) for lanes in elections(kernel) for sizes in cases):
         program = extract(kernel, case)
         facts = Facts(program.facts)
         done.append((case, find(program, facts)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import prod
 
 from syncverify.ir import nodes as n
@@ -18,6 +19,7 @@ from syncverify.stages.counters import Counters
 from syncverify.stages.linear import Facts, Lin, OutsideError, comparison, linear, num, var
 from syncverify.stages.program import (
     FIRST,
+    Case,
     Op,
     Piece,
     Program,
@@ -28,6 +30,8 @@ from syncverify.stages.program import (
     stage_parameters,
 )
 
+#: Most ways of electing lanes that are told apart.
+MAX_ELECTIONS = 8
 #: Loops with at most this many turns, by numbers, are unrolled.
 MAX_UNROLL = 16
 #: Statements that neither meet others nor touch shared memory.
@@ -36,26 +40,54 @@ _LOCAL = (n.Compute, n.LdGlobal, n.StGlobal, n.FragRead, n.FragWrite, n.WgmmaFen
 _MATRIX = ("mma", "mma_commit", "mma_drain")
 
 
-def extract(kernel: n.Kernel, case: tuple[Lin, ...] = ()) -> Program:
-    """The kernel's agents and rings, for the sizes that meet ``case``.
+def extract(kernel: n.Kernel, case: Case) -> Program:
+    """The kernel's agents and rings in the launches of a case.
 
     OutsideError with the reason where the kernel is not of the class.
     """
     _plain(kernel)
-    depths = {s.name: linear(s.shape[0]) for s in kernel.shared}
-    depths |= {b.name: linear(b.count) for b in kernel.barriers}
-    facts = (*known(kernel), *case)
+    depths = _depths(kernel)
+    facts = (*known(kernel), *case.sizes)
     fixed = stage_parameters(kernel)
     numbers = {id(s): i for i, s in enumerate(statements(kernel.body))}
     holds = Facts(facts)
-    warps = [_Warp(kernel, w, numbers, depths, fixed, holds) for w in range(kernel.launch.threads // 32)]
-    for w in warps:
+    warps: list[_Warp] = []
+    for number in range(kernel.launch.threads // 32):
+        lane = case.elected[number] if case.elected else 0
+        w = _Warp(kernel, number, numbers, depths, fixed, holds, lane)
         w.block(kernel.body, frozenset(range(32)), ())
-        if case:
+        if case.sizes:
             w.prune()
+        warps.append(w)
     _uniform_arrays(warps, depths)
     _meetings(warps)
     return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts, fixed)
+
+
+def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
+    """One choice of elected lanes for each way in which guards can tell them apart."""
+    _plain(kernel)
+    depths = {x.name: linear(x.shape[0]) for x in kernel.shared} | {
+        b.name: linear(b.count) for b in kernel.barriers
+    }
+    numbers = {id(s): i for i, s in enumerate(statements(kernel.body))}
+    holds = Facts(known(kernel))
+    lanes: list[list[int]] = []
+    for number in range(kernel.launch.threads // 32):
+        kinds: dict[int, tuple[Expr, ...]] = dict.fromkeys(range(32), ())
+        tried: set[int] = set()
+        while left := {kinds[x]: x for x in reversed(range(32)) if kinds[x] not in {kinds[y] for y in tried}}:
+            lane = min(left.values())
+            w = _Warp(kernel, number, numbers, depths, stage_parameters(kernel), holds, lane)
+            w.block(kernel.body, frozenset(range(32)), ())
+            tried.add(lane)
+            kinds = {x: kinds[x] + w.told[x] for x in range(32)}
+            if not w.elected:
+                break
+        lanes.append(sorted(tried))
+    if prod(map(len, lanes)) > MAX_ELECTIONS:
+        raise OutsideError("too many ways to elect lanes")
+    return list(product(*lanes))
 
 
 def known(kernel: n.Kernel) -> tuple[Lin, ...]:
@@ -75,6 +107,12 @@ def known(kernel: n.Kernel) -> tuple[Lin, ...]:
     facts += [var(p.name) for p in kernel.params if p.dtype.startswith("u")]
     facts += [var(g.name) - 1 for g in kernel.launch.grid if isinstance(g, Var)]  # a grid has a block
     return tuple(dict.fromkeys(facts))
+
+
+def _depths(kernel: n.Kernel) -> dict[str, Lin]:
+    """How many slots or barriers each array has."""
+    found = {s.name: linear(s.shape[0]) for s in kernel.shared}
+    return found | {b.name: linear(b.count) for b in kernel.barriers}
 
 
 def _plain(kernel: n.Kernel) -> None:
@@ -107,12 +145,13 @@ class _Warp:
     depths: Mapping[str, Lin]
     fixed: frozenset[str]
     facts: Facts
+    chosen: int
     ops: list[Op] = field(default_factory=list)
     lanes: list[frozenset[int]] = field(default_factory=list)
     env: dict[str, Expr] = field(default_factory=dict)
     elected: set[str] = field(default_factory=set)
     declared: dict[str, tuple[frozenset[int], tuple[Lin, ...]]] = field(default_factory=dict)
-    by_lane: bool = False
+    told: list[tuple[Expr, ...]] = field(default_factory=lambda: [()] * 32)
     segment: int = 0
     loop: str | None = None
     copy: tuple[int, ...] = ()
@@ -139,8 +178,8 @@ class _Warp:
         return fold(e, self.env)
 
     def on(self, e: Expr, lane: int) -> Expr:
-        """A value with the lane's own numbers; lane 0 stands for the elected one."""
-        own = self.threads[lane] | {p: Int(int(lane == 0)) for p in self.elected}
+        """A value with the lane's own numbers."""
+        own = self.threads[lane] | {p: Int(int(lane == self.chosen)) for p in self.elected}
         return fold(e, own)
 
     def shared_by(self, e: Expr, mask: frozenset[int]) -> Expr:
@@ -148,10 +187,16 @@ class _Warp:
         e = self.value(e)
         # any lane may be the elected one
         anyone = bool(self.elected) and not names(e).isdisjoint(self.threads[0])
-        found = {self.on(e, lane) for lane in (range(32) if anyone else mask)}
+        found = {self.on(e, lane) for lane in (self.any_of(mask) if anyone else mask)}
         if len(found) != 1:
             raise OutsideError(f"{print_expr(e)} differs between lanes")
         return found.pop()
+
+    def any_of(self, mask: frozenset[int]) -> frozenset[int]:
+        """The lanes that may be meant: the elected one stands for all that guards do not tell from it."""
+        if not self.elected:
+            return mask
+        return mask | {x for x in range(32) if self.told[x] == self.told[self.chosen]}
 
     def number(self, e: Expr, mask: frozenset[int], what: str) -> int:
         e = self.shared_by(e, mask)
@@ -198,7 +243,9 @@ class _Warp:
     def if_(self, s: n.If, mask: frozenset[int], guards: tuple[Lin, ...]) -> None:
         cond = self.value(s.cond)
         nobody: dict[str, Expr] = {p: Int(0) for p in self.elected}
-        self.by_lane |= len({simple(fold(cond, t | nobody)) for t in self.threads}) > 1
+        tests = [simple(fold(cond, t | nobody)) for t in self.threads]
+        if len(set(tests)) > 1:
+            self.told = [(*old, test) for old, test in zip(self.told, tests, strict=True)]
         sides: dict[Expr, set[int]] = {}
         for lane in mask:
             sides.setdefault(simple(self.on(cond, lane)), set()).add(lane)
@@ -441,7 +488,7 @@ class _Warp:
         slot = element * prod(inner)
         pieces: set[Piece] = set()
         bytes_: set[int] = set()
-        for lane in range(32) if self.elected else sorted(mask):
+        for lane in sorted(self.any_of(mask)):
             found = self.located(place, r, lane)
             bytes_.add(found[1])
             for lo, hi in found[0]:
@@ -489,8 +536,6 @@ class _Warp:
 
     def parts(self) -> list[tuple[int, tuple[Op, ...]]]:
         """The warp's lanes, grouped by what they do."""
-        if self.elected and self.by_lane:
-            raise OutsideError("guards on lanes beside an election")
         groups: dict[tuple[int, ...], int] = {}
         for lane in range(32):
             key = tuple(i for i, mask in enumerate(self.lanes) if lane in mask)

@@ -72,6 +72,14 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
+class Case:
+    """Some of a kernel's launches: sizes that meet constraints, and the lane that each warp elects."""
+
+    sizes: tuple[Lin, ...] = ()
+    elected: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """``depths``: slots of each ring of barriers and of each buffer; ``facts``: what the launch implies."""
 

@@ -13,9 +13,9 @@ from syncverify.model.ordering import ordering
 from syncverify.source import InputError
 from syncverify.stages import accounting, ranks
 from syncverify.stages.certificate import Certificate, Path
-from syncverify.stages.extract import extract, known
+from syncverify.stages.extract import elections, extract, known
 from syncverify.stages.linear import Facts, Lin, OutsideError, num
-from syncverify.stages.program import Program
+from syncverify.stages.program import Case, Program
 from syncverify.stages.rules import (
     Obligation,
     Step,
@@ -30,17 +30,19 @@ from syncverify.stages.rules import (
     turn,
 )
 
-Cases = tuple[tuple[tuple[Lin, ...], Certificate], ...]
+Cases = tuple[tuple[Case, Certificate], ...]
 
 
 def validate(kernel: Kernel, cases: Cases) -> str | None:
     """Why the certificates prove nothing of this kernel; None if they hold for every number of stages.
 
-    Each comes with the constraints on sizes under which it holds; together they must leave out none.
+    Together their cases must leave no launch out.
     """
     try:
-        if not Facts(known(kernel)).entails((), [case for case, _ in cases] or [(num(-1),)]):
-            return "some sizes are left out"
+        for lanes in elections(kernel):
+            sizes = [case.sizes for case, _ in cases if case.elected == lanes]
+            if not sizes or not Facts(known(kernel)).entails((), sizes):
+                return "some launches are left out"
         for case, certificate in cases:
             program = extract(kernel, case)
             wrong = flaw(program, certificate, Facts(program.facts))
