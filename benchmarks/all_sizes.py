@@ -26,10 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.parser import parse
+from syncverify.judge import text_hash
 from syncverify.source import InputError
-from syncverify.verify import check_kernel, text_hash
+from syncverify.verify import check_kernel
 from tests.corpus.entries import CORPUS, entries
-from tests.symbolic.brute import Brute, brute, disagreement, fallback, launches, steering
+from tests.symbolic.brute import Brute, bare, brute, disagreement, fallback, launches, steering
 from tests.symbolic.generate import program
 
 RANDOM = "random/"
@@ -72,7 +73,7 @@ def judge(name: str, laps: int, budget: float, known: dict[str, Any]) -> tuple[R
     found = Brute(**known[key]) if key in known else brute(kernel, laps, budget)
     start = time.perf_counter()
     try:
-        report = check_kernel(kernel, scope=ScopeKind.ALL)
+        report = check_kernel(bare(kernel), scope=ScopeKind.ALL)
     except InputError as e:
         verdict, reason = "input error", e.message
         problem = f"input error: {e.message}"
@@ -97,10 +98,10 @@ def judge(name: str, laps: int, budget: float, known: dict[str, Any]) -> tuple[R
 
 
 def status(row: Row) -> str:
-    """``wrong``, ``fallback`` (no verdict for every size), or the verdict."""
+    """``wrong``, or the verdict for every size: ``proved``, ``refuted``, ``unknown``."""
     if row.problem:
         return "wrong"
-    return "fallback" if row.reason else row.verdict
+    return "unknown" if row.reason else row.verdict
 
 
 def table(rows: list[Row]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
 
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
@@ -65,6 +65,14 @@ def steering(kernel: n.Kernel) -> tuple[str, ...]:
             break
         uses |= more
     return tuple(p.name for p in kernel.params if p.name in uses)
+
+
+def bare(kernel: n.Kernel) -> n.Kernel:
+    """The kernel without defaults of what steers: they would be a hint, in the bad ones that they refute."""
+    some = steering(kernel)
+    return replace(
+        kernel, params=tuple(replace(p, default=None) if p.name in some else p for p in kernel.params)
+    )
 
 
 def stages(kernel: n.Kernel) -> int:

@@ -33,6 +33,7 @@ GAPS = {
     "release_missing_at_step_12.good": _TOGETHER,
     "stage_and_phase_registers.good": _TOGETHER,
     "staging_in_second_persistent_tile.good": _GRID,
+    "three_nested_loops.bad": _TOGETHER,
     "three_nested_loops.good": _TOGETHER,
     "three_nested_loops_reset.good": _TOGETHER,
     "tile_loop_of_any_grid.good": _GRID,
