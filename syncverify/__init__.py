@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict, Witness
+    from syncverify.files import check_file
     from syncverify.gate import CompiledKernel, VerificationError, compile
     from syncverify.ir.builder import KernelBuilder
     from syncverify.ir.nodes import Kernel
     from syncverify.ir.parser import parse, parse_file
     from syncverify.ir.printer import print_kernel
     from syncverify.source import InputError
-    from syncverify.verify import check_file, check_kernel
+    from syncverify.verify import check_kernel
 
 __version__ = "0.1.0"
 
@@ -37,7 +38,7 @@ _HOME = {
     "Verdict": "diagnostics",
     "VerificationError": "gate",
     "Witness": "diagnostics",
-    "check_file": "verify",
+    "check_file": "files",
     "check_kernel": "verify",
     "compile": "gate",
     "parse": "ir.parser",

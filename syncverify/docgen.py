@@ -142,9 +142,9 @@ def untimed(page: str) -> str:
 
 def worked_report(kernel: str) -> str:
     """What ``check`` prints of a kernel in ``ring.syncir``."""
+    from syncverify.files import check_file
     from syncverify.report.base import Report
     from syncverify.report.text import render
-    from syncverify.verify import check_file
 
     with TemporaryDirectory() as directory, chdir(directory):
         Path("ring.syncir").write_text(kernel, "utf-8")

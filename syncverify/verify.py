@@ -1,21 +1,16 @@
-"""The whole check of a kernel: its systems, each through the checker, merged into one report.
+"""The whole check of a kernel of the IR: its systems, each through the checker, merged into one report.
 
-``check_kernel`` is what the gate and the command line call; ``check_file`` does it for every kernel of
-a file. Launch values are exact here: every parameter gets a number before anything runs.
+``check_kernel`` is what the gate calls, and ``files`` for each kernel of a ``.syncir`` file.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 from syncverify.advice import advise, exchanges_globally
-from syncverify.checker import Outcome, check, necessity
+from syncverify.checker import necessity
 from syncverify.diagnostics import (
     Diagnostic,
     KernelReport,
@@ -28,25 +23,15 @@ from syncverify.diagnostics import (
 from syncverify.ir.execute import systems
 from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
-from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.ir.verify import verify
-from syncverify.launch import NO_FACTS, LaunchFacts
-from syncverify.model.events import LaneSplit, System, Unanalysable
+from syncverify.judge import merge, outcome_of, run_system, text_hash, undecided
+from syncverify.launch import LaunchFacts
+from syncverify.model.events import Unanalysable
 from syncverify.passes.rewrite import walk
 from syncverify.sizes import all_sizes
 from syncverify.source import InputError, Span
 from syncverify.stages import decide_stages
-from syncverify.suppressions import Suppression
-from syncverify.suppressions import apply as apply_suppressions
-from syncverify.suppressions import find as find_suppressions
-
-if TYPE_CHECKING:
-    from syncverify.frontends.cuda import CudaOptions
-    from syncverify.frontends.ptx.nodes import Module
-
-#: A class splits at most once per lane and reason; more restarts than this means an agent keeps asking.
-MAX_RESTARTS = 4096
 
 _RANGES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -54,9 +39,6 @@ _RANGES = {
     "i64": (-(2**63), 2**63 - 1),
     "u64": (0, 2**64 - 1),
 }
-
-
-# ---------------------------------------------------------------- one kernel
 
 
 def check_kernel(
@@ -87,11 +69,11 @@ def check_kernel(
         listed = ", ".join(missing)
         plural = "parameters" if len(missing) > 1 else "parameter"
         reason = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
-        outcomes = [_unknown(reason, kernel.span)]
+        outcomes = [undecided(reason, kernel.span)]
     else:
         _check_assumes(kernel, bound)
         source_hash = source_hash or text_hash(print_kernel(kernel))
-        outcomes = [_outcome(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
+        outcomes = [outcome_of(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
     merged = merge(outcomes)
     witness = merged.witness
     if witness is not None:
@@ -149,16 +131,6 @@ def _every_size(
     )
 
 
-def run_system(system: System, policy: Policy = Policy.PRACTICAL) -> Outcome:
-    """Checks one system; where the lanes of a class disagree, splits the class and starts again."""
-    for _ in range(MAX_RESTARTS):
-        try:
-            return check(system, policy)
-        except LaneSplit as split:
-            system = system.refined(split)
-    return _unknown(f"lane classes of {system.info.name} did not settle", Span(system.info.file))
-
-
 def launch_values(kernel: Kernel, given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:
     """The value of every parameter (the caller's, else its default), and the parameters without one."""
     known = {p.name: p for p in kernel.params}
@@ -199,218 +171,27 @@ def _holds(fact: Expr, values: Mapping[str, int]) -> bool:
         raise InputError(f"cannot evaluate `assume {print_expr(fact)}`: {e}") from e
 
 
-def _outcome(system: System | Unanalysable, policy: Policy) -> Outcome:
-    if isinstance(system, Unanalysable):
-        return _unknown(system.reason, system.span, "SV901")
-    return run_system(system, policy)
-
-
-def _unknown(reason: str, span: Span, rule: str = "SV902") -> Outcome:
-    note = Diagnostic(rule, Severity.WARNING, reason, span)
-    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})
-
-
 def _placed(d: Diagnostic, span: Span) -> Diagnostic:
     return d if d.span.line else replace(d, span=span)
 
 
-def text_hash(text: str | bytes) -> str:
-    """The hash that ties a witness to the text it was found in."""
-    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
-
-
-# ---------------------------------------------------------------- merging
-
-_RANK = {Verdict.REFUTED: 0, Verdict.UNKNOWN: 1, Verdict.PROVED: 2}
-_SEVERITY = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
-
-
-def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """One outcome for several systems: refuted if any is, else unknown if any is, else proved.
-
-    Findings of a refuted system come first and keep their order (root cause first); the same rule at
-    the same place is one finding, with the highest severity that any system gave it.
-    """
-    ranked = sorted(outcomes, key=lambda o: _RANK[o.verdict])
-    if not ranked:
-        return _unknown("the launch has no block: its grid is empty", Span())
-    seen: dict[tuple[object, ...], Diagnostic] = {}
-    for d in (d for o in ranked for d in o.diagnostics):
-        key = (d.rule, d.span, d.contested)
-        if key not in seen or _SEVERITY[d.severity] < _SEVERITY[seen[key].severity]:
-            seen[key] = d
-    first = ranked[0]
-    return Outcome(
-        first.verdict,
-        tuple(seen.values()),
-        first.witness,
-        first.reason if first.verdict is Verdict.UNKNOWN else None,
-        _summed(ranked),
-    )
-
-
-def _summed(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Numbers added up; anything else as the first system that has it says."""
-    total: dict[str, Any] = {"systems": 0}
-    for o in outcomes:
-        total["systems"] += 1
-        for key, value in o.stats.items():
-            if isinstance(value, int | float):
-                total[key] = total.get(key, 0) + value
-            else:
-                total.setdefault(key, value)
-    return total
-
-
-# ---------------------------------------------------------------- files
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A readable input: the kernels of a .syncir file, or the PTX of a .ptx or .cu file; and its hash."""
-
-    path: str
-    kernels: tuple[Kernel, ...]
-    hash: str
-    module: Module | None = None
-    suppressions: tuple[Suppression, ...] = ()
-
-    @property
-    def names(self) -> set[str]:
-        """The names by which a kernel of the file can be called for."""
-        if self.module is None:
-            return {k.name for k in self.kernels}
-        from syncverify.frontends.names import base_name
-
-        return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
-
-
-def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
-    """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported.
-
-    ``cuda``: how a ``.cu`` file is compiled.
-    """
-    path = Path(path)
-    data = read_bytes(path)
-    if path.suffix in (".ptx", ".cu"):
-        return _read_ptx(path, data, cuda)
-    if path.suffix != ".syncir":
-        kind = path.suffix or "a file without a suffix"
-        raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
-    text = _text(path, data)
-    kernels = parse(text, str(path))
-    if not kernels:
-        raise InputError("no kernel in this file", Span(str(path)))
-    return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
-
-
-def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
-    from syncverify.frontends.ptx.parser import parse as parse_ptx
-
-    if path.suffix == ".cu":
-        from syncverify.frontends.cuda import DEFAULTS, compile_cuda
-
-        text = compile_cuda(path, cuda or DEFAULTS)
-    else:
-        text = _text(path, data)
-    module = parse_ptx(text, str(path))
-    if not module.entries:
-        raise InputError("no kernel in this file", Span(str(path)))
-    ignored = find_suppressions(_text(path, data), str(path))
-    return SourceFile(str(path), (), text_hash(data), module, ignored)
-
-
-def _text(path: Path, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as e:
-        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, or InputError with the system's reason."""
-    try:
-        return path.read_bytes()
-    except OSError as e:
-        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
-
-
-def check_source(
-    source: SourceFile,
-    *,
-    facts: LaunchFacts = NO_FACTS,
-    values: Mapping[str, int] | None = None,
-    kernel: str | None = None,
-    policy: Policy = Policy.PRACTICAL,
-    on_error: Callable[[InputError], None] | None = None,
-    advice: bool = False,
-    scope: ScopeKind = ScopeKind.EXACT,
-) -> list[KernelReport]:
-    """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
-
-    ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
-    used is handed there and the others are still checked; without it its InputError is raised.
-    ``advice`` adds notes on what proved kernels could do without (SV6xx). Comments of the source silence
-    warnings and notes.
-    """
-    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope)
-    complete = kernel is None and len(reports) == (
-        len(source.kernels) or len(source.module.entries if source.module else ())
-    )
-    return apply_suppressions(reports, source.suppressions, source.path, complete)
-
-
-def _checked(
-    source: SourceFile,
-    facts: LaunchFacts,
-    values: Mapping[str, int],
-    kernel: str | None,
-    policy: Policy,
-    on_error: Callable[[InputError], None] | None,
-    advice: bool,
-    scope: ScopeKind,
-) -> list[KernelReport]:
-    if source.module is not None:
-        from syncverify.frontends.ptx.check import Checker, check_module
-
-        return check_module(
-            source.module,
-            facts,
-            policy,
-            Checker(run_system, merge),
-            kernel=kernel,
-            values=values,
-            source_hash=source.hash,
-            on_error=on_error,
-            scope=scope,
-        )
-    reports: list[KernelReport] = []
-    for k in source.kernels:
-        if kernel is not None and not fnmatchcase(k.name, kernel):
-            continue
-        try:
-            reports.append(_launched(k, source, facts, values, policy, advice, scope))
-        except InputError as e:
-            if on_error is None:
-                raise
-            on_error(e)
-    return reports
-
-
-def _launched(
+def check_launched(
     kernel: Kernel,
-    source: SourceFile,
     facts: LaunchFacts,
     values: Mapping[str, int],
     policy: Policy,
+    file: str,
+    source_hash: str,
+    *,
     advice: bool,
     scope: ScopeKind,
 ) -> KernelReport:
+    """The report on a kernel as a launch file starts it; with ``advice`` also what it could do without."""
     launched, given = facts.apply(kernel)
     given.update(values)
-    report = check_kernel(launched, given, policy, source.path, source_hash=source.hash, scope=scope)
+    report = check_kernel(launched, given, policy, file, source_hash=source_hash, scope=scope)
     if advice:
-        notes = advise(launched, report, lambda k: _as_widely(k, given, policy, source.path, report))
+        notes = advise(launched, report, lambda k: _as_widely(k, given, policy, file, report))
         report = replace(report, diagnostics=report.diagnostics + notes)
         report = replace(
             report, diagnostics=report.diagnostics + _idle_fences(launched, given, policy, report)
@@ -443,15 +224,3 @@ def _as_widely(
     if found.verdict is Verdict.PROVED and found.scope.kind is not report.scope.kind:
         return replace(found, verdict=Verdict.UNKNOWN)
     return found
-
-
-def check_file(
-    path: str | Path,
-    *,
-    facts: LaunchFacts = NO_FACTS,
-    values: Mapping[str, int] | None = None,
-    kernel: str | None = None,
-    policy: Policy = Policy.PRACTICAL,
-) -> list[KernelReport]:
-    """Checks the kernels of a file; see ``check_source``."""
-    return check_source(read_source(path), facts=facts, values=values, kernel=kernel, policy=policy)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.files import check_source, read_source
 from syncverify.source import InputError, Span
 from syncverify.suppressions import apply, find
-from syncverify.verify import check_source, read_source
 
 
 def report(*diagnostics: Diagnostic) -> KernelReport:

@@ -8,16 +8,19 @@ from typing import Any, cast
 
 import pytest
 
+from syncverify import judge
 from syncverify import verify as module
 from syncverify.checker import Outcome
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.files import check_source, read_source
 from syncverify.ir.nodes import Param
 from syncverify.ir.parser import parse
+from syncverify.judge import merge, run_system
 from syncverify.launch import LaunchFacts, read_facts
 from syncverify.model.events import LaneSplit, System, SystemInfo, Unanalysable
 from syncverify.report.witness import dumps, loads
 from syncverify.source import InputError, Span
-from syncverify.verify import check_kernel, check_source, launch_values, merge, read_source, run_system
+from syncverify.verify import check_kernel, launch_values
 
 HERE = Span("k.syncir", 3, 1)
 RULES = Path(__file__).parents[1] / "syncverify" / "examples" / "rules"
@@ -95,9 +98,9 @@ def test_a_system_is_split_until_it_settles(monkeypatch: pytest.MonkeyPatch) -> 
             raise LaneSplit(0, (1, 2))
         return _outcome(Verdict.PROVED)
 
-    monkeypatch.setattr(module, "check", check)
+    monkeypatch.setattr(judge, "check", check)
     assert run_system(cast(System, _Splitting(5))).verdict is Verdict.PROVED
-    endless = run_system(cast(System, _Splitting(module.MAX_RESTARTS + 1)))
+    endless = run_system(cast(System, _Splitting(judge.MAX_RESTARTS + 1)))
     assert endless.verdict is Verdict.UNKNOWN
     assert "did not settle" in str(endless.reason)
 

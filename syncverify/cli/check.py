@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from syncverify.cli.common import Exit, complain, complain_bug, emit, integers, use_color, write
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.frontends.cuda import CudaOptions
+from syncverify.files import check_source, read_source
 from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
 from syncverify.report.base import Report
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
 from syncverify.source import InputError, Span
-from syncverify.verify import check_source, read_source
+
+if TYPE_CHECKING:
+    from syncverify.frontends.cuda import CudaOptions
 
 #: Formats other than text, each a module of ``syncverify.report`` with ``render(report) -> str``.
 FORMATS = ("json", "sarif", "github", "junit", "html", "trace")
@@ -84,7 +87,11 @@ def check(
     found = _Run()
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
-    cuda = CudaOptions(include, define, std, prelude)
+    cuda = None
+    if any(Path(f).suffix == ".cu" for f in files):
+        from syncverify.frontends.cuda import CudaOptions
+
+        cuda = CudaOptions(include, define, std, prelude)
     for file in files:
         _check_file(found, file, facts, values, kernel, Policy(policy), cuda)
     if kernel is not None and found.names and not found.reports and not found.failed:
@@ -106,7 +113,7 @@ def _check_file(
     values: Mapping[str, int],
     kernel: str | None,
     policy: Policy,
-    cuda: CudaOptions,
+    cuda: CudaOptions | None,
 ) -> None:
     """Checks one file; whatever is wrong with it is reported and the run goes on."""
     try:

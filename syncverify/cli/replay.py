@@ -8,13 +8,13 @@ import click
 
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import Witness
+from syncverify.files import read_bytes, read_source
 from syncverify.ir.nodes import Kernel
 from syncverify.launch import relaunch
 from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
 from syncverify.simulate import replay as simulate_replay
 from syncverify.source import InputError, Span
-from syncverify.verify import read_bytes, read_source
 
 
 @click.command(epilog="Exit status: 0 the claim is reproduced; 1 it is not; 2 malformed or stale input.")

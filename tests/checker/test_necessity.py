@@ -11,8 +11,8 @@ from syncverify.checker.necessity import BARRIERS, FENCES, advise
 from syncverify.diagnostics import Diagnostic, Verdict
 from syncverify.ir.execute import systems
 from syncverify.ir.parser import parse
+from syncverify.judge import merge, run_system
 from syncverify.model.events import System, Unanalysable
-from syncverify.verify import merge, run_system
 
 RULES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 

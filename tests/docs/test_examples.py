@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import Policy, Severity, Verdict
+from syncverify.files import check_file, check_source, read_source
 from syncverify.rules import RULES
-from syncverify.verify import check_file, check_source, read_source
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 #: SV9xx are the tool's own.

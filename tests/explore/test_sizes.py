@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.files import read_source
 from syncverify.ir.nodes import Kernel
 from syncverify.sizes import all_sizes
-from syncverify.verify import check_kernel, read_source
+from syncverify.verify import check_kernel
 
 from .kernels import adding, ring, skipping
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import Severity
+from syncverify.files import check_file
 from syncverify.launch import beside, read_facts
-from syncverify.verify import check_file
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "ptx"
 FILES = sorted(CORPUS.glob("*.ptx"))

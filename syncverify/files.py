@@ -1,0 +1,175 @@
+"""Files to reports: what a file holds, and the check of its kernels, by the front end of its kind.
+
+Each front end is loaded when a file asks for it: most of a short check is loading code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind
+from syncverify.judge import merge, run_system, text_hash
+from syncverify.launch import NO_FACTS, LaunchFacts
+from syncverify.source import InputError, Span
+from syncverify.suppressions import Suppression
+from syncverify.suppressions import apply as apply_suppressions
+from syncverify.suppressions import find as find_suppressions
+
+if TYPE_CHECKING:
+    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.ptx.nodes import Module
+    from syncverify.ir.nodes import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A readable input: the kernels of a .syncir file, or the PTX of a .ptx or .cu file; and its hash."""
+
+    path: str
+    kernels: tuple[Kernel, ...]
+    hash: str
+    module: Module | None = None
+    suppressions: tuple[Suppression, ...] = ()
+
+    @property
+    def names(self) -> set[str]:
+        """The names by which a kernel of the file can be called for."""
+        if self.module is None:
+            return {k.name for k in self.kernels}
+        from syncverify.frontends.names import base_name
+
+        return {name for f in self.module.entries for name in (f.name, base_name(f.name))}
+
+
+def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile:
+    """The kernels of a file, or InputError when it is unreadable, malformed or of a kind not supported.
+
+    ``cuda``: how a ``.cu`` file is compiled.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    if path.suffix in (".ptx", ".cu"):
+        return _read_ptx(path, data, cuda)
+    if path.suffix != ".syncir":
+        kind = path.suffix or "a file without a suffix"
+        raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
+    from syncverify.ir.parser import parse
+
+    text = _text(path, data)
+    kernels = parse(text, str(path))
+    if not kernels:
+        raise InputError("no kernel in this file", Span(str(path)))
+    return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
+
+
+def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
+    from syncverify.frontends.ptx.parser import parse as parse_ptx
+
+    if path.suffix == ".cu":
+        from syncverify.frontends.cuda import DEFAULTS, compile_cuda
+
+        text = compile_cuda(path, cuda or DEFAULTS)
+    else:
+        text = _text(path, data)
+    module = parse_ptx(text, str(path))
+    if not module.entries:
+        raise InputError("no kernel in this file", Span(str(path)))
+    ignored = find_suppressions(_text(path, data), str(path))
+    return SourceFile(str(path), (), text_hash(data), module, ignored)
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file, or InputError with the system's reason."""
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
+
+
+def check_source(
+    source: SourceFile,
+    *,
+    facts: LaunchFacts = NO_FACTS,
+    values: Mapping[str, int] | None = None,
+    kernel: str | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    on_error: Callable[[InputError], None] | None = None,
+    advice: bool = False,
+    scope: ScopeKind = ScopeKind.EXACT,
+) -> list[KernelReport]:
+    """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
+
+    ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
+    used is handed there and the others are still checked; without it its InputError is raised.
+    ``advice`` adds notes on what proved kernels could do without (SV6xx). Comments of the source silence
+    warnings and notes.
+    """
+    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope)
+    complete = kernel is None and len(reports) == (
+        len(source.kernels) or len(source.module.entries if source.module else ())
+    )
+    return apply_suppressions(reports, source.suppressions, source.path, complete)
+
+
+def _checked(
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: Mapping[str, int],
+    kernel: str | None,
+    policy: Policy,
+    on_error: Callable[[InputError], None] | None,
+    advice: bool,
+    scope: ScopeKind,
+) -> list[KernelReport]:
+    if source.module is not None:
+        from syncverify.frontends.ptx.check import Checker, check_module
+
+        return check_module(
+            source.module,
+            facts,
+            policy,
+            Checker(run_system, merge),
+            kernel=kernel,
+            values=values,
+            source_hash=source.hash,
+            on_error=on_error,
+            scope=scope,
+        )
+    from syncverify.verify import check_launched
+
+    reports: list[KernelReport] = []
+    for k in source.kernels:
+        if kernel is not None and not fnmatchcase(k.name, kernel):
+            continue
+        try:
+            reports.append(
+                check_launched(k, facts, values, policy, source.path, source.hash, advice=advice, scope=scope)
+            )
+        except InputError as e:
+            if on_error is None:
+                raise
+            on_error(e)
+    return reports
+
+
+def check_file(
+    path: str | Path,
+    *,
+    facts: LaunchFacts = NO_FACTS,
+    values: Mapping[str, int] | None = None,
+    kernel: str | None = None,
+    policy: Policy = Policy.PRACTICAL,
+) -> list[KernelReport]:
+    """Checks the kernels of a file; see ``check_source``."""
+    return check_source(read_source(path), facts=facts, values=values, kernel=kernel, policy=policy)
