@@ -3,7 +3,7 @@
 // prelude: nvfuser
 // sizes: R = 2
 // expect: proved
-// strict: refuted SV102@30
+// strict: refuted SV101@30
 // notes: SV601@28 SV603@28
 __global__ void fence_by_one_warp(Tensor<float, 2, 2> T0, const __grid_constant__ TensorMap var0, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];

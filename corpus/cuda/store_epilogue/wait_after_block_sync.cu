@@ -3,7 +3,8 @@
 // next tile and overwrite what is still being read.
 // prelude: nvfuser
 // sizes: R = 2
-// expect: refuted SV104@21
+// expect: refuted SV104@22
+// strict: refuted SV101@30
 __global__ void wait_after_block_sync(Tensor<float, 2, 2> T0, const __grid_constant__ TensorMap var0, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

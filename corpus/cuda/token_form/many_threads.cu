@@ -3,7 +3,8 @@
 // refills a slot that others may still read. Nor does one stand in front of the invalidation.
 // prelude: nvfuser
 // sizes: R = 5
-// expect: refuted SV110@35
+// expect: refuted SV110@36 SV111@34
+// strict: refuted SV110@36 SV105@34
 __global__ void many_threads(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -5,7 +5,7 @@
 // prelude: nvfuser
 // sizes: R = 5
 // expect: proved
-// strict: refuted SV105@27
+// strict: refuted SV105@35
 __global__ void one_thread(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

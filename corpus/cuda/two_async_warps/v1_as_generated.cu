@@ -6,7 +6,7 @@
 // instructions of one warpgroup.
 // prelude: nvfuser
 // sizes: R = 8
-// expect: refuted SV202@63 SV205@86 SV304@38
+// expect: refuted SV202@63 SV205@86 SV304@49
 __global__ void v1_as_generated(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

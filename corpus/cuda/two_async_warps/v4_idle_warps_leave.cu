@@ -3,8 +3,8 @@
 // wait or arrive on them, and setmaxnreg split over the instructions of one warpgroup.
 // prelude: nvfuser
 // sizes: R = 8
-// expect: refuted SV205@79 SV304@36
-// strict: refuted SV205@79 SV304@36 SV105@42
+// expect: refuted SV205@79 SV304@47
+// strict: refuted SV205@79 SV304@47 SV105@53
 __global__ void v4_idle_warps_leave(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -2,8 +2,8 @@
 // The shared barrier was no mistake: the same two latent errors remain.
 // prelude: nvfuser
 // sizes: R = 8
-// expect: refuted SV205@81 SV304@37
-// strict: refuted SV205@81 SV304@37 SV105@43
+// expect: refuted SV205@81 SV304@48
+// strict: refuted SV205@81 SV304@48 SV105@54
 __global__ void v5_full_barrier_per_warp(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -4,7 +4,7 @@
 // prelude: nvfuser
 // sizes: R = 8
 // expect: proved
-// strict: refuted SV105@45
+// strict: refuted SV105@55
 __global__ void v6_mended(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

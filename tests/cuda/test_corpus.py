@@ -1,0 +1,50 @@
+"""Every CUDA kernel of the corpus in both policies, for the sizes of its header and for all of them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Severity
+from syncverify.files import check_source, read_source
+from syncverify.frontends.cuda import CudaOptions
+from syncverify.launch import beside, read_facts
+from tests.cuda.entries import entries
+
+ENTRIES = {e.name: e for e in entries()}
+POLICIES = [pytest.param(n, p, id=f"{n}-{p}") for n in ENTRIES for p in Policy]
+
+
+@cache
+def _report(name: str, policy: Policy, exact: bool) -> KernelReport:
+    entry = ENTRIES[name]
+    (report,) = check_source(
+        read_source(entry.path, CudaOptions(prelude=entry.prelude)),
+        facts=read_facts(beside(entry.path)),
+        values=entry.sizes if exact else {},
+        policy=policy,
+        advice=True,
+        scope=ScopeKind.ALL,
+    )
+    return report
+
+
+def _found(report: KernelReport, severity: Severity) -> list[tuple[str, int]]:
+    return [(d.rule, d.span.line) for d in report.diagnostics if d.severity == severity]
+
+
+def _holds(name: str, policy: Policy, exact: bool) -> KernelReport:
+    expected, report = ENTRIES[name].expected[policy], _report(name, policy, exact)
+    assert report.verdict == expected.verdict, report.reason
+    errors = _found(report, Severity.ERROR)
+    assert errors[:1] == list(expected.errors[:1])
+    assert sorted(errors) == sorted(expected.errors)
+    assert all(d.span.file == str(ENTRIES[name].path) for d in report.diagnostics)
+    return report
+
+
+@pytest.mark.parametrize(("name", "policy"), POLICIES)
+def test_sizes_given(name: str, policy: Policy) -> None:
+    report = _holds(name, policy, exact=True)
+    assert report.scope.kind is ScopeKind.EXACT
