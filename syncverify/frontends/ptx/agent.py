@@ -59,7 +59,10 @@ class ClassContext:
                     raise Disagreement(tuple(value.parts(self.mask).values()))
                 value = missing
         if isinstance(value, Unknown):
-            raise Opaque(f"{what} depends on {value.why}")
+            answer = self.answer(value)
+            if answer is None:
+                raise Opaque(f"{what} depends on {value.why}")
+            return answer
         return value  # type: ignore[no-any-return]
 
     def each(self, value: Value, what: str) -> tuple[int, ...]:
@@ -110,10 +113,23 @@ class ClassContext:
     def _one(self, value: Value, what: str) -> Any:
         return value if isinstance(value, Unknown) else self.number(value, what)
 
+    def answer(self, value: Unknown) -> int | None:
+        """What the present run takes the answer to be, to a question that has one for all agents."""
+        if value.key is None or value.key[0] != "choice":
+            return None
+        found = self.tables.answers.get(value.key[1:-1])
+        if found is None:
+            self.tables.asked.setdefault(value.key[1:-1], value.why)
+            return None
+        return found ^ bool(value.key[-1])
+
     def part(self, active: Value) -> ClassContext | None:
         """The lanes of the class for which a guard holds."""
         if isinstance(active, Unknown):
-            raise Opaque(f"a guard depends on {active.why}")
+            answer = self.answer(active)
+            if answer is None:
+                raise Opaque(f"a guard depends on {active.why}")
+            return self if answer else None
         mask = 0
         for i in self.lanes:
             v = active.lanes[i]

@@ -7,9 +7,10 @@ top work on ints, the exported ones lift them (``values.lift``).
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import unpack
 from typing import Any
 
-from syncverify.frontends.ptx.values import ELSEWHERE, INTS, WARP, Unknown, Vec, lanes_of, lift, vec
+from syncverify.frontends.ptx.values import ELSEWHERE, INTS, WARP, Unknown, Vec, choice, lanes_of, lift, vec
 
 BY_ZERO = Unknown("a division by zero")
 
@@ -154,6 +155,52 @@ def equal(a: Any, b: Any) -> Any:
 
 def _plain_equal(a: Any, b: Any) -> Any:
     return a == b
+
+
+# ---------------------------------------------------------------- questions
+
+
+_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
+_TESTS: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b and a == a and b == b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "equ": lambda a, b: not (a < b or a > b),
+    "neu": lambda a, b: a != b,
+    "ltu": lambda a, b: not a >= b,
+    "leu": lambda a, b: not a > b,
+    "gtu": lambda a, b: not a <= b,
+    "geu": lambda a, b: not a < b,
+    "num": lambda a, b: a == a and b == b,
+    "nan": lambda a, b: a != a or b != b,
+}
+FLOAT_TESTS = frozenset(_TESTS)
+
+
+def float_test(test: str, a: Any, b: Any, w: int) -> Any:
+    """A comparison of floating-point numbers given by their bits."""
+    if a.__class__ in INTS and b.__class__ in INTS:
+        return int(_TESTS[test](_float(a, w), _float(b, w)))
+    if a.__class__ is Unknown and a.key is not None and b.__class__ in INTS:
+        opposite = {"ne": "equ", "neu": "eq"}.get(test)
+        return choice(a.why, a.source, (a.key, opposite or test, b, w, opposite is not None))
+    if a.__class__ is Vec or b.__class__ is Vec:
+        return lift(lambda x, y: float_test(test, x, y, w), a, b)
+    return (a if isinstance(a, Unknown) else b).derived()
+
+
+def _float(bits: int, w: int) -> float:
+    return float(unpack(_FORMATS[w], bits.to_bytes(w // 8, "little"))[0])
+
+
+def is_null(a: Any, b: Any) -> Any:
+    """``equal`` of 64-bit values: whether a pointer is null has one answer for a whole launch."""
+    if a.__class__ is Unknown and a.key is not None and b.__class__ in INTS and not b:
+        return choice(a.why, a.source, (a.key, "null", 0, 64, False))
+    return equal(a, b)
 
 
 def select(p: Any, a: Any, b: Any) -> Any:

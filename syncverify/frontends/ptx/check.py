@@ -32,7 +32,10 @@ from syncverify.source import InputError, Span
 MAX_CLUSTERS = 16
 #: Clusters whose events are compared, so that those alike are run once.
 MAX_COMPARED = 512
+#: Questions about data and parameters of which both answers are tried together.
+MAX_CHOICES = 5
 _POINTERS = 1 << 41  # where the memory behind pointer parameters is put, one after the other
+_ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 _CLUSTER_OPS = ("mapa", "getctarank")
 
 Judge = Callable[[System, Policy], Outcome]
@@ -145,10 +148,35 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     k.assumptions += program.assumptions
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     whole = 0 if clusters == 1 else None
+    answers: list[dict[Any, int]] = [{}]
+    while answers:
+        taken = answers.pop()
+        asked: dict[Any, str] = {}
+        outcomes = list(_answered(k, program, replace(launch, answers=taken), whole, clusters, asked))
+        unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
+        refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
+        if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
+            question = next(iter(asked))
+            answers += [{**taken, question: 1}, {**taken, question: 0}]
+            continue
+        yield from outcomes
+
+
+def _answered(k: _Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+              asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes under some answers; ``asked``: questions without one that came up."""
     firsts = [
-        PtxSystem.fresh(program, launch, whole, lane, k.hash)
-        for lane in elected_lanes(program, launch, whole)
+        PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in _elected(k, program, launch, whole)
     ]
+    try:
+        yield from _placed(k, firsts, clusters)
+    finally:
+        for first in firsts:
+            asked.update(first.tables.asked)
+
+
+def _placed(k: _Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
+    """The outcomes for every place in the grid."""
     if not any(_place(reason) for first in firsts for reason in first.stuck):
         outcomes = [k.checker.judge(first, k.policy) for first in firsts]
         if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason or "") for o in outcomes):
@@ -172,7 +200,7 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
     seen: set[Any] = set()
     runs = 0
     for number in range(clusters):
-        for lane in elected_lanes(first.program, first.launch, number, first):
+        for lane in _elected(k, first.program, first.launch, number, first):
             system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
             if clusters > MAX_CLUSTERS:
                 if system.fingerprint in seen:
@@ -184,6 +212,16 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
                 yield unknown(text, k.span)
                 return
             yield k.checker.judge(system, k.policy)
+
+
+def _elected(k: _Kernel, program: Program, launch: Launch, cluster: int | None,
+             like: PtxSystem | None = None) -> list[int]:  # fmt: skip
+    """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
+    if k.policy is Policy.STRICT:
+        return elected_lanes(program, launch, cluster, like)
+    if program.elections.named and _ELECTION not in k.assumptions:
+        k.assumptions.append(_ELECTION)
+    return [0]
 
 
 def _place(reason: str) -> bool:
@@ -305,7 +343,8 @@ class _Parameters(dict[int, Any]):
             what = f"{place}: give it in a launch file"
         found = self.unknown.get(what)
         if found is None:
-            found = self.unknown[what] = Unknown(what, "param")
+            key = ("param", index, offset, bits)
+            found = self.unknown[what] = Unknown(what, "param", key)
         return found
 
     def maps(self) -> dict[str, MapFacts]:

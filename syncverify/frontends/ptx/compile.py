@@ -68,7 +68,10 @@ def agreed(r: Registers, value: Any, what: str) -> Any:
                 raise Opaque(f"{what} depends on {missing.why}")
             raise Disagreement(tuple(value.parts(r[MASK]).values()))
     if isinstance(value, Unknown):
-        raise Opaque(f"{what} depends on {value.why}")
+        answer = r[CONTEXT].answer(value)
+        if answer is None:
+            raise Opaque(f"{what} depends on {value.why}")
+        return answer
     return value
 
 
@@ -272,6 +275,8 @@ class _Writer:
         )
         self.wanted = program.slice.registers
         self._targets: dict[int, int] = {}
+        #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
+        self.read_only = not any(i.op in ("st", "red", "atom") and "global" in i.mods for i in self.body)
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
         self.joins: dict[
             int, set[int]
@@ -526,7 +531,12 @@ class _Writer:
                 name = f"param {m.base.name}+{offset}:{type_}"
                 yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
             elif space == "global" and not isinstance(m.base, Sym):
-                yield d.name, self._unknown(k)
+                if self.read_only:
+                    self.space["G"] = read_global
+                    address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
+                    yield d.name, f"G(r, {address}, {size}, {self._unknown(k)})"
+                else:
+                    yield d.name, self._unknown(k)
             else:
                 address = self.expr.text(m.base)
                 yield d.name, f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"
@@ -775,6 +785,11 @@ def _elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
 def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) -> Any:
     """The value of a load whose contents are kept."""
     return r[CONTEXT].load(r, space, address, size, missing)
+
+
+def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load from global memory that the kernel does not write."""
+    return r[CONTEXT].tables.behind(address, size, missing)
 
 
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:

@@ -36,7 +36,7 @@ NAMES: Mapping[str, Any] = {
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs equal select shfl vote redux"
+            "popc clz sabs equal is_null float_test select shfl vote redux"
         ).split()
     },
 }  # fmt: skip
@@ -379,11 +379,14 @@ class Expressions:
     def _test(self, i: Instr) -> str:
         """Text of the comparison of a setp or set."""
         compare, type_ = i.mods[0], i.mods[-1]
-        if kind(type_) == "f":
-            raise NotPlain
         bits, a, b = width(type_), i.operands[1], i.operands[2]
+        if kind(type_) == "f":
+            if type_ not in ("f16", "f32", "f64") or compare not in arith.FLOAT_TESTS:
+                raise NotPlain
+            return f"float_test({compare!r}, {self.text(a, bits)}, {self.text(b, bits)}, {bits})"
         if compare in ("eq", "ne"):
-            text = f"equal({self.text(a, bits)}, {self.text(b, bits)})"
+            name = "is_null" if bits == 64 else "equal"
+            text = f"{name}({self.text(a, bits)}, {self.text(b, bits)})"
             return text if compare == "eq" else f"({text} ^ 1)"
         if compare not in _COMPARE:
             raise NotPlain

@@ -168,7 +168,7 @@ def _parameter(m: Mem) -> str:
 
 def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
-    if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st"):
+    if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp"):
         return False
     if i.op in ("mma", "wmma", "wgmma", "ldmatrix", "tex", "suld", "tcgen05"):
         return True

@@ -44,6 +44,7 @@ class Launch:
     maps: Mapping[str, Any] = field(default_factory=dict)
     bytes_of: Mapping[int, Any] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
 
     @property
     def ctas(self) -> int:
@@ -79,7 +80,15 @@ class PtxSystem:
         """``like``: a system of the same launch, whose tables are used on."""
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
-            tables = Tables(program.module, program.function, laid, launch.ctas, launch.maps, launch.bytes_of)
+            tables = Tables(
+                program.module,
+                program.function,
+                laid,
+                launch.ctas,
+                launch.maps,
+                launch.bytes_of,
+                launch.answers,
+            )
         else:
             tables = like.tables
             laid = tables.layout

@@ -120,6 +120,9 @@ class Tables:
     ctas: int
     maps: Mapping[str, MapFacts]  # by name
     parameters: Mapping[int, Any]  # what is known of the parameter space: (offset << 8 | size) -> value
+    #: questions with one answer for all agents: what this run takes it to be; those that came up besides
+    answers: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
+    asked: dict[tuple[Any, ...], str] = field(default_factory=dict)
     barriers: list[BarrierInfo] = field(default_factory=list)
     footprint_table: list[Footprint] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)
@@ -127,6 +130,7 @@ class Tables:
     footprints: Footprints = field(init=False)
     _barriers: dict[tuple[int, int], int] = field(default_factory=dict)
     _fragments: dict[str, int] = field(default_factory=dict)
+    _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -181,6 +185,21 @@ class Tables:
                 if start <= offset < start + p.size:
                     return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
         return f"tensor map at {address:#x}"
+
+    def behind(self, address: Any, size: int, missing: Unknown) -> Any:
+        """What lies at a global address that nobody writes."""
+        if isinstance(address, Unknown):
+            if address.key is None or address.key[0] == "choice":
+                return missing
+            place: Any = address.key
+        elif isinstance(address, int):
+            place = address
+        else:
+            return missing
+        found = self._behind.get((place, size))
+        if found is None:
+            found = self._behind[place, size] = Unknown(missing.why, "data", ("memory", place, size))
+        return found
 
     def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
         return self.parameters.get(offset << 8 | size, missing)

@@ -19,31 +19,61 @@ class Unknown:
     """A value that the analysis does not have: ``why`` completes "control depends on ...".
 
     ``source`` groups values by what would have to be known: ``data``, ``ctaid``, ``grid``, ``param``,
-    ``lane`` (of lanes that took another path).
+    ``lane`` (of lanes that took another path). ``key``: names one value that is the same for all agents
+    whenever it is asked for; a comparison with a constant then has one answer, and both can be tried.
     """
 
-    __slots__ = ("source", "why")
+    __slots__ = ("_derived", "key", "source", "why")
 
-    def __init__(self, why: str, source: str = "data") -> None:
+    def __init__(self, why: str, source: str = "data", key: tuple[Any, ...] | None = None) -> None:
         self.why = why
         self.source = source
+        self.key = key
+        self._derived: Unknown | None = None
 
     def __repr__(self) -> str:
         return f"<{self.why}>"
 
+    def derived(self) -> Unknown:
+        """What is computed from this value."""
+        if self.key is None:
+            return self
+        if self._derived is None:
+            self._derived = Unknown(self.why, self.source)
+        return self._derived
+
     def _same(self, *_: Any) -> Unknown:
-        return self
+        return self.derived()
 
     def _unless_zero(self, o: Any) -> Any:
-        return 0 if o.__class__ in INTS and not o else self
+        return 0 if o.__class__ in INTS and not o else self.derived()
+
+    def _xor(self, o: Any) -> Any:
+        """A negated choice is still a choice."""
+        if self.key is not None and self.key[0] == "choice" and o.__class__ in INTS:
+            return choice(self.why, self.source, (*self.key[1:-1], not self.key[-1])) if o else self
+        return self.derived()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _same
-    __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _same
+    __or__ = __ror__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _same
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __invert__ = _same
+    __xor__ = __rxor__ = _xor
     __mul__ = __rmul__ = __and__ = __rand__ = _unless_zero
 
     def __bool__(self) -> bool:
         raise TypeError(f"a decision on {self.why}")
+
+
+_CHOICES: dict[tuple[Any, ...], Unknown] = {}
+
+
+def choice(why: str, source: str, question: tuple[Any, ...]) -> Unknown:
+    """The answer, 0 or 1, to a question about a value with a key; ``question`` ends with whether it stands
+    as asked or negated. Equal questions give one object."""
+    found = _CHOICES.get(question)
+    if found is None:
+        found = _CHOICES[question] = Unknown(why, source, ("choice", *question))
+    return found
 
 
 #: What a lane that took another path would hold.
@@ -143,7 +173,7 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
 def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     for v in args:
         if v.__class__ not in INTS:
-            return v if isinstance(v, Unknown) else f(*args)
+            return v.derived() if isinstance(v, Unknown) else f(*args)
     return f(*args)
 
 
