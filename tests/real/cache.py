@@ -34,7 +34,7 @@ class Kernel:
 
     def facts(self, scope: str) -> Path:
         """The launch file for `exact` sizes, for `all` sizes, or with the `block` and cluster alone."""
-        suffix = {"exact": "launch", "all": "all", "block": "block"}[scope]
+        suffix = {"exact": "ptx.launch", "all": "all", "block": "block"}[scope]
         return self.ptx.with_name(f"{self.name}.{suffix}.toml")
 
 

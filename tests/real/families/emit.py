@@ -114,7 +114,7 @@ class Emitter:
             raise ValueError(f"two kernels are called {name}")
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / f"{name}.ptx").write_text(ptx)
-        for scope, suffix in (("exact", "launch"), ("all", "all"), ("block", "block")):
+        for scope, suffix in (("exact", "ptx.launch"), ("all", "all"), ("block", "block")):
             (self.out / f"{name}.{suffix}.toml").write_text(launch_toml(launch, scope))
         self.rows.append(
             {

@@ -1,0 +1,243 @@
+"""Check the real-kernel corpus, each kernel in processes of its own, and write docs/real_kernels.md.
+
+    python benchmarks/bench_real.py [--family NAME] [--match TEXT] [--scope SCOPE]    measure
+    python benchmarks/bench_real.py --table                                           write the table
+
+Results are kept in benchmarks/results/real.json; a run replaces those of the kernels and scopes that it measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.real.cache import Kernel, kernels  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "real.json"
+TABLE = ROOT / "docs" / "real_kernels.md"
+SCOPES = ("exact", "all", "block")
+SECONDS, MEMORY = 60, 4 << 30
+
+
+def measure(kernel: Kernel, scope: str) -> dict[str, Any]:
+    """Verdict, reason, findings, seconds (wall and CPU) and peak memory of one `syncverify check`."""
+    command = [sys.executable, "-m", "syncverify", "check", str(kernel.ptx), "--format", "json"]
+    command += ["--launch", str(kernel.facts(scope))]
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT, preexec_fn=_limits)
+        status, usage = _wait(process)
+        wall = time.perf_counter() - start
+        out.seek(0)
+        err.seek(0)
+        row = _verdict(status, out.read(), err.read())
+    cpu = usage.ru_utime + usage.ru_stime
+    return row | {"seconds": round(wall, 2), "cpu": round(cpu, 2), "mb": usage.ru_maxrss // 1024}
+
+
+def _limits() -> None:
+    os.nice(5)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def _wait(process: subprocess.Popen[str]) -> tuple[int, Any]:
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage
+
+
+def _verdict(status: int, out: str, err: str) -> dict[str, Any]:
+    if status < 0:
+        return {"verdict": "limit", "reason": f"killed after {SECONDS} s of CPU", "findings": []}
+    try:
+        (report,) = json.loads(out)["kernels"]
+    except (ValueError, KeyError):
+        lines = [line for line in err.splitlines() if line.strip()]
+        return {
+            "verdict": "error",
+            "reason": lines[-1][:300] if lines else f"status {status}",
+            "findings": [],
+        }
+    findings = [
+        {k: d[k] for k in ("rule", "name", "severity", "message", "line", "file")}
+        for d in report["diagnostics"]
+        if d["severity"] != "note"
+    ]
+    return {
+        "verdict": report["verdict"],
+        "reason": report["reason"],
+        "scope": report["scope"]["kind"],
+        "assumptions": len(report["assumptions"]),
+        "findings": findings,
+    }
+
+
+def run(chosen: list[Kernel], scopes: Iterable[str], jobs: int) -> None:
+    results = _load()
+    work = [(kernel, scope) for kernel in chosen for scope in scopes]
+    with ThreadPoolExecutor(jobs) as pool:
+        for (kernel, scope), row in zip(work, pool.map(lambda w: measure(*w), work), strict=True):
+            entry = results.setdefault(kernel.label, {})
+            entry |= {"generator": kernel.generator, "lines": kernel.lines, "covers": list(kernel.covers)}
+            entry[scope] = row
+            cost = f"{row['seconds']:6.2f} s {row['cpu']:6.2f} s CPU {row['mb']:5} MB"
+            print(f"{kernel.label:44} {scope:6} {row['verdict']:8} {cost}  {why(row)}", flush=True)
+    known = {kernel.label for kernel in kernels()}
+    kept = {label: results[label] for label in sorted(results) if label in known}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _load() -> dict[str, dict[str, Any]]:
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def why(row: dict[str, Any]) -> str:
+    """One line for what stands in the way, or what was found: places left out, so that equal causes group."""
+    if row["verdict"] == "proved":
+        return ", ".join(sorted({f["rule"] for f in row["findings"]}))
+    if row["verdict"] == "refuted":
+        errors = [f for f in row["findings"] if f["severity"] == "error"]
+        return f"{errors[0]['rule']} {errors[0]['message']}" if errors else "?"
+    text = str(row["reason"])
+    text = re.sub(r"\S*/([\w.+-]+):\d+: ", "", text)
+    return re.sub(r" \(line \d+\)", "", text)
+
+
+def group(results: dict[str, dict[str, Any]], scope: str) -> Counter[str]:
+    """How many kernels each cause stops, numbers and names left out."""
+    causes: Counter[str] = Counter()
+    for row in results.values():
+        if scope in row and row[scope]["verdict"] != "proved":
+            cause = re.sub(r"\d+", "#", why(row[scope]))
+            causes[f"{row[scope]['verdict']}: {cause[:150]}"] += 1
+    return causes
+
+
+def shares(results: dict[str, dict[str, Any]], labels: list[str], scope: str) -> str:
+    rows = [results[label][scope] for label in labels if scope in results[label]]
+    proved = sum(r["verdict"] == "proved" for r in rows)
+    return f"{proved}/{len(rows)} ({100 * proved // max(1, len(rows))}%)"
+
+
+def table() -> str:
+    """docs/real_kernels.md from the results."""
+    results = _load()
+    families: dict[str, list[str]] = {}
+    for label in results:
+        families.setdefault(label.split("/")[0], []).append(label)
+    lines = [
+        _INTRODUCTION,
+        "## Shares",
+        "",
+        "proved / checked, by family and by what the launch file says",
+        "",
+    ]
+    lines += [
+        "| family | generator | kernels | exact sizes | every size | block and cluster alone |",
+        "|---|---|---|---|---|---|",
+    ]
+    for family, labels in [*families.items(), ("all", list(results))]:
+        made = results[labels[0]]["generator"] if family != "all" else ""
+        cells = [family, made, str(len(labels)), *(shares(results, labels, s) for s in SCOPES)]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## Time and memory of a whole process", ""]
+    lines += [
+        "| facts | median s | median CPU s | largest s | median MB | largest MB |",
+        "|---|---|---|---|---|---|",
+    ]
+    for scope in SCOPES:
+        rows = [r[scope] for r in results.values() if scope in r]
+        if rows:
+            cells = [
+                scope,
+                *(
+                    f"{f([r[k] for r in rows]):.2f}"
+                    for f, k in ((median, "seconds"), (median, "cpu"), (max, "seconds"))
+                ),
+                *(f"{f([r['mb'] for r in rows]):.0f}" for f in (median, max)),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "## What stands in the way", ""]
+    for scope in SCOPES:
+        lines += [f"### {scope}", "", "| kernels | verdict: cause |", "|---|---|"]
+        lines += [f"| {n} | {_cell(cause)} |" for cause, n in group(results, scope).most_common()]
+        lines.append("")
+    lines += ["## Kernels", ""]
+    lines += [
+        "| kernel | lines | exact | s | MB | every size | s | MB | block alone | s | MB | found, or why unknown |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for label, row in results.items():
+        cells = [label, str(row["lines"])]
+        notes = []
+        for scope in SCOPES:
+            if scope in row:
+                one = row[scope]
+                kind = f" ({one['scope']})" if one["verdict"] == "proved" and scope != "exact" else ""
+                cells += [one["verdict"] + kind, f"{one['seconds']:.2f}", str(one["mb"])]
+                if why(one) and (one["verdict"] != "proved" or scope == "exact"):
+                    notes.append(f"{scope}: {why(one)[:200]}")
+            else:
+                cells += ["", "", ""]
+        lines.append(f"| {' | '.join([*cells, _cell('; '.join(notes))])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+_INTRODUCTION = """\
+# Real kernels
+
+Kernels that today's generators emit for sm_90a, made by `python -m tests.real.generate` from pinned packages
+without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (every
+parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols, any
+grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, which runs each check in a
+process of its own.
+"""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--family", action="append")
+    options.add_argument("--match", default="", help="only kernels whose family/name contains this")
+    options.add_argument("--scope", action="append", choices=SCOPES)
+    options.add_argument("--jobs", type=int, default=1)
+    options.add_argument("--table", action="store_true", help="write the table from the kept results")
+    chosen = options.parse_args()
+    if chosen.table:
+        TABLE.write_text(table())
+        return
+    picked = [
+        k for k in kernels() if (not chosen.family or k.family in chosen.family) and chosen.match in k.label
+    ]
+    run(picked, chosen.scope or SCOPES, chosen.jobs)
+    results = _load()
+    for scope in chosen.scope or SCOPES:
+        print(f"\n{scope}: {shares(results, [k.label for k in picked], scope)} proved")
+        for cause, count in group({k.label: results[k.label] for k in picked}, scope).most_common(40):
+            print(f"{count:4}  {cause}")
+
+
+if __name__ == "__main__":
+    main()
