@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
-from syncverify.ir import nodes as n
 from syncverify.ir.expr import evaluate
 from syncverify.source import InputError
+
+if TYPE_CHECKING:
+    from syncverify.ir import nodes as n
 
 Dims = tuple[int, int, int]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from syncverify.ir.layout import BufferLayout
 from syncverify.model.events import Footprint
+
+if TYPE_CHECKING:
+    from syncverify.ir.layout import BufferLayout
 
 #: An operand: one integer for all lanes of a class, or one per lane.
 Value = int | tuple[int, ...]
