@@ -123,9 +123,12 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         if shown is None:
             undecided.append(g.root)
             continue
-        obligation = obligation or g.root.obligation.name
-        found.append(diagnostic(run, g.root))
-        found += [diagnostic(run, f, Severity.NOTE) for f in distinct(g.consequences, g.root)[:MOST_NOTES]]
+        root, others = g.root, g.consequences
+        if root.cause is not None:
+            root, others = root.cause, (root, *others)
+        obligation = obligation or root.obligation.name
+        found.append(diagnostic(run, root))
+        found += [diagnostic(run, f, Severity.NOTE) for f in distinct(others, root)[:MOST_NOTES]]
         witness = witness or shown
     found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
     found += [diagnostic(run, f) for f in distinct(warnings(failures, bool(found)))]

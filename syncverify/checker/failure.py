@@ -54,6 +54,9 @@ class Failure:
     provoked: bool = False  # the witness is ``past`` and then the event, not the canonical order
     withheld: bool = False  # the event itself must stay out (O4: an expect that may come too late)
     again: tuple[int, int, int] | None = None  # who arrived twice in the phase before: class, time, site
+    cause: Failure | None = (
+        None  # the mistake behind it, which only the schedule that shows its harm brings out
+    )
     fix: str | None = None
     labels: list[tuple[int, str]] = field(default_factory=list)
 

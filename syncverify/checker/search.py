@@ -15,7 +15,7 @@ from syncverify.checker.outcome import Budget
 from syncverify.checker.schedule import explore, provoke, push, truncate
 from syncverify.checker.witness import build
 from syncverify.diagnostics import Claim, Policy, Severity, Witness
-from syncverify.model.events import LaneSplit, System
+from syncverify.model.events import Ev, LaneSplit, System
 
 #: Failures that are undefined behaviour at once: a witness ends there.
 ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
@@ -113,6 +113,8 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
             continue  # this order leads where the checker cannot follow; others may do
         harms = run.harms()
         if harms:
+            if _never_room(run, harms[0]):
+                f.cause = harms[0]
             shown = build(run, _claim(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
             if harms[0].rule != "SV211":
                 return shown
@@ -131,6 +133,15 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
             provoke(run, model, f)
         return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
     return None
+
+
+def _never_room(run: Run, harm: Failure) -> bool:
+    """Whether a class's very first arrival on a barrier was one too many: its count leaves no room for it."""
+    if harm.obligation is not Obligation.OVERFLOW or harm.rule != "SV202":
+        return False
+    before = run.trace[: harm.position]
+    arrivals = [c for c, e in before if e and e[0] == Ev.ARRIVE and e[2] == harm.barrier]
+    return harm.cls not in arrivals
 
 
 def _with_lanes_apart(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witness | None:
