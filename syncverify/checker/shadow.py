@@ -118,11 +118,13 @@ def same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
     """Whether every byte of ``lo..hi`` that both touch is touched by one and the same lane."""
     if not first.lanes or not second.lanes:
         return False
+    widest = max(b - a for a, b, _ in second.lanes)
     for flo, fhi, lane in first.lanes:
         flo, fhi = max(flo, lo), min(fhi, hi)
         if flo >= fhi:
             continue
-        for slo, shi, other in second.lanes:
+        for i in range(bisect_left(second.lanes, (flo - widest,)), len(second.lanes)):
+            slo, shi, other = second.lanes[i]
             if slo >= fhi:
                 break
             if shi > flo and other != lane:

@@ -8,6 +8,7 @@ import pytest
 
 from syncverify.frontends.ptx.descriptors import decode_descriptor, operand_bytes
 from syncverify.frontends.ptx.nodes import Reg
+from syncverify.frontends.ptx.values import vec
 from tests.ptx.effect_helpers import FakeContext, decoded, emitted, refused
 
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
@@ -193,7 +194,7 @@ WARP = tuple(range(32))
 def test_ldmatrix_rows(count: str, rows: int, into: str, trans: str) -> None:
     ctx = FakeContext(lanes=WARP)
     line = f"ldmatrix.sync.aligned.m8n8.{count}{trans}.shared.b16 {{{into}}}, [%a]"
-    meet, read = emitted(line, ctx, a=tuple(1024 + 64 * i for i in range(32)))
+    meet, read = emitted(line, ctx, a=vec([1024 + 64 * i for i in range(32)]))
     assert meet == ("ELECT", 0xFFFFFFFF)
     assert read == ("READ", (0, *((1024 + 64 * i, 1040 + 64 * i) for i in range(rows))), 7)
     assert len(decoded(line).unknown) == rows // 8
@@ -202,12 +203,20 @@ def test_ldmatrix_rows(count: str, rows: int, into: str, trans: str) -> None:
 def test_stmatrix_rows() -> None:
     ctx = FakeContext(lanes=WARP)
     line = "stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%a], {%r1, %r2, %r3, %r4}"
-    assert emitted(line, ctx, a=tuple(1024 + 16 * i for i in range(32)))[1] == ("WRITE", (0, (1024, 1536)))
+    assert emitted(line, ctx, a=vec([1024 + 16 * i for i in range(32)]))[1] == ("WRITE", (0, (1024, 1536)))
+
+
+@pytest.mark.parametrize(("trans", "piece"), [("", (1044, 1048, 5)), (".trans", (1042, 1044, 4))])
+def test_each_lane_has_its_own_fragment(trans: str, piece: tuple[int, int, int]) -> None:
+    ctx = FakeContext(lanes=WARP)
+    line = f"ldmatrix.sync.aligned.m8n8.x1{trans}.shared.b16 {{%r1}}, [%a]"
+    emitted(line, ctx, a=vec([1024 + 16 * i for i in range(32)]))
+    assert piece in ctx.footprints[0].lanes
 
 
 def test_rows_are_aligned() -> None:
     line = "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%a]"
-    assert emitted(line, FakeContext(lanes=WARP), a=(1032,) * 32)[0][:2] == ("FAULT", "SV701")
+    assert emitted(line, FakeContext(lanes=WARP), a=1032)[0][:2] == ("FAULT", "SV701")
 
 
 def test_newer_shapes_are_refused() -> None:

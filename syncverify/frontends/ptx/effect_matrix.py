@@ -19,8 +19,9 @@ from syncverify.frontends.ptx.effect_parts import (
     registers,
     window,
 )
-from syncverify.frontends.ptx.effects import Context, Unsupported, Value
+from syncverify.frontends.ptx.effects import Context, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Reg, Vector
+from syncverify.frontends.ptx.values import INTS, lanes_of
 from syncverify.ir.footprints import merge
 from syncverify.model.events import Ev, Event, Footprint
 
@@ -136,11 +137,11 @@ def decode_ldmatrix(instr: Instr) -> Decoded:
     ops, n = instr.operands, _rows(instr)
     if n is None or len(ops) != 2 or not isinstance(ops[1], Mem):
         return _unknown_shape(instr)
-    space = window(instr.mods)
+    space, trans = window(instr.mods), "trans" in instr.mods
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        fp = _matrix_rows(ctx, site, faults, v[0], space, n, "the source")
+        fp = _matrix_rows(ctx, site, faults, v[0], space, n, trans, "the source")
         return [*faults, meeting(ctx, site), (Ev.READ, site, fp, ctx.read_handle())]
 
     return effect(emit, (ops[1],), unknown=registers(ops[0]))
@@ -151,11 +152,11 @@ def decode_stmatrix(instr: Instr) -> Decoded:
     ops, n = instr.operands, _rows(instr)
     if n is None or len(ops) != 2 or not isinstance(ops[0], Mem):
         return _unknown_shape(instr)
-    space = window(instr.mods)
+    space, trans = window(instr.mods), "trans" in instr.mods
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
-        fp = _matrix_rows(ctx, site, faults, v[0], space, n, "the destination")
+        fp = _matrix_rows(ctx, site, faults, v[0], space, n, trans, "the destination")
         return [*faults, meeting(ctx, site), (Ev.WRITE, site, fp)]
 
     return effect(emit, (ops[0],))
@@ -172,11 +173,13 @@ def _unknown_shape(instr: Instr) -> Unsupported:
 
 
 def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, space: str, rows: int,
-                 what: str) -> int:  # fmt: skip
-    """The footprint of the rows: of the warp as a whole, no lane's own (PTX ISA orders none of them)."""
-    lanes = [a for a, lane in zip(ctx.each(value, f"the addresses of {what}"), ctx.lanes, strict=True)
-             if lane < rows]  # fmt: skip
-    places = [ctx.shared(a, space, what) for a in lanes]
+                 trans: bool, what: str) -> int:  # fmt: skip
+    """The footprint of the rows: each lane's are the bytes of its own fragment, whoever gave the address."""
+    addresses = lanes_of(value)[:rows]
+    if not all(a.__class__ in INTS for a in addresses):
+        ctx.each(value, f"the addresses of {what}")
+        raise Opaque(f"an address of {what} comes from a lane that took another path")
+    places = [ctx.shared(a, space, what) for a in addresses]
     bad = next((lo for _, lo in places if lo % _ROW_BYTES), None)
     if bad is not None:
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
@@ -187,4 +190,15 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
                                            f"which ends at {ctx.shared_end}"))  # fmt: skip
     if any(cta != ctx.cta for cta, _ in places):
         faults.append(fault(site, "SV114", f"{what} lies in another CTA's shared memory"))
-    return ctx.footprint(Footprint(ctx.cta, merge([(lo, lo + _ROW_BYTES) for _, lo in places])))
+    mine = frozenset(ctx.lanes)
+    pieces = sorted(
+        p for i, (_, lo) in enumerate(places) for p in _fragments(lo, i % 8, trans) if p[2] in mine
+    )
+    return ctx.footprint(Footprint(ctx.cta, merge([(lo, hi) for lo, hi, _ in pieces]), tuple(pieces)))
+
+
+def _fragments(lo: int, row: int, trans: bool) -> list[tuple[int, int, int]]:
+    """The bytes of one row of 8 elements by the lane that holds them (PTX ISA, ldmatrix: fragment layout)."""
+    if trans:
+        return [(lo + 2 * c, lo + 2 * c + 2, 4 * c + row // 2) for c in range(8)]
+    return [(lo + 4 * j, lo + 4 * j + 4, 4 * row + j) for j in range(4)]
