@@ -31,6 +31,20 @@ def test_every_prefix(path: Path):
             fuzz_ptx.read(text[:end].encode(), path.name)
 
 
+CORPUS = sorted((Path(__file__).parents[2] / "corpus" / "ptx").glob("*.good.ptx"))
+
+
+@pytest.mark.parametrize("path", CORPUS[::4], ids=lambda p: p.name)
+def test_mutants_have_a_verdict_or_an_error(path: Path, tmp_path: Path):
+    data = path.read_bytes()
+    for seed in range(10):
+        damaged = fuzz_ptx.mutant(data, seed)
+        with fuzz_ptx.time_limit(20):
+            if fuzz_ptx.read(damaged, path.name) == "parsed":
+                outcome = fuzz_ptx.check(damaged, tmp_path, fuzz_ptx.launch_file(path))
+                assert outcome in ("exit 0", "exit 1", "exit 2", "exit 3")
+
+
 HEAD = ".version 8.4\n.target sm_90a\n"
 
 
