@@ -3,7 +3,7 @@
     python benchmarks/bench_real.py [--family NAME] [--match TEXT] [--scope SCOPE]    measure
     python benchmarks/bench_real.py --table                                           write the table
 
-Results are kept in benchmarks/results/real.json; a run replaces those of the kernels and scopes that it measures.
+Results are kept in benchmarks/results/real.json; a run replaces those of the kernels and scopes it measures.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def table() -> str:
         lines.append("")
     lines += ["## Kernels", ""]
     lines += [
-        "| kernel | lines | exact | s | MB | every size | s | MB | block alone | s | MB | found, or why unknown |"
+        "| kernel | lines | exact | s | MB | every size | s | MB | block | s | MB | found, or why unknown |"
     ]
     lines += ["|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for label, row in results.items():
@@ -209,8 +209,8 @@ _INTRODUCTION = """\
 
 Kernels that today's generators emit for sm_90a, made by `python -m tests.real.generate` from pinned packages
 without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (every
-parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols, any
-grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, which runs each check in a
+parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
+any grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a
 process of its own.
 """
 

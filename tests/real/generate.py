@@ -1,7 +1,7 @@
 """Makes the real-kernel corpus: `python -m tests.real.generate [--family NAME] [--tiny]`.
 
-Each family compiles in an environment of its own, in the cache, from packages pinned here. Nothing here needs a
-GPU or a driver.
+Each family compiles in an environment of its own, in the cache, from packages pinned here. Nothing here needs
+a GPU or a driver.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 import venv
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from tests.real.cache import cache_dir, kernels
@@ -59,8 +60,19 @@ FAMILIES = (
 )
 
 
+def installed_here(environment: Environment) -> bool:
+    """Whether this interpreter has the environment's pinned packages."""
+    pins = [name.split("==") for step in environment.steps for name in step if "==" in name]
+    try:
+        return all(metadata.version(name) == pinned for name, pinned in pins)
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def python_of(environment: Environment, root: Path) -> Path:
     """The interpreter of the environment, made and filled if it is not there."""
+    if installed_here(environment):
+        return Path(sys.executable)
     home = root / "venvs" / environment.name
     python, stamp = home / "bin" / "python", home / "installed"
     wanted = repr(environment.steps)
@@ -75,7 +87,7 @@ def python_of(environment: Environment, root: Path) -> Path:
 
 
 def generate(family: Family, root: Path, tiny: bool) -> None:
-    """Writes the family's kernels and index; raises `CalledProcessError` if its script fails: its output is in the log."""
+    """Writes the family's kernels and index; its output is in the log if it fails (`CalledProcessError`)."""
     out = root / family.name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -85,7 +97,14 @@ def generate(family: Family, root: Path, tiny: bool) -> None:
         "TRITON_CACHE_DIR": str(root / "venvs" / "triton-cache"),
     }
     log = root / "venvs" / f"{family.name}.log"
-    command = [python_of(family.environment, root), "-W", "ignore", SCRIPTS / family.script, out, *family.arguments]
+    command = [
+        python_of(family.environment, root),
+        "-W",
+        "ignore",
+        SCRIPTS / family.script,
+        out,
+        *family.arguments,
+    ]
     command += ["--tiny"] if tiny else []
     with log.open("w") as sink:
         subprocess.run(command, check=True, env=variables, cwd=out, stdout=sink, stderr=subprocess.STDOUT)

@@ -1,6 +1,6 @@
 """Launch facts from the bytes of parameters: tensor maps, pointers, and words that depend on a size.
 
-The same launch is recorded for several values of one size; words that differ among them become expressions of it.
+The same launch is recorded for several values of one size; words that differ become expressions of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from fractions import Fraction
 from emit import Leaf, Size
 
 # CUtensorMapDataType and CUtensorMapSwizzle.
-DTYPES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 10: "f32", 11: "tf32", 12: "tf32"}
+DTYPES = dict(
+    enumerate(("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32", "tf32", "tf32"))
+)
 SWIZZLES = {0: "none", 1: "32B", 2: "64B", 3: "128B"}
 FIRST_POINTER, POINTER_STEP, LARGEST_OFFSET = 0x7F1000000000, 1 << 36, 1 << 28
 MAP_MARK = 0x7A3B
@@ -66,7 +68,12 @@ def _special(
     mark = struct.unpack_from("<I", first, at)[0]
     if mark >> 16 == MAP_MARK and at % 64 == 0:
         made = samples[0].maps[mark & 0xFFFF]
-        facts = (("dtype", DTYPES[made["dtype"]]), ("box", made["box"]), ("swizzle", SWIZZLES[made["swizzle"]]), *place)
+        facts = (
+            ("dtype", DTYPES[made["dtype"]]),
+            ("box", made["box"]),
+            ("swizzle", SWIZZLES[made["swizzle"]]),
+            *place,
+        )
         leaf = Leaf("tensormap", f"map{at}", facts)
         return 128, (leaf, leaf)
     if at % 8 == 0 and at + 8 <= len(first):

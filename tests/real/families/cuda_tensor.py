@@ -10,9 +10,15 @@ CUDA = 2
 FIRST_POINTER, POINTER_STEP = 0x7F1000000000, 1 << 36
 INT, UINT, FLOAT, BFLOAT, FP8_E4M3, FP8_E5M2 = 0, 1, 2, 4, 10, 12
 CODES = {
-    "int32": (INT, 32), "int64": (INT, 64), "uint8": (UINT, 8), "float16": (FLOAT, 16), "float32": (FLOAT, 32),
-    "bfloat16": (BFLOAT, 16), "float8_e4m3fn": (FP8_E4M3, 8), "float8_e5m2": (FP8_E5M2, 8),
-}  # fmt: skip
+    "int32": (INT, 32),
+    "int64": (INT, 64),
+    "uint8": (UINT, 8),
+    "float16": (FLOAT, 16),
+    "float32": (FLOAT, 32),
+    "bfloat16": (BFLOAT, 16),
+    "float8_e4m3fn": (FP8_E4M3, 8),
+    "float8_e5m2": (FP8_E5M2, 8),
+}
 
 
 class _Device(ctypes.Structure):
@@ -55,7 +61,10 @@ class CudaTensor:
                 strides = [strides[0] * extent, *strides]
         self.strides = tuple(strides)
         rank = len(self.shape)
-        self._shape, self._strides = (ctypes.c_int64 * rank)(*self.shape), (ctypes.c_int64 * rank)(*self.strides)
+        self._shape, self._strides = (
+            (ctypes.c_int64 * rank)(*self.shape),
+            (ctypes.c_int64 * rank)(*self.strides),
+        )
         code, bits = CODES[dtype]
         at = FIRST_POINTER + index * POINTER_STEP
         tensor = _Tensor(at, _Device(CUDA, 0), rank, _DType(code, bits, 1), self._shape, self._strides, 0)

@@ -1,7 +1,7 @@
 """Records the launches of CuTe DSL kernels (quack, flash-attention 4) on a machine without a GPU.
 
-The kernels' PTX comes from the DSL's own dump; `cute_probe.c` stands in for its runtime library and writes what is
-launched. Tensors are CPU tensors that cross into the compiled host code as GPU tensors at fake addresses.
+The kernels' PTX comes from the DSL's own dump; `cute_probe.c` stands in for its runtime library and writes
+what is launched. Tensors are CPU tensors that cross into the compiled host code as GPU tensors at fake addresses.
 """
 
 from __future__ import annotations
@@ -98,7 +98,14 @@ class Tracer:
         torch.cuda.get_device_properties = lambda device=None: _Properties()
         torch.cuda.current_stream = lambda device=None: _Stream()
 
-    def case(self, name: str, call: Callable[[int], Any], sizes: Sequence[int], size: str = "N", covers: Sequence[str] = ()) -> None:
+    def case(
+        self,
+        name: str,
+        call: Callable[[int], Any],
+        sizes: Sequence[int],
+        size: str = "N",
+        covers: Sequence[str] = (),
+    ) -> None:
         """Runs `call` for each of `sizes` (the first is the exact launch's); writes each kernel launched."""
         launches, dump = self.folder / "launches", self.folder / "dump"
         try:
@@ -110,7 +117,10 @@ class Tracer:
                         old.unlink()
                 call(value)
                 rounds.append(_read(launches))
-            texts = [path.read_text().rstrip("\0") for path in sorted(dump.glob("*.ptx"), key=lambda p: p.stat().st_mtime_ns)]
+            texts = [
+                path.read_text().rstrip("\0")
+                for path in sorted(dump.glob("*.ptx"), key=lambda p: p.stat().st_mtime_ns)
+            ]
             if not rounds[0][0]:
                 raise RuntimeError("nothing was launched")
             if len(texts) != len(rounds[0][0]):
@@ -152,7 +162,9 @@ class _Stream:
     cuda_stream, device_index = 0, 0
 
 
-def _crossing(original: Callable[..., Any], cross: Callable[[Any], Any], numbers: dict[int, int]) -> Callable[..., Any]:
+def _crossing(
+    original: Callable[..., Any], cross: Callable[[Any], Any], numbers: dict[int, int]
+) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         numbers.clear()
         return original(self, *map(cross, args), **{k: cross(v) for k, v in kwargs.items()})
@@ -166,7 +178,9 @@ def _read(path: Path) -> tuple[list[dict[str, Any]], dict[int, dict[str, Any]]]:
     return [line for line in lines if "grid" in line], {line["map"]: line for line in lines if "map" in line}
 
 
-def _launch(text: str, launches: list[dict[str, Any]], maps: list[dict[int, Any]], sizes: Sequence[int], size: str) -> Launch:
+def _launch(
+    text: str, launches: list[dict[str, Any]], maps: list[dict[int, Any]], sizes: Sequence[int], size: str
+) -> Launch:
     first = launches[0]
     names = [f"T{i}" for i in range(16)]
     exact: dict[int, Leaf | list[Leaf]] = {}
@@ -192,7 +206,19 @@ def _launch(text: str, launches: list[dict[str, Any]], maps: list[dict[int, Any]
 
 
 # The hardware's codes of element types, in bits 7 to 10 of a tensor map's second word.
-_ELEMENTS = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32", 9: "f64", 10: "bf16"}
+_ELEMENTS = {
+    0: "u8",
+    1: "u16",
+    2: "u32",
+    3: "i32",
+    4: "u64",
+    5: "i64",
+    6: "f16",
+    7: "f32",
+    8: "f32",
+    9: "f64",
+    10: "bf16",
+}
 
 
 def _tensor_map(data: bytes, names: Sequence[str]) -> Leaf | None:

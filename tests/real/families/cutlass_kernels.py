@@ -7,25 +7,24 @@ of K; what differs among them becomes an expression of K.
 import json
 import os
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 
 import cutlass_library
-from emit import Emitter, Launch, Leaf, Size, opaque
+from bytes_facts import Sample, leaves
+from emit import Emitter, Launch
 from nvcc import nvcc
 
 SOURCE = Path(cutlass_library.__file__).parent / "source"
 HERE = Path(__file__).parent
-DTYPES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 10: "f32", 11: "f32"}
-SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
-FIRST_POINTER, POINTER_STEP = 0x7F1000000000, 1 << 36
-POINTERS = ("A", "B", "C", "D", "bias", "aux", "A_strides", "B_strides", "C_strides", "D_strides", "problems", "p11", "p12", "p13", "p14", "workspace")
+POINTERS = (
+    *("A", "B", "C", "D", "bias", "aux", "A_strides", "B_strides", "C_strides", "D_strides", "problems"),
+    *("p11", "p12", "p13", "p14", "workspace"),
+)
 
 
 @dataclass(frozen=True)
@@ -140,10 +139,26 @@ def build(gemm: Gemm, ks: tuple[int, ...]) -> tuple[str, list[dict]]:
     includes = [f"-I{HERE}", *(f"-I{SOURCE / p}" for p in ("include", "tools/util/include"))]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernel.cu").write_text(source(gemm))
-        command = [nvcc(), "-gencode", "arch=compute_90a,code=compute_90a", "-std=c++17", "--keep", "--keep-dir", folder]
-        command += ["--expt-relaxed-constexpr", "-DCUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL=1", "-DNDEBUG", "-lineinfo", *includes]
+        command = [
+            nvcc(),
+            "-gencode",
+            "arch=compute_90a,code=compute_90a",
+            "-std=c++17",
+            "--keep",
+            "--keep-dir",
+            folder,
+        ]
+        command += [
+            "--expt-relaxed-constexpr",
+            "-DCUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL=1",
+            "-DNDEBUG",
+            "-lineinfo",
+            *includes,
+        ]
         command += ["-o", f"{folder}/probe", f"{folder}/kernel.cu"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, preexec_fn=lambda: os.nice(5))
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, preexec_fn=lambda: os.nice(5)
+        )
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr[-200:]]
             raise RuntimeError(errors[0])
@@ -152,76 +167,19 @@ def build(gemm: Gemm, ks: tuple[int, ...]) -> tuple[str, list[dict]]:
 
 
 def one_entry(ptx: str) -> str:
-    """The module without entries other than the kernel: CUTLASS headers hold some of their own."""
-    entries = list(re.finditer(r"^\t*// \.globl\t(\S+)\n", ptx, re.M)) or []
-    if len(re.findall(r"\.entry\s", ptx)) == 1:
-        return ptx
-    raise RuntimeError(f"{len(entries)} entries in the PTX")
-
-
-def leaves(samples: list[dict], names: tuple[str, ...]) -> tuple[list[Leaf], list[Leaf]]:
-    """The parameters' leaves for the first sample, and with expressions of K where the samples differ."""
-    datas = [bytes.fromhex(s["params"]) for s in samples]
-    exact: list[Leaf] = []
-    general: list[Leaf] = []
-    at, run = 0, 0
-
-    def flush(end: int) -> None:
-        for leaf_list in (exact, general):
-            if end > run:
-                leaf_list.append(opaque(datas[0][run:end], run))
-
-    while at < len(datas[0]):
-        width, leaf, symbolic = _special(datas, at, samples, names)
-        if leaf is None:
-            at += 4
-            continue
-        flush(at)
-        exact.append(leaf)
-        general.append(symbolic or leaf)
-        at += width
-        run = at
-    flush(len(datas[0]))
-    return exact, general
-
-
-def _special(datas: list[bytes], at: int, samples: list[dict], names: tuple[str, ...]) -> tuple[int, Leaf | None, Leaf | None]:
-    """A tensor map, a pointer or a word that depends on K at byte `at`, with its width."""
-    mark = struct.unpack_from("<I", datas[0], at)[0]
-    if mark >> 16 == 0x7A3B and at % 64 == 0:
-        number = mark & 0xFFFF
-        made = samples[0]["maps"][number]
-        extra = (("dtype", DTYPES[made["dtype"]]), ("box", made["box"]), ("swizzle", f"{SWIZZLES[made['swizzle']]}B" if made["swizzle"] else "none"), ("at", at))
-        return 128, Leaf("tensormap", f"map{number}", extra), None
-    if at % 8 == 0 and at + 8 <= len(datas[0]):
-        word = struct.unpack_from("<Q", datas[0], at)[0]
-        index, offset = divmod(word - FIRST_POINTER, POINTER_STEP)
-        if 0 <= index < len(names) and offset < 1 << 28:
-            label = names[index] + (f"_{offset}" if offset else "")
-            return 8, Leaf("ptr", label, (("at", at),)), None
-    if len({d[at : at + 4] for d in datas}) > 1:
-        return 4, *_sized("i32", 4, datas, at, samples)
-    return 4, None, None
-
-
-def _sized(kind: str, width: int, datas: list[bytes], at: int, samples: list[dict]) -> tuple[Leaf, Leaf]:
-    values = [int.from_bytes(d[at : at + width], "little", signed=True) for d in datas]
-    ks = [s["k"] for s in samples]
-    place = (("at", at),)
-    exact = Leaf(kind, values[0], place)
-    slope = Fraction(values[1] - values[0], ks[1] - ks[0])
-    base = values[0] - slope * ks[0]
-    if all(slope * k + base == v for k, v in zip(ks, values, strict=True)) and base.denominator == 1:
-        scaled = "K" if slope == 1 else f"K * {slope.numerator} // {slope.denominator}" if slope.denominator > 1 else f"{slope.numerator} * K"
-        return exact, Leaf(kind, scaled + (f" + {base}" if base > 0 else f" - {-base}" if base < 0 else ""), place)
-    return exact, Leaf(kind, Size(f"at{at}", values[0]), place)
+    """The module, which must hold the kernel alone."""
+    entries = len(re.findall(r"\.entry\s", ptx))
+    if entries != 1:
+        raise RuntimeError(f"{entries} entries in the PTX")
+    return ptx
 
 
 def emit(emitter: Emitter, gemm: Gemm) -> None:
     step = gemm.tile[2]
     ks = tuple(step * n for n in (4, 6, 9))
     ptx, samples = build(gemm, ks)
-    exact, general = leaves(samples, POINTERS)
+    recorded = [Sample(s["k"], bytes.fromhex(s["params"]), dict(enumerate(s["maps"]))) for s in samples]
+    exact, general = leaves(recorded, "K", POINTERS)
     first = samples[0]
     launch = Launch(
         block=tuple(first["block"]),
@@ -235,7 +193,8 @@ def emit(emitter: Emitter, gemm: Gemm) -> None:
     emitter.kernel(gemm.name, one_entry(ptx), launch, gemm.covers)
 
 
-WS, PP, CO = "KernelTmaWarpSpecialized", "KernelTmaWarpSpecializedPingpong", "KernelTmaWarpSpecializedCooperative"
+WS = "KernelTmaWarpSpecialized"
+PP, CO = f"{WS}Pingpong", f"{WS}Cooperative"
 EW, EC, NS = "TmaWarpSpecialized", "TmaWarpSpecializedCooperative", "NoSmemWarpSpecialized"
 FP8, BF16 = "cutlass::float_e4m3_t", "cutlass::bfloat16_t"
 GEMMS = (

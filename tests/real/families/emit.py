@@ -43,11 +43,6 @@ def tensormap(name: str, dtype: str, box: Sequence[int], swizzle: int) -> Leaf:
     return Leaf("tensormap", name, (("dtype", dtype), shape, pattern))
 
 
-def opaque(data: bytes, at: int = 0) -> Leaf:
-    """`data` as it lies at byte `at` of its parameter."""
-    return Leaf("bytes", data.hex(), (("at", at),))
-
-
 @dataclass(frozen=True)
 class Launch:
     """The facts of one launch; `params` by index, an index left out is symbolic."""

@@ -31,7 +31,9 @@ def cases(tracer: Tracer) -> None:
     def varlen(length, dim=128, **options):
         q, k, v = (tensor(2 * length, 2, dim) for _ in range(3))
         cu = torch.tensor([0, length, 2 * length], dtype=torch.int32)
-        attention._flash_attn_fwd(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=length, max_seqlen_k=length, **options)
+        attention._flash_attn_fwd(
+            q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=length, max_seqlen_k=length, **options
+        )
 
     def case(name, call, covers=()):
         tracer.case(name, call, lengths, "L", ["attention", *covers])

@@ -66,7 +66,16 @@ def scale_rows(src, dst, cols, STAGES: gl.constexpr, layout: gl.constexpr):
 
 
 @gluon.jit
-def cp_async_rows(src, dst, cols, BM: gl.constexpr, BN: gl.constexpr, STAGES: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr):
+def cp_async_rows(
+    src,
+    dst,
+    cols,
+    BM: gl.constexpr,
+    BN: gl.constexpr,
+    STAGES: gl.constexpr,
+    layout: gl.constexpr,
+    shared: gl.constexpr,
+):
     rm = gl.program_id(0) * BM + gl.arange(0, BM, gl.SliceLayout(1, layout))
     rn = gl.arange(0, BN, gl.SliceLayout(0, layout))
     ring = gl.allocate_shared_memory(gl.float32, [STAGES, BM, BN], shared)
@@ -77,15 +86,23 @@ def cp_async_rows(src, dst, cols, BM: gl.constexpr, BN: gl.constexpr, STAGES: gl
         async_copy.commit_group()
     for i in range(tiles):
         ahead = i + STAGES - 1
-        async_copy.async_load(ring.index(ahead % STAGES), src + where + ahead * BN, mask=(ahead * BN + rn < cols)[None, :])
+        async_copy.async_load(
+            ring.index(ahead % STAGES), src + where + ahead * BN, mask=(ahead * BN + rn < cols)[None, :]
+        )
         async_copy.commit_group()
         async_copy.wait_group(STAGES - 1)
-        gl.store(dst + where + i * BN, ring.index(i % STAGES).load(layout) + 1.0, mask=(i * BN + rn < cols)[None, :])
+        gl.store(
+            dst + where + i * BN,
+            ring.index(i % STAGES).load(layout) + 1.0,
+            mask=(i * BN + rn < cols)[None, :],
+        )
     async_copy.wait_group(0)
 
 
 @gluon.jit
-def cp_async_mbarrier(src, dst, cols, BM: gl.constexpr, BN: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr):
+def cp_async_mbarrier(
+    src, dst, cols, BM: gl.constexpr, BN: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr
+):
     rm = gl.program_id(0) * BM + gl.arange(0, BM, gl.SliceLayout(1, layout))
     rn = gl.arange(0, BN, gl.SliceLayout(0, layout))
     tile = gl.allocate_shared_memory(gl.float32, [BM, BN], shared)
@@ -113,7 +130,9 @@ def matmul_blocking(a, b, c, K):
     sb = gl.allocate_shared_memory(b.dtype, b.block_shape, b.layout)
     bar = mbarrier.allocate_mbarrier()
     mbarrier.init(bar, count=1)
-    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 256 // a.dtype.primitive_bitwidth])
+    layout: gl.constexpr = gl.NVMMADistributedLayout(
+        [3, 0], [gl.num_warps(), 1], [16, BN, 256 // a.dtype.primitive_bitwidth]
+    )
     acc = gl.zeros((BM, BN), gl.float32, layout)
     phase = 0
     for k in range(0, K, BK):
@@ -149,7 +168,9 @@ def matmul_ring(a, b, c, K, STAGES: gl.constexpr):
         mbarrier.expect(full.index(s), a.block_type.nbytes + b.block_type.nbytes, pred=s < steps)
         tma.async_load(a, [m, s * BK], full.index(s), sa.index(s), pred=s < steps)
         tma.async_load(b, [n, s * BK], full.index(s), sb.index(s), pred=s < steps)
-    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 256 // a.dtype.primitive_bitwidth])
+    layout: gl.constexpr = gl.NVMMADistributedLayout(
+        [3, 0], [gl.num_warps(), 1], [16, BN, 256 // a.dtype.primitive_bitwidth]
+    )
     acc = warpgroup_mma_init(gl.zeros((BM, BN), gl.float32, layout))
     for i in range(steps):
         ahead = i + STAGES - 2
@@ -171,7 +192,21 @@ def matmul_ring(a, b, c, K, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def load_partition(a, b, tiles, across, steps, sa, sb, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BN: gl.constexpr, BK: gl.constexpr):
+def load_partition(
+    a,
+    b,
+    tiles,
+    across,
+    steps,
+    sa,
+    sb,
+    full,
+    empty,
+    STAGES: gl.constexpr,
+    BM: gl.constexpr,
+    BN: gl.constexpr,
+    BK: gl.constexpr,
+):
     at = 0
     for tile in range(gl.program_id(0), tiles, gl.num_programs(0)):
         m = (tile // across) * BM
@@ -186,8 +221,23 @@ def load_partition(a, b, tiles, across, steps, sa, sb, full, empty, STAGES: gl.c
 
 
 @gluon.jit
-def mma_partition(c, tiles, across, steps, sa, sb, out, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BN: gl.constexpr):
-    layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 256 // sa.dtype.primitive_bitwidth])
+def mma_partition(
+    c,
+    tiles,
+    across,
+    steps,
+    sa,
+    sb,
+    out,
+    full,
+    empty,
+    STAGES: gl.constexpr,
+    BM: gl.constexpr,
+    BN: gl.constexpr,
+):
+    layout: gl.constexpr = gl.NVMMADistributedLayout(
+        [3, 0], [gl.num_warps(), 1], [16, BN, 256 // sa.dtype.primitive_bitwidth]
+    )
     at = 0
     for tile in range(gl.program_id(0), tiles, gl.num_programs(0)):
         acc = gl.zeros((BM, BN), gl.float32, layout)
@@ -233,7 +283,9 @@ def matmul_specialized(a, b, c, M, N, K, STAGES: gl.constexpr):
 
 
 @gluon.jit
-def half_partition(c, m, n, steps, sa, sb, out, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BN: gl.constexpr):
+def half_partition(
+    c, m, n, steps, sa, sb, out, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BN: gl.constexpr
+):
     layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [gl.num_warps(), 1], [16, BN, 16])
     acc = gl.zeros((BM, BN), gl.float32, layout)
     for k in range(steps):
@@ -249,7 +301,9 @@ def half_partition(c, m, n, steps, sa, sb, out, full, empty, STAGES: gl.constexp
 
 
 @gluon.jit
-def halves_loader(a, b, m, n, steps, top, bottom, sb, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BK: gl.constexpr):
+def halves_loader(
+    a, b, m, n, steps, top, bottom, sb, full, empty, STAGES: gl.constexpr, BM: gl.constexpr, BK: gl.constexpr
+):
     for k in range(steps):
         slot = k % STAGES
         mbarrier.wait(empty.index(slot), ((k // STAGES) & 1) ^ 1)
@@ -299,7 +353,9 @@ def add_loader(x, y, m, cols, sx, sy, full, empty, STAGES: gl.constexpr, BN: gl.
 
 
 @gluon.jit
-def adder(cols, sx, sy, so, full, empty, ready, free, STAGES: gl.constexpr, BN: gl.constexpr, layout: gl.constexpr):
+def adder(
+    cols, sx, sy, so, full, empty, ready, free, STAGES: gl.constexpr, BN: gl.constexpr, layout: gl.constexpr
+):
     for i in range(gl.cdiv(cols, BN)):
         slot = i % STAGES
         mbarrier.wait(full.index(slot), (i // STAGES) & 1)
@@ -405,7 +461,9 @@ def attention(q, k, v, o, length, scale, STAGES: gl.constexpr):
         fade = gl.exp2(top - new)
         total = total * fade + gl.sum(p, 1)
         acc = acc * gl.convert_layout(fade, gl.SliceLayout(1, out_layout))[:, None]
-        acc = warpgroup_mma(gl.convert_layout(p.to(gl.float16), probs_layout), sv.index(slot), acc, is_async=True)
+        acc = warpgroup_mma(
+            gl.convert_layout(p.to(gl.float16), probs_layout), sv.index(slot), acc, is_async=True
+        )
         acc = warpgroup_mma_wait(num_outstanding=0, deps=(acc,))
         top = new
         ahead = i + STAGES - 1
@@ -421,7 +479,12 @@ def attention(q, k, v, o, length, scale, STAGES: gl.constexpr):
     tma.store_wait(pendings=0)
 
 
-TYPES = {"float16": gl.float16, "bfloat16": gl.bfloat16, "float32": gl.float32, "float8_e4m3fn": gl.float8e4nv}
+TYPES = {
+    "float16": gl.float16,
+    "bfloat16": gl.bfloat16,
+    "float32": gl.float32,
+    "float8_e4m3fn": gl.float8e4nv,
+}
 
 
 def desc(shape, block, dtype="float16"):
@@ -448,7 +511,11 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     rows = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
     case("copy_tile", lambda: copy_tile[(4, 4)](tile, tile), ["tma"])
     case("scale_rows_s3", lambda: scale_rows[(4,)](tile, tile, 256, 3, rows), ["tma"])
-    case("matmul_specialized_s3", lambda: matmul_specialized[(2,)](*operands(256, 256, 256, (64, 128, 64)), 256, 256, 256, 3), ["tma", "warp-specialized", "persistent"])
+    case(
+        "matmul_specialized_s3",
+        lambda: matmul_specialized[(2,)](*operands(256, 256, 256, (64, 128, 64)), 256, 256, 256, 3),
+        ["tma", "warp-specialized", "persistent"],
+    )
     if tiny:
         return
     case("scale_rows_s2", lambda: scale_rows[(4,)](tile, tile, 256, 2, rows), ["tma"])
@@ -456,20 +523,84 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     cp_rows = gl.BlockedLayout([1, 4], [2, 16], [4, 1], [1, 0])
     f32 = Tensor((256, 256), "float32")
     for stages in (2, 4):
-        case(f"cp_async_rows_s{stages}", lambda s=stages: cp_async_rows[(8,)](f32, f32, 256, 32, 64, s, cp_rows, plain), ["cp.async"])
-    case("cp_async_mbarrier", lambda: cp_async_mbarrier[(8,)](f32, f32, 256, 32, 64, cp_rows, plain), ["cp.async"])
-    case("matmul_blocking", lambda: matmul_blocking[(4, 2)](*operands(256, 256, 256, (64, 128, 64)), 256), ["tma", "wgmma"])
-    case("matmul_blocking_w8", lambda: matmul_blocking[(2, 2)](*operands(256, 256, 256, (128, 128, 64)), 256, num_warps=8), ["tma", "wgmma"])
-    case("matmul_ring_s4", lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 64)), 512, 4), ["tma", "wgmma"])
-    case("matmul_ring_s3_bf16", lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 64), "bfloat16", "bfloat16"), 512, 3), ["tma", "wgmma"])
-    case("matmul_ring_s4_fp8", lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 128), "float8_e4m3fn"), 512, 4), ["tma", "wgmma", "fp8"])
-    case("matmul_specialized_s4_w8", lambda: matmul_specialized[(2,)](*operands(256, 256, 512, (128, 128, 64)), 256, 256, 512, 4, num_warps=8), ["tma", "warp-specialized", "persistent"])
-    case("matmul_specialized_s2_f32", lambda: matmul_specialized[(2,)](*operands(256, 256, 256, (64, 64, 64), c_type="float32"), 256, 256, 256, 2), ["tma", "warp-specialized", "persistent"])
-    case("matmul_specialized_fp8", lambda: matmul_specialized[(2,)](*operands(256, 256, 512, (64, 128, 128), "float8_e4m3fn"), 256, 256, 512, 3), ["tma", "warp-specialized", "fp8"])
-    case("matmul_two_consumers", lambda: matmul_two_consumers[(2, 2)](*operands(256, 256, 256, (64, 128, 64)), 256, 3), ["tma", "warp-specialized"])
-    case("add_specialized_s2", lambda: add_specialized[(4,)](tile, tile, tile, 256, 2, rows), ["tma", "warp-specialized"])
-    case("add_specialized_s4", lambda: add_specialized[(4,)](tile, tile, tile, 256, 4, rows), ["tma", "warp-specialized"])
-    case("reduce_into", lambda: reduce_into[(4,)](desc((256, 256), [64, 64], "float32"), desc((64, 256), [64, 64], "float32"), 4, rows), ["tma", "reduce"])
+        case(
+            f"cp_async_rows_s{stages}",
+            lambda s=stages: cp_async_rows[(8,)](f32, f32, 256, 32, 64, s, cp_rows, plain),
+            ["cp.async"],
+        )
+    case(
+        "cp_async_mbarrier",
+        lambda: cp_async_mbarrier[(8,)](f32, f32, 256, 32, 64, cp_rows, plain),
+        ["cp.async"],
+    )
+    case(
+        "matmul_blocking",
+        lambda: matmul_blocking[(4, 2)](*operands(256, 256, 256, (64, 128, 64)), 256),
+        ["tma", "wgmma"],
+    )
+    case(
+        "matmul_blocking_w8",
+        lambda: matmul_blocking[(2, 2)](*operands(256, 256, 256, (128, 128, 64)), 256, num_warps=8),
+        ["tma", "wgmma"],
+    )
+    case(
+        "matmul_ring_s4",
+        lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 64)), 512, 4),
+        ["tma", "wgmma"],
+    )
+    case(
+        "matmul_ring_s3_bf16",
+        lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 64), "bfloat16", "bfloat16"), 512, 3),
+        ["tma", "wgmma"],
+    )
+    case(
+        "matmul_ring_s4_fp8",
+        lambda: matmul_ring[(4, 2)](*operands(256, 256, 512, (64, 128, 128), "float8_e4m3fn"), 512, 4),
+        ["tma", "wgmma", "fp8"],
+    )
+    case(
+        "matmul_specialized_s4_w8",
+        lambda: matmul_specialized[(2,)](
+            *operands(256, 256, 512, (128, 128, 64)), 256, 256, 512, 4, num_warps=8
+        ),
+        ["tma", "warp-specialized", "persistent"],
+    )
+    case(
+        "matmul_specialized_s2_f32",
+        lambda: matmul_specialized[(2,)](
+            *operands(256, 256, 256, (64, 64, 64), c_type="float32"), 256, 256, 256, 2
+        ),
+        ["tma", "warp-specialized", "persistent"],
+    )
+    case(
+        "matmul_specialized_fp8",
+        lambda: matmul_specialized[(2,)](
+            *operands(256, 256, 512, (64, 128, 128), "float8_e4m3fn"), 256, 256, 512, 3
+        ),
+        ["tma", "warp-specialized", "fp8"],
+    )
+    case(
+        "matmul_two_consumers",
+        lambda: matmul_two_consumers[(2, 2)](*operands(256, 256, 256, (64, 128, 64)), 256, 3),
+        ["tma", "warp-specialized"],
+    )
+    case(
+        "add_specialized_s2",
+        lambda: add_specialized[(4,)](tile, tile, tile, 256, 2, rows),
+        ["tma", "warp-specialized"],
+    )
+    case(
+        "add_specialized_s4",
+        lambda: add_specialized[(4,)](tile, tile, tile, 256, 4, rows),
+        ["tma", "warp-specialized"],
+    )
+    case(
+        "reduce_into",
+        lambda: reduce_into[(4,)](
+            desc((256, 256), [64, 64], "float32"), desc((64, 256), [64, 64], "float32"), 4, rows
+        ),
+        ["tma", "reduce"],
+    )
     case("attention_d64", lambda: call_attention(), ["tma", "attention"])
     case("attention_d128_s2", lambda: call_attention(dim=128, stages=2), ["tma", "attention"])
 

@@ -24,7 +24,9 @@ def matmul(M, N, K, tile, stages, threads=128, dtype="float16", out="float16", r
     bm, bn, bk = tile
 
     @T.prim_func
-    def gemm(A: T.Tensor((M, K), dtype), B: T.Tensor((N, K) if rows else (K, N), dtype), C: T.Tensor((M, N), out)):
+    def gemm(
+        A: T.Tensor((M, K), dtype), B: T.Tensor((N, K) if rows else (K, N), dtype), C: T.Tensor((M, N), out)
+    ):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (bx, by):
             a = T.alloc_shared((bm, bk), dtype)
             b = T.alloc_shared((bn, bk) if rows else (bk, bn), dtype)
@@ -46,7 +48,9 @@ def matmul_shared_epilogue(M, N, K, tile, stages, threads=128):
     bm, bn, bk = tile
 
     @T.prim_func
-    def gemm_relu(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+    def gemm_relu(
+        A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")
+    ):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=threads) as (bx, by):
             a = T.alloc_shared((bm, bk), "float16")
             b = T.alloc_shared((bk, bn), "float16")
@@ -69,7 +73,9 @@ def split_k(M, N, K, tile, stages, split):
     bm, bn, bk = tile
 
     @T.prim_func
-    def gemm_split(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+    def gemm_split(
+        A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")
+    ):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), split, threads=128) as (bx, by, bz):
             a = T.alloc_shared((bm, bk), "float16")
             b = T.alloc_shared((bk, bn), "float16")
@@ -89,7 +95,9 @@ def persistent(M, N, K, tile, stages, programs):
     bm, bn, bk = tile
 
     @T.prim_func
-    def gemm_persistent(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+    def gemm_persistent(
+        A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")
+    ):
         with T.Kernel(programs, threads=128) as (block,):
             a = T.alloc_shared((bm, bk), "float16")
             b = T.alloc_shared((bk, bn), "float16")
@@ -112,7 +120,12 @@ def attention(batch, heads, length, dim, bm, bn, stages, threads, causal=False):
     shape = (batch, length, heads, dim)
 
     @T.prim_func
-    def flash(Q: T.Tensor(shape, "float16"), K: T.Tensor(shape, "float16"), V: T.Tensor(shape, "float16"), O: T.Tensor(shape, "float16")):
+    def flash(
+        Q: T.Tensor(shape, "float16"),
+        K: T.Tensor(shape, "float16"),
+        V: T.Tensor(shape, "float16"),
+        O: T.Tensor(shape, "float16"),
+    ):
         with T.Kernel(T.ceildiv(length, bm), heads, batch, threads=threads) as (bx, by, bz):
             q = T.alloc_shared((bm, dim), "float16")
             k = T.alloc_shared((bn, dim), "float16")
@@ -166,7 +179,9 @@ def dequantized(M, N, K, tile, stages):
     bm, bn, bk = tile
 
     @T.prim_func
-    def gemm_int8_weights(A: T.Tensor((M, K), "float16"), B: T.Tensor((N, K), "int8"), C: T.Tensor((M, N), "float16")):
+    def gemm_int8_weights(
+        A: T.Tensor((M, K), "float16"), B: T.Tensor((N, K), "int8"), C: T.Tensor((M, N), "float16")
+    ):
         with T.Kernel(T.ceildiv(N, bn), T.ceildiv(M, bm), threads=128) as (bx, by):
             a = T.alloc_shared((bm, bk), "float16")
             raw = T.alloc_shared((bn, bk), "int8")
@@ -299,7 +314,9 @@ def compile_kernel(emitter: Emitter, name: str, function, sizes: dict[str, int],
         elif "handle" in str(param.dtype):
             params[index] = ptr(label)
         else:
-            params[index] = Leaf({"int32": "i32", "int64": "i64"}[str(param.dtype)], Size(label, sizes[label]))
+            params[index] = Leaf(
+                {"int32": "i32", "int64": "i64"}[str(param.dtype)], Size(label, sizes[label])
+            )
     assert len(call) >= len(params)
     shared = device.attrs["dyn_shared_memory_buf"] if "dyn_shared_memory_buf" in device.attrs else 0
     launch = Launch(
@@ -320,20 +337,45 @@ def cases() -> list[tuple]:
     return [
         ("matmul_s3", lambda: matmul(256, 256, 256, square, 3), {}, ws),
         ("matmul_s2_256_threads", lambda: matmul(256, 256, 512, square, 2, threads=256), {}, ws),
-        ("matmul_s4_bf16_rows", lambda: matmul(256, 256, 512, (64, 128, 64), 4, dtype="bfloat16", out="bfloat16", rows=True), {}, ws),
-        ("matmul_fp8", lambda: matmul(256, 256, 512, (128, 128, 128), 3, dtype="float8_e4m3", rows=True), {}, [*ws, "fp8"]),
+        (
+            "matmul_s4_bf16_rows",
+            lambda: matmul(256, 256, 512, (64, 128, 64), 4, dtype="bfloat16", out="bfloat16", rows=True),
+            {},
+            ws,
+        ),
+        (
+            "matmul_fp8",
+            lambda: matmul(256, 256, 512, (128, 128, 128), 3, dtype="float8_e4m3", rows=True),
+            {},
+            [*ws, "fp8"],
+        ),
         ("matmul_no_pipeline", lambda: matmul(256, 256, 256, square, 0), {}, ["wgmma"]),
         ("matmul_any_k", lambda: matmul(256, 256, K, square, 3), {"K": 256}, ws),
         ("matmul_any_size", lambda: matmul(M, N, K, square, 3), some, ws),
         ("matmul_any_size_s2", lambda: matmul(M, N, K, (64, 64, 32), 2), some, ws),
         ("relu_shared_epilogue", lambda: matmul_shared_epilogue(256, 256, 256, square, 3), {}, ws),
-        ("relu_shared_epilogue_any_k", lambda: matmul_shared_epilogue(256, 256, K, square, 2), {"K": 256}, ws),
+        (
+            "relu_shared_epilogue_any_k",
+            lambda: matmul_shared_epilogue(256, 256, K, square, 2),
+            {"K": 256},
+            ws,
+        ),
         ("split_k", lambda: split_k(256, 256, 512, square, 2, 2), {}, [*ws, "split-k"]),
         ("persistent", lambda: persistent(256, 256, 256, square, 3, 2), {}, [*ws, "persistent"]),
         ("attention_d64", lambda: attention(1, 2, 256, 64, 64, 64, 2, 128), {}, [*ws, "attention"]),
         ("attention_d128", lambda: attention(1, 2, 256, 128, 128, 64, 2, 256), {}, [*ws, "attention"]),
-        ("attention_d64_causal", lambda: attention(1, 2, 256, 64, 64, 64, 2, 128, causal=True), {}, [*ws, "attention"]),
-        ("attention_any_length", lambda: attention(1, 2, T.dynamic("L"), 64, 64, 64, 2, 128), {"L": 256}, [*ws, "attention"]),
+        (
+            "attention_d64_causal",
+            lambda: attention(1, 2, 256, 64, 64, 64, 2, 128, causal=True),
+            {},
+            [*ws, "attention"],
+        ),
+        (
+            "attention_any_length",
+            lambda: attention(1, 2, T.dynamic("L"), 64, 64, 64, 2, 128),
+            {"L": 256},
+            [*ws, "attention"],
+        ),
         ("int8_weights", lambda: dequantized(256, 256, 256, (64, 64, 64), 2), {}, ["wgmma"]),
         ("rms_norm", lambda: rms_norm(64, 512, 4), {}, ["reduction"]),
         ("add", lambda: pointwise(256, 256, 64, 64), {}, []),

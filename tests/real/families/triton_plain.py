@@ -80,7 +80,9 @@ def layer_norm(x, out, weight, bias, mean, rstd, stride, cols, eps, BLOCK: tl.co
 
 
 @triton.jit
-def rms_norm_backward(dy, x, weight, rstd, dx, dw, locks, rows, cols, GROUP: tl.constexpr, BLOCK: tl.constexpr):
+def rms_norm_backward(
+    dy, x, weight, rstd, dx, dw, locks, rows, cols, GROUP: tl.constexpr, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     live = at < cols
@@ -104,7 +106,11 @@ def column_sums(x, out, rows, cols, BR: tl.constexpr, BC: tl.constexpr):
     acc = tl.zeros([BR, BC], tl.float32)
     for start in range(0, rows, BR):
         row = start + tl.arange(0, BR)
-        acc += tl.load(x + row[:, None] * cols + at[None, :], mask=(row < rows)[:, None] & (at < cols)[None, :], other=0.0)
+        acc += tl.load(
+            x + row[:, None] * cols + at[None, :],
+            mask=(row < rows)[:, None] & (at < cols)[None, :],
+            other=0.0,
+        )
     tl.store(out + at, tl.sum(acc, axis=0), mask=at < cols)
 
 
@@ -147,14 +153,18 @@ def transpose(x, out, rows, cols, BR: tl.constexpr, BC: tl.constexpr):
     r = tl.program_id(0) * BR + tl.arange(0, BR)
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     tile = tl.load(x + r[:, None] * cols + c[None, :], mask=(r < rows)[:, None] & (c < cols)[None, :])
-    tl.store(out + c[:, None] * rows + r[None, :], tl.trans(tile), mask=(c < cols)[:, None] & (r < rows)[None, :])
+    tl.store(
+        out + c[:, None] * rows + r[None, :], tl.trans(tile), mask=(c < cols)[:, None] & (r < rows)[None, :]
+    )
 
 
 @triton.jit
 def gather_rows(table, index, out, cols, BLOCK: tl.constexpr):
     row = tl.load(index + tl.program_id(0))
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out + tl.program_id(0) * cols + at, tl.load(table + row * cols + at, mask=at < cols), mask=at < cols)
+    tl.store(
+        out + tl.program_id(0) * cols + at, tl.load(table + row * cols + at, mask=at < cols), mask=at < cols
+    )
 
 
 @triton.jit
@@ -177,8 +187,23 @@ def cross_entropy(logits, labels, loss, cols, BLOCK: tl.constexpr):
 
 @triton.jit
 def matmul(
-    a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, ACT: tl.constexpr,
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    sam,
+    sak,
+    sbk,
+    sbn,
+    scm,
+    scn,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    GROUP: tl.constexpr,
+    ACT: tl.constexpr,
 ):
     pid = tl.program_id(0)
     across = tl.cdiv(N, BN)
@@ -192,7 +217,7 @@ def matmul(
     pa = a + rm[:, None] * sam + rk[None, :] * sak
     pb = b + rk[:, None] * sbk + rn[None, :] * sbn
     acc = tl.zeros((BM, BN), tl.int32 if a.dtype.element_ty == tl.int8 else tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         ta = tl.load(pa, mask=rk[None, :] < K - k * BK, other=0.0)
         tb = tl.load(pb, mask=rk[:, None] < K - k * BK, other=0.0)
         acc = tl.dot(ta, tb, acc)
@@ -202,27 +227,37 @@ def matmul(
         acc = acc * tl.sigmoid(acc)
     om = pm * BM + tl.arange(0, BM)
     on = pn * BN + tl.arange(0, BN)
-    tl.store(c + om[:, None] * scm + on[None, :] * scn, acc.to(c.dtype.element_ty), mask=(om < M)[:, None] & (on < N)[None, :])
+    tl.store(
+        c + om[:, None] * scm + on[None, :] * scn,
+        acc.to(c.dtype.element_ty),
+        mask=(om < M)[:, None] & (on < N)[None, :],
+    )
 
 
 @triton.jit
-def split_k_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPLIT: tl.constexpr):
+def split_k_matmul(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SPLIT: tl.constexpr
+):
     rm = tl.program_id(0) * BM + tl.arange(0, BM)
     rn = tl.program_id(1) * BN + tl.arange(0, BN)
     rk = tl.program_id(2) * BK + tl.arange(0, BK)
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, tl.cdiv(K, BK * SPLIT)):
+    for k in range(tl.cdiv(K, BK * SPLIT)):
         left = K - k * BK * SPLIT
         ta = tl.load(a + rm[:, None] * K + rk[None, :], mask=rk[None, :] < left, other=0.0)
         tb = tl.load(b + rk[:, None] * N + rn[None, :], mask=rk[:, None] < left, other=0.0)
         acc = tl.dot(ta, tb, acc)
         a += BK * SPLIT
         b += BK * SPLIT * N
-    tl.atomic_add(c + rm[:, None] * N + rn[None, :], acc, mask=(rm < M)[:, None] & (rn < N)[None, :], sem="relaxed")
+    tl.atomic_add(
+        c + rm[:, None] * N + rn[None, :], acc, mask=(rm < M)[:, None] & (rn < N)[None, :], sem="relaxed"
+    )
 
 
 @triton.jit
-def stream_k_matmul(a, b, c, locks, partial, M, N, K, per_program, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+def stream_k_matmul(
+    a, b, c, locks, partial, M, N, K, per_program, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
     pid = tl.program_id(0)
     steps = tl.cdiv(K, BK)
     at = pid * per_program
@@ -246,32 +281,44 @@ def stream_k_matmul(a, b, c, locks, partial, M, N, K, per_program, BM: tl.conste
             if stop != (tile + 1) * steps:
                 while tl.atomic_cas(locks + tile, 1, 1) != 1:
                     pass
-                acc += tl.load(partial + tile * BM * BN + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :])
+                acc += tl.load(
+                    partial + tile * BM * BN + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :]
+                )
             tl.store(where, acc.to(c.dtype.element_ty), mask=live)
         else:
-            tl.store(partial + tile * BM * BN + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc)
+            tl.store(
+                partial + tile * BM * BN + tl.arange(0, BM)[:, None] * BN + tl.arange(0, BN)[None, :], acc
+            )
             tl.debug_barrier()
             tl.atomic_xchg(locks + tile, 1)
         at = stop
 
 
 @triton.jit
-def persistent_matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr):
+def persistent_matmul(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr
+):
     across = tl.cdiv(N, BN)
     for tile in range(tl.program_id(0), tl.cdiv(M, BM) * across, SMS):
         rm = (tile // across) * BM + tl.arange(0, BM)
         rn = (tile % across) * BN + tl.arange(0, BN)
         acc = tl.zeros((BM, BN), tl.float32)
-        for k in range(0, tl.cdiv(K, BK)):
+        for k in range(tl.cdiv(K, BK)):
             rk = k * BK + tl.arange(0, BK)
             ta = tl.load(a + rm[:, None] * K + rk[None, :], mask=rk[None, :] < K, other=0.0)
             tb = tl.load(b + rk[:, None] * N + rn[None, :], mask=rk[:, None] < K, other=0.0)
             acc = tl.dot(ta, tb, acc)
-        tl.store(c + rm[:, None] * N + rn[None, :], acc.to(c.dtype.element_ty), mask=(rm < M)[:, None] & (rn < N)[None, :])
+        tl.store(
+            c + rm[:, None] * N + rn[None, :],
+            acc.to(c.dtype.element_ty),
+            mask=(rm < M)[:, None] & (rn < N)[None, :],
+        )
 
 
 @triton.jit
-def grouped_matmul(sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr):
+def grouped_matmul(
+    sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr
+):
     tile = tl.program_id(0)
     first = 0
     for g in range(groups):
@@ -288,7 +335,7 @@ def grouped_matmul(sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr
             rn = ((tile - first) % across) * BN + tl.arange(0, BN)
             rk = tl.arange(0, BK)
             acc = tl.zeros((BM, BN), tl.float32)
-            for k in range(0, tl.cdiv(K, BK)):
+            for k in range(tl.cdiv(K, BK)):
                 ta = tl.load(a + rm[:, None] * K + (k * BK + rk)[None, :])
                 tb = tl.load(b + (k * BK + rk)[:, None] * N + rn[None, :])
                 acc = tl.dot(ta, tb, acc)
@@ -333,13 +380,29 @@ def chained_dots(a, b, d, c, M, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.co
     rd = tl.arange(0, BD)
     acc = tl.zeros((BM, BN), tl.float32)
     for k in range(0, K, BK):
-        acc = tl.dot(tl.load(a + rm[:, None] * K + (k + rk)[None, :]), tl.load(b + (k + rk)[:, None] * BN + rn[None, :]), acc)
+        acc = tl.dot(
+            tl.load(a + rm[:, None] * K + (k + rk)[None, :]),
+            tl.load(b + (k + rk)[:, None] * BN + rn[None, :]),
+            acc,
+        )
     out = tl.dot(acc.to(tl.float16), tl.load(d + rn[:, None] * BD + rd[None, :]))
     tl.store(c + rm[:, None] * BD + rd[None, :], out)
 
 
 @triton.jit
-def attention(q, k, v, out, scale, length, stride_h, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+def attention(
+    q,
+    k,
+    v,
+    out,
+    scale,
+    length,
+    stride_h,
+    D: tl.constexpr,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     start = tl.program_id(0) * BM
     base = tl.program_id(1) * stride_h
     rm = start + tl.arange(0, BM)
@@ -367,7 +430,9 @@ def attention(q, k, v, out, scale, length, stride_h, D: tl.constexpr, BM: tl.con
 
 
 @triton.jit
-def attention_backward_kv(q, k, v, do, lse, delta, dk, dv, scale, length, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def attention_backward_kv(
+    q, k, v, do, lse, delta, dk, dv, scale, length, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):
     rn = tl.program_id(0) * BN + tl.arange(0, BN)
     rd = tl.arange(0, D)
     tk = tl.load(k + rn[:, None] * D + rd[None, :])
@@ -387,7 +452,9 @@ def attention_backward_kv(q, k, v, do, lse, delta, dk, dv, scale, length, D: tl.
 
 
 @triton.jit
-def decode_attention(q, k, v, out, table, lengths, scale, D: tl.constexpr, PAGE: tl.constexpr, H: tl.constexpr):
+def decode_attention(
+    q, k, v, out, table, lengths, scale, D: tl.constexpr, PAGE: tl.constexpr, H: tl.constexpr
+):
     seq = tl.program_id(0)
     length = tl.load(lengths + seq)
     rd = tl.arange(0, D)
@@ -396,7 +463,7 @@ def decode_attention(q, k, v, out, table, lengths, scale, D: tl.constexpr, PAGE:
     acc = tl.zeros((H, D), tl.float32)
     top = tl.full((H,), -float("inf"), tl.float32)
     total = tl.zeros((H,), tl.float32)
-    for page in range(0, tl.cdiv(length, PAGE)):
+    for page in range(tl.cdiv(length, PAGE)):
         where = tl.load(table + seq * 64 + page)
         rn = tl.arange(0, PAGE)
         tk = tl.load(k + where * PAGE * D + rn[None, :] * D + rd[:, None])
@@ -411,7 +478,9 @@ def decode_attention(q, k, v, out, table, lengths, scale, D: tl.constexpr, PAGE:
     tl.store(out + seq * H * D + rh[:, None] * D + rd[None, :], acc / total[:, None])
 
 
-def call_matmul(m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", act="", transposed=False, **options):
+def call_matmul(
+    m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", act="", transposed=False, **options
+):
     bm, bn, bk = tile
     sbk, sbn = (1, k) if transposed else (n, 1)
     out = {"float8_e4m3fn": "float16", "int8": "int32"}.get(dtype, dtype)
@@ -433,8 +502,16 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     case("gated_gelu", lambda: gated_gelu[(8,)](rows, rows, 8, 500, 256))
     case("row_softmax_w8", lambda: row_softmax[(8,)](f32, f32, 4000, 4000, 4096, num_warps=8), ["reduction"])
     case("online_softmax", lambda: online_softmax[(8,)](rows, rows, 1000, 1000, 256), ["reduction"])
-    case("layer_norm", lambda: layer_norm[(8,)](rows, rows, f32, f32, f32, f32, 1000, 1000, 1e-5, 256, num_warps=8), ["reduction"])
-    case("rms_norm_backward", lambda: rms_norm_backward[(8,)](rows, rows, rows, f32, rows, f32, index, 8, 1000, 4, 1024), ["atomics"])
+    case(
+        "layer_norm",
+        lambda: layer_norm[(8,)](rows, rows, f32, f32, f32, f32, 1000, 1000, 1e-5, 256, num_warps=8),
+        ["reduction"],
+    )
+    case(
+        "rms_norm_backward",
+        lambda: rms_norm_backward[(8,)](rows, rows, rows, f32, rows, f32, index, 8, 1000, 4, 1024),
+        ["atomics"],
+    )
     case("column_sums", lambda: column_sums[(4,)](f32, f32, 128, 1000, 32, 64), ["reduction"])
     case("row_argmax", lambda: row_argmax[(8,)](f32, f32, index, 1000, 1024), ["reduction"])
     case("scan_rows", lambda: scan_rows[(8,)](f32, f32, 1000, 256), ["scan"])
@@ -445,31 +522,110 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     case("cross_entropy", lambda: cross_entropy[(8,)](rows, index, f32, 1000, 256), ["reduction"])
     case("matmul_s1", lambda: call_matmul(num_stages=1), ["wgmma"])
     case("matmul_s2_w8", lambda: call_matmul(num_stages=2, num_warps=8), ["cp.async", "wgmma"])
-    case("matmul_s4_w8_silu", lambda: call_matmul(tile=(128, 256, 64), num_stages=4, num_warps=8, act="silu"), ["cp.async", "wgmma"])
+    case(
+        "matmul_s4_w8_silu",
+        lambda: call_matmul(tile=(128, 256, 64), num_stages=4, num_warps=8, act="silu"),
+        ["cp.async", "wgmma"],
+    )
     case("matmul_s5_64", lambda: call_matmul(tile=(64, 64, 32), num_stages=5), ["cp.async", "wgmma"])
-    case("matmul_bf16_transposed", lambda: call_matmul(dtype="bfloat16", transposed=True, num_stages=3), ["cp.async", "wgmma"])
-    case("matmul_fp8", lambda: call_matmul(tile=(128, 128, 128), k=512, dtype="float8_e4m3fn", transposed=True, num_stages=3), ["cp.async", "wgmma", "fp8"])
-    case("matmul_tf32", lambda: call_matmul(tile=(64, 64, 32), dtype="float32", num_stages=3), ["cp.async", "wgmma"])
-    case("matmul_int8", lambda: call_matmul(tile=(64, 64, 64), dtype="int8", transposed=True, num_stages=3), ["cp.async"])
-    case("matmul_mma_small", lambda: call_matmul(m=64, n=64, tile=(16, 32, 64), num_stages=3, num_warps=2), ["cp.async", "mma"])
+    case(
+        "matmul_bf16_transposed",
+        lambda: call_matmul(dtype="bfloat16", transposed=True, num_stages=3),
+        ["cp.async", "wgmma"],
+    )
+    case(
+        "matmul_fp8",
+        lambda: call_matmul(
+            tile=(128, 128, 128), k=512, dtype="float8_e4m3fn", transposed=True, num_stages=3
+        ),
+        ["cp.async", "wgmma", "fp8"],
+    )
+    case(
+        "matmul_tf32",
+        lambda: call_matmul(tile=(64, 64, 32), dtype="float32", num_stages=3),
+        ["cp.async", "wgmma"],
+    )
+    case(
+        "matmul_int8",
+        lambda: call_matmul(tile=(64, 64, 64), dtype="int8", transposed=True, num_stages=3),
+        ["cp.async"],
+    )
+    case(
+        "matmul_mma_small",
+        lambda: call_matmul(m=64, n=64, tile=(16, 32, 64), num_stages=3, num_warps=2),
+        ["cp.async", "mma"],
+    )
     case("matmul_ragged", lambda: call_matmul(m=200, n=136, k=264, num_stages=3), ["cp.async", "wgmma"])
     case("matmul_cluster2", lambda: call_matmul(num_stages=3, num_ctas=2), ["cluster"])
     half = Tensor((256, 256))
-    case("split_k_matmul", lambda: split_k_matmul[(2, 2, 2)](half, half, f32, 256, 256, 256, 128, 128, 32, 2), ["split-k"])
-    case("stream_k_matmul", lambda: stream_k_matmul[(3,)](half, half, half, index, f32, 256, 256, 256, 6, 128, 128, 64), ["stream-k"])
-    case("persistent_matmul", lambda: persistent_matmul[(2,)](half, half, half, 256, 256, 256, 128, 128, 64, 2), ["persistent"])
-    case("persistent_matmul_w8", lambda: persistent_matmul[(2,)](half, half, half, 256, 256, 256, 128, 128, 64, 2, num_warps=8, num_stages=4), ["persistent"])
+    case(
+        "split_k_matmul",
+        lambda: split_k_matmul[(2, 2, 2)](half, half, f32, 256, 256, 256, 128, 128, 32, 2),
+        ["split-k"],
+    )
+    case(
+        "stream_k_matmul",
+        lambda: stream_k_matmul[(3,)](half, half, half, index, f32, 256, 256, 256, 6, 128, 128, 64),
+        ["stream-k"],
+    )
+    case(
+        "persistent_matmul",
+        lambda: persistent_matmul[(2,)](half, half, half, 256, 256, 256, 128, 128, 64, 2),
+        ["persistent"],
+    )
+    case(
+        "persistent_matmul_w8",
+        lambda: persistent_matmul[(2,)](
+            half, half, half, 256, 256, 256, 128, 128, 64, 2, num_warps=8, num_stages=4
+        ),
+        ["persistent"],
+    )
     pointers = Tensor((4,), "int64")
-    case("grouped_matmul", lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 64, 64, 32, 2), ["grouped"])
-    case("batched_matmul", lambda: batched_matmul[(2, 2, 4)](half, half, f32, 256, 256, 256, 128, 128, 32), ["cp.async"])
-    case("quantized_matmul", lambda: quantized_matmul[(2, 2)](half, Tensor((256, 256), "int8"), half, half, 256, 256, 256, 128, 128, 64), ["cp.async"])
-    case("chained_dots", lambda: chained_dots[(2,)](half, half, half, f32, 256, 256, 64, 64, 64, 64), ["wgmma"])
+    case(
+        "grouped_matmul",
+        lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 64, 64, 32, 2),
+        ["grouped"],
+    )
+    case(
+        "batched_matmul",
+        lambda: batched_matmul[(2, 2, 4)](half, half, f32, 256, 256, 256, 128, 128, 32),
+        ["cp.async"],
+    )
+    case(
+        "quantized_matmul",
+        lambda: quantized_matmul[(2, 2)](
+            half, Tensor((256, 256), "int8"), half, half, 256, 256, 256, 128, 128, 64
+        ),
+        ["cp.async"],
+    )
+    case(
+        "chained_dots", lambda: chained_dots[(2,)](half, half, half, f32, 256, 256, 64, 64, 64, 64), ["wgmma"]
+    )
     for causal in (False, True):
-        for dim, options in ((64, {"num_warps": 4, "num_stages": 3}), (128, {"num_warps": 8, "num_stages": 2})):
+        for dim, options in (
+            (64, {"num_warps": 4, "num_stages": 3}),
+            (128, {"num_warps": 8, "num_stages": 2}),
+        ):
             name = f"attention_d{dim}{'_causal' if causal else ''}"
-            case(name, lambda d=dim, c=causal, o=options: attention[(2, 4)](half, half, half, half, 0.1, 256, 256 * d, d, 128, 64, c, **o), ["attention"])
-    case("attention_backward_kv", lambda: attention_backward_kv[(2,)](half, half, half, half, f32, f32, f32, f32, 0.1, 256, 64, 64, 128), ["attention"])
-    case("decode_attention", lambda: decode_attention[(4,)](half, half, half, half, index, index, 0.1, 64, 64, 16), ["attention"])
+            case(
+                name,
+                lambda d=dim, c=causal, o=options: attention[(2, 4)](
+                    half, half, half, half, 0.1, 256, 256 * d, d, 128, 64, c, **o
+                ),
+                ["attention"],
+            )
+    case(
+        "attention_backward_kv",
+        lambda: attention_backward_kv[(2,)](
+            half, half, half, half, f32, f32, f32, f32, 0.1, 256, 64, 64, 128
+        ),
+        ["attention"],
+    )
+    case(
+        "decode_attention",
+        lambda: decode_attention[(4,)](half, half, half, half, index, index, 0.1, 64, 64, 16),
+        ["attention"],
+    )
 
 
 def main(out: Path, tiny: bool) -> None:

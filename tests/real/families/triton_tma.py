@@ -38,7 +38,7 @@ def matmul(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, B_R
     m = tl.program_id(0) * BM
     n = tl.program_id(1) * BN
     acc = tl.zeros((BM, BN), tl.float32)
-    for k in range(0, tl.cdiv(K, BK)):
+    for k in range(tl.cdiv(K, BK)):
         ta = a.load([m, k * BK])
         if B_ROWS:
             acc = tl.dot(ta, b.load([n, k * BK]).T, acc)
@@ -59,7 +59,17 @@ def split_k_reduce(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
 
 @triton.jit
 def persistent_matmul(
-    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr, FLAT: tl.constexpr,
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    SMS: tl.constexpr,
+    FLAT: tl.constexpr,
     SUBTILE: tl.constexpr,
 ):
     across = tl.cdiv(N, BN)
@@ -103,7 +113,9 @@ def device_copy(src, dst, M, N, BM: tl.constexpr, BN: tl.constexpr):
 
 
 @triton.jit
-def grouped_matmul(sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr):
+def grouped_matmul(
+    sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr
+):
     tile = tl.program_id(0)
     first = 0
     for g in range(groups):
@@ -123,7 +135,7 @@ def grouped_matmul(sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr
                 m = ((tile - first) // across) * BM
                 n = ((tile - first) % across) * BN
                 acc = tl.zeros((BM, BN), tl.float32)
-                for k in range(0, tl.cdiv(K, BK)):
+                for k in range(tl.cdiv(K, BK)):
                     acc = tl.dot(da.load([m, k * BK]), db.load([n, k * BK]).T, acc)
                 dc.store([m, n], acc.to(tl.float16))
                 tile += SMS
@@ -131,7 +143,9 @@ def grouped_matmul(sizes, pa, pb, pc, groups, BM: tl.constexpr, BN: tl.constexpr
 
 
 @triton.jit
-def attention(q, k, v, out, scale, length, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr):
+def attention(
+    q, k, v, out, scale, length, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr
+):
     head = tl.program_id(1) * length
     start = tl.program_id(0) * BM
     tq = q.load([head + start, 0])
@@ -164,12 +178,16 @@ def operands(m, n, k, tile, dtype="float16", b_rows=True, c_type="float16", c_bl
     return a, b, desc(Tensor((m, n), c_type), c_block or [bm, bn])
 
 
-def call_matmul(m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options):
+def call_matmul(
+    m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options
+):
     a, b, c = operands(m, n, k, tile, dtype, b_rows, c_type)
     matmul[(m // tile[0], n // tile[1])](a, b, c, k, *tile, b_rows, **options)
 
 
-def call_persistent(m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", flat=False, subtile=False, **options):
+def call_persistent(
+    m=256, n=256, k=256, tile=(128, 128, 64), dtype="float16", flat=False, subtile=False, **options
+):
     block = [tile[0], tile[1] // 2] if subtile else None
     a, b, c = operands(m, n, k, tile, dtype, c_block=block)
     persistent_matmul[(2,)](a, b, c, m, n, k, *tile, 2, flat, subtile, **options)
@@ -193,31 +211,83 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         return
     case("copy_rows", lambda: copy_rows[(4,)](tile, tile, 256, 64, 64), ["tma"])
     case("copy_rows_s4", lambda: copy_rows[(4,)](tile, tile, 256, 64, 64, num_stages=4, num_warps=8), ["tma"])
-    case("row_sums", lambda: row_sums[(4,)](tile, Tensor((256,), "float32"), 256, 64, 64, num_stages=3), ["tma"])
+    case(
+        "row_sums",
+        lambda: row_sums[(4,)](tile, Tensor((256,), "float32"), 256, 64, 64, num_stages=3),
+        ["tma"],
+    )
     case("matmul_s1", lambda: call_matmul(num_stages=1), ["tma", "wgmma"])
     case("matmul_s2_columns", lambda: call_matmul(b_rows=False, num_stages=2), ["tma", "wgmma"])
-    case("matmul_s4_w8_bf16", lambda: call_matmul(tile=(128, 256, 64), dtype="bfloat16", c_type="bfloat16", num_stages=4, num_warps=8), ["tma", "wgmma"])
+    case(
+        "matmul_s4_w8_bf16",
+        lambda: call_matmul(
+            tile=(128, 256, 64), dtype="bfloat16", c_type="bfloat16", num_stages=4, num_warps=8
+        ),
+        ["tma", "wgmma"],
+    )
     case("matmul_s6_64", lambda: call_matmul(tile=(64, 64, 32), num_stages=6), ["tma", "wgmma"])
-    case("matmul_fp8", lambda: call_matmul(tile=(128, 128, 128), k=512, dtype="float8_e4m3fn", num_stages=3), ["tma", "wgmma", "fp8"])
-    case("matmul_tf32", lambda: call_matmul(tile=(64, 64, 32), dtype="float32", c_type="float32", num_stages=3), ["tma", "wgmma"])
+    case(
+        "matmul_fp8",
+        lambda: call_matmul(tile=(128, 128, 128), k=512, dtype="float8_e4m3fn", num_stages=3),
+        ["tma", "wgmma", "fp8"],
+    )
+    case(
+        "matmul_tf32",
+        lambda: call_matmul(tile=(64, 64, 32), dtype="float32", c_type="float32", num_stages=3),
+        ["tma", "wgmma"],
+    )
     case("matmul_f32_out", lambda: call_matmul(c_type="float32", num_stages=3), ["tma", "wgmma"])
     case("matmul_cluster2", lambda: call_matmul(num_stages=3, num_ctas=2), ["tma", "cluster"])
-    case("matmul_cluster4", lambda: call_matmul(m=512, n=512, tile=(256, 128, 64), num_stages=3, num_ctas=4), ["tma", "cluster"])
-    case("persistent_w8_s4", lambda: call_persistent(tile=(128, 256, 64), num_stages=4, num_warps=8), ["tma", "persistent"])
+    case(
+        "matmul_cluster4",
+        lambda: call_matmul(m=512, n=512, tile=(256, 128, 64), num_stages=3, num_ctas=4),
+        ["tma", "cluster"],
+    )
+    case(
+        "persistent_w8_s4",
+        lambda: call_persistent(tile=(128, 256, 64), num_stages=4, num_warps=8),
+        ["tma", "persistent"],
+    )
     case("persistent_flat", lambda: call_persistent(flat=True, num_stages=3), ["tma", "persistent"])
-    case("persistent_subtile", lambda: call_persistent(flat=True, subtile=True, num_stages=4, num_warps=8), ["tma", "persistent"])
-    case("persistent_fp8", lambda: call_persistent(k=512, tile=(128, 256, 128), dtype="float8_e4m3fn", flat=True, num_stages=3, num_warps=8), ["tma", "persistent", "fp8"])
+    case(
+        "persistent_subtile",
+        lambda: call_persistent(flat=True, subtile=True, num_stages=4, num_warps=8),
+        ["tma", "persistent"],
+    )
+    case(
+        "persistent_fp8",
+        lambda: call_persistent(
+            k=512, tile=(128, 256, 128), dtype="float8_e4m3fn", flat=True, num_stages=3, num_warps=8
+        ),
+        ["tma", "persistent", "fp8"],
+    )
     f32 = desc(Tensor((256, 256), "float32"), [128, 128])
     a, b, _ = operands(256, 256, 256, (128, 128, 64), b_rows=False)
-    case("split_k_reduce", lambda: split_k_reduce[(2, 2, 2)](a, b, f32, 256, 128, 128, 64, 2), ["tma", "reduce"])
-    case("device_matmul", lambda: device_matmul[(2,)](half, half, half, 256, 256, 256, 128, 128, 64, 2), ["tma", "persistent", "device descriptor"])
+    case(
+        "split_k_reduce",
+        lambda: split_k_reduce[(2, 2, 2)](a, b, f32, 256, 128, 128, 64, 2),
+        ["tma", "reduce"],
+    )
+    case(
+        "device_matmul",
+        lambda: device_matmul[(2,)](half, half, half, 256, 256, 256, 128, 128, 64, 2),
+        ["tma", "persistent", "device descriptor"],
+    )
     case("device_copy", lambda: device_copy[(4,)](half, half, 256, 256, 64, 64), ["tma", "device descriptor"])
     index, pointers = Tensor((16,), "int32"), Tensor((4,), "int64")
-    case("grouped_matmul", lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 128, 128, 64, 2), ["tma", "grouped", "device descriptor"])
+    case(
+        "grouped_matmul",
+        lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 128, 128, 64, 2),
+        ["tma", "grouped", "device descriptor"],
+    )
     case("attention_d64", lambda: call_attention(64, num_stages=3), ["tma", "attention"])
     case("attention_d128", lambda: call_attention(128, num_stages=2, num_warps=8), ["tma", "attention"])
     case("attention_d64_causal", lambda: call_attention(64, causal=True, num_stages=3), ["tma", "attention"])
-    case("attention_d128_fp8", lambda: call_attention(128, tile=(128, 128), dtype="float8_e5m2", num_stages=3, num_warps=8), ["tma", "attention", "fp8"])
+    case(
+        "attention_d128_fp8",
+        lambda: call_attention(128, tile=(128, 128), dtype="float8_e5m2", num_stages=3, num_warps=8),
+        ["tma", "attention", "fp8"],
+    )
 
 
 def main(out: Path, tiny: bool) -> None:

@@ -16,8 +16,30 @@ from triton.backends.driver import GPUDriver
 from triton.compiler.compiler import CompiledKernel
 
 SMS = 132
-ELEMENT_TYPES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 4: "u64", 5: "i64", 6: "f16", 7: "f32", 8: "f32", 9: "f64", 10: "bf16"}
-INTEGERS = {"i1": "u8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u8": "u8", "u16": "u16", "u32": "u32", "u64": "u64"}
+ELEMENT_TYPES = {
+    0: "u8",
+    1: "u16",
+    2: "u32",
+    3: "i32",
+    4: "u64",
+    5: "i64",
+    6: "f16",
+    7: "f32",
+    8: "f32",
+    9: "f64",
+    10: "bf16",
+}
+INTEGERS = {
+    "i1": "u8",
+    "i8": "i8",
+    "i16": "i16",
+    "i32": "i32",
+    "i64": "i64",
+    "u8": "u8",
+    "u16": "u16",
+    "u32": "u32",
+    "u64": "u64",
+}
 
 
 class Tensor:
@@ -48,7 +70,9 @@ class Tensor:
 class _DType:
     def __init__(self, name: str):
         self.name = name
-        bits = {"float8_e4m3fn": 8, "float8_e5m2": 8, "bool": 8}.get(name) or int("".join(c for c in name if c.isdigit()))
+        bits = {"float8_e4m3fn": 8, "float8_e5m2": 8, "bool": 8}.get(name) or int(
+            "".join(c for c in name if c.isdigit())
+        )
         self.itemsize = bits // 8
         self.is_floating_point = "float" in name
 

@@ -1,7 +1,7 @@
 """Triton kernels whose loops the compiler splits into producer and consumer warps.
 
-Of the tiles that each release splits without an error: 3.9 into one producer and one consumer (64 rows), 3.6 into
-two consumers too (128 rows, stores through pointers).
+Of the tiles that each release splits without an error: 3.9 into one producer and one consumer (64 rows), 3.6
+into two consumers too (128 rows, stores through pointers).
 """
 
 import sys
@@ -54,11 +54,15 @@ def pointer_epilogue(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
         acc = tl.dot(a.load([m, k * BK]), b.load([n, k * BK]).T, acc)
     rm = m + tl.arange(0, BM)
     rn = n + tl.arange(0, BN)
-    tl.store(c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :])
+    tl.store(
+        c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :]
+    )
 
 
 @triton.jit
-def pointer_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr):
+def pointer_persistent(
+    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr
+):
     across = tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, SMS):
         m = (tile // across) * BM
@@ -68,7 +72,9 @@ def pointer_persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
             acc = tl.dot(a.load([m, k * BK]), b.load([n, k * BK]).T, acc)
         rm = m + tl.arange(0, BM)
         rn = n + tl.arange(0, BN)
-        tl.store(c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :])
+        tl.store(
+            c + rm[:, None] * N + rn[None, :], acc.to(tl.float16), mask=(rm < M)[:, None] & (rn < N)[None, :]
+        )
 
 
 @triton.jit
@@ -87,7 +93,17 @@ def two_outputs(a, b, d, c, e, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.con
 
 @triton.jit
 def persistent_matmul(
-    a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, SMS: tl.constexpr, OUTER: tl.constexpr,
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    SMS: tl.constexpr,
+    OUTER: tl.constexpr,
 ):
     across = tl.cdiv(N, BN)
     for tile in tl.range(tl.program_id(0), tl.cdiv(M, BM) * across, SMS, warp_specialize=OUTER):
@@ -129,7 +145,9 @@ def operands(m, n, k, tile, dtype="float16", b_rows=True, c_type="float16"):
     return a, b, desc(Tensor((m, n), c_type), [bm, bn])
 
 
-def call(kernel, m=256, n=256, k=512, tile=(64, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options):
+def call(
+    kernel, m=256, n=256, k=512, tile=(64, 128, 64), dtype="float16", b_rows=True, c_type="float16", **options
+):
     a, b, c = operands(m, n, k, tile, dtype, b_rows, c_type)
     grid = (m // tile[0], n // tile[1])
     if kernel is matmul_bias_gelu:
@@ -170,7 +188,10 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     case("pointer_epilogue", lambda: call(pointer_epilogue, num_stages=3))
     case("two_outputs", lambda: call(two_outputs, tile=(64, 64, 64), num_stages=3))
     case("persistent_inner", lambda: call_persistent(False, num_stages=3))
-    case("persistent_inner_fp8", lambda: call_persistent(False, tile=(64, 128, 128), dtype="float8_e4m3fn", num_stages=3))
+    case(
+        "persistent_inner_fp8",
+        lambda: call_persistent(False, tile=(64, 128, 128), dtype="float8_e4m3fn", num_stages=3),
+    )
     case("attention_d64", lambda: call_attention(64, num_stages=3))
     case("attention_d128", lambda: call_attention(128, num_stages=2))
 
@@ -184,10 +205,16 @@ def two_consumers(tracer: Tracer) -> None:
         case(f"two_consumers_s{stages}", lambda s=stages: call(pointer_epilogue, tile=wide, num_stages=s))
     case("two_consumers_256", lambda: call(pointer_epilogue, tile=(128, 256, 64), num_stages=3))
     case("two_consumers_bf16", lambda: call(pointer_epilogue, tile=wide, dtype="bfloat16", num_stages=3))
-    case("two_consumers_fp8", lambda: call(pointer_epilogue, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3))
+    case(
+        "two_consumers_fp8",
+        lambda: call(pointer_epilogue, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3),
+    )
     a, b, _ = operands(256, 256, 512, wide)
     c = Tensor((256, 256))
-    case("two_consumers_persistent", lambda: pointer_persistent[(2,)](a, b, c, 256, 256, 512, *wide, 2, num_stages=3))
+    case(
+        "two_consumers_persistent",
+        lambda: pointer_persistent[(2,)](a, b, c, 256, 256, 512, *wide, 2, num_stages=3),
+    )
 
 
 def main(out: Path, tiny: bool) -> None:
