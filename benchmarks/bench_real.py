@@ -208,7 +208,7 @@ _INTRODUCTION = """\
 # Real kernels
 
 Kernels that today's generators emit for sm_90a, made by `python -m tests.real.generate` from pinned packages
-without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (every
+without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (each
 parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
 any grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a
 process of its own.

@@ -1,7 +1,8 @@
 """Records the launches of CuTe DSL kernels (quack, flash-attention 4) on a machine without a GPU.
 
 The kernels' PTX comes from the DSL's own dump; `cute_probe.c` stands in for its runtime library and writes
-what is launched. Tensors are CPU tensors that cross into the compiled host code as GPU tensors at fake addresses.
+what is launched. Tensors are CPU tensors that cross into the compiled host code as GPU tensors, at fake
+addresses.
 """
 
 from __future__ import annotations
