@@ -6,12 +6,12 @@ Each front end is loaded when a file asks for it: most of a short check is loadi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.judge import merge, run_system, text_hash
 from syncverify.launch import NO_FACTS, LaunchFacts
 from syncverify.source import InputError, Span
@@ -20,9 +20,11 @@ from syncverify.suppressions import apply as apply_suppressions
 from syncverify.suppressions import find as find_suppressions
 
 if TYPE_CHECKING:
+    from syncverify.checker.outcome import Outcome
     from syncverify.frontends.cuda import CudaOptions
     from syncverify.frontends.ptx.nodes import Module
     from syncverify.ir.nodes import Kernel
+    from syncverify.model.events import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,17 +137,19 @@ def _checked(
     if source.module is not None:
         from syncverify.frontends.ptx.check import Checker, check_module
 
-        return check_module(
+        proved = _Proved()
+        found = check_module(
             source.module,
             facts,
             policy,
-            Checker(run_system, merge),
+            Checker(proved.judge if advice else run_system, merge),
             kernel=kernel,
             values=values,
             source_hash=source.hash,
             on_error=on_error,
             scope=scope,
         )
+        return [proved.advised(r, source.module, policy) for r in found] if advice else found
     from syncverify.verify import check_launched
 
     reports: list[KernelReport] = []
@@ -161,6 +165,25 @@ def _checked(
                 raise
             on_error(e)
     return reports
+
+
+@dataclass(slots=True)
+class _Proved:
+    """The systems that a check proved, by kernel: advice is tried out on them."""
+
+    systems: dict[str, list[System]] = field(default_factory=dict)
+
+    def judge(self, system: System, policy: Policy) -> Outcome:
+        outcome = run_system(system, policy)
+        if outcome.verdict is Verdict.PROVED:
+            self.systems.setdefault(system.info.name, []).append(system)
+        return outcome
+
+    def advised(self, report: KernelReport, module: Module, policy: Policy) -> KernelReport:
+        from syncverify.frontends.ptx.advice import advised
+
+        function = next(f for f in module.entries if f.name == report.name)
+        return advised(report, function, self.systems.get(report.name, []), lambda s: run_system(s, policy))
 
 
 def check_file(

@@ -247,18 +247,19 @@ def advise(
     known: Collection[Diagnostic],
     removable: Collection[int] = FENCES,
     rules: Collection[str] = RULES,
+    budget: int | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Notes (of ``rules``) on what a kernel could do without, all of whose ``systems`` are proved.
 
     ``judge`` checks one system; ``known`` are the findings that the kernel has already, and a change may add
     none. ``removable``: which events are looked at (fences; barriers only where no data goes through global
-    memory, which a proof does not cover).
+    memory, which a proof does not cover). ``budget``: events that the checks may take, else ``MAX_EVENTS``.
     """
     survey = _Survey()
     for system in systems:
         survey.run(system, judge)
     accepted = {(d.rule, d.span) for d in known}
-    affordable = MAX_EVENTS // max(survey.events, 1)
+    affordable = (MAX_EVENTS if budget is None else budget) // max(survey.events, 1)
     kept: tuple[Change, ...] = ()
     found: list[Diagnostic] = []
 

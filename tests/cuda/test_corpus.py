@@ -48,3 +48,9 @@ def _holds(name: str, policy: Policy, exact: bool) -> KernelReport:
 def test_sizes_given(name: str, policy: Policy) -> None:
     report = _holds(name, policy, exact=True)
     assert report.scope.kind is ScopeKind.EXACT
+
+
+@pytest.mark.parametrize("name", [e.name for e in ENTRIES.values() if e.notes])
+def test_advice(name: str) -> None:
+    notes = _found(_report(name, Policy.PRACTICAL, exact=True), Severity.NOTE)
+    assert sorted(n for n in notes if n[0].startswith("SV6")) == sorted(ENTRIES[name].notes)

@@ -1,0 +1,35 @@
+"""Advice on proved PTX kernels (SV601 to SV605): fences that could go, be narrower or stand elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from syncverify.checker.necessity import FENCES, advise
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import KernelReport, Verdict
+from syncverify.frontends.ptx.nodes import Function, Instr
+from syncverify.model.events import System
+
+#: Events that the tries for one kernel may take together.
+MAX_EVENTS = 30_000
+_OTHER_SPACES = ("shared", "shared::cta", "shared::cluster", "local", "param", "const")
+
+
+def advised(
+    report: KernelReport, function: Function, systems: Sequence[System], judge: Callable[[System], Outcome]
+) -> KernelReport:
+    """The report with notes on the fences of a proved kernel, found for exactly these ``systems``."""
+    if report.verdict is not Verdict.PROVED or not systems:
+        return report
+    if not any(i.op == "fence" and i.mods[:2] == ("proxy", "async") for i in function.body):
+        return report
+    if any(_writes_global(i) for i in function.body):
+        return report  # the fence may be for that data, which a proof does not cover
+    notes = advise(systems, judge, report.diagnostics, FENCES, budget=MAX_EVENTS)
+    return replace(report, diagnostics=(*report.diagnostics, *notes))
+
+
+def _writes_global(i: Instr) -> bool:
+    """Whether an ordinary access may write global memory."""
+    return i.op in ("st", "atom", "red", "stmatrix") and not any(m in _OTHER_SPACES for m in i.mods)
