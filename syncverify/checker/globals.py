@@ -330,6 +330,7 @@ class Map:
 
     edits: list[tuple[int, int]] = field(default_factory=list)  # class, time: of one release
     edit_site: int = -1
+    whole: bool = False  # the edit is one of a warp as a whole, of which each class has its entry
     released: list[tuple[int, int, int]] = field(default_factory=list)  # class, time, scope
     acquired: list[tuple[int, int, int]] = field(default_factory=list)  # CTA, class, time
     uses: list[tuple[Record, int]] = field(default_factory=list)
@@ -366,8 +367,11 @@ def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None
 
 def on_map_replace(run: Run, t: Thread, event: Event) -> int:
     """Every use of the old descriptor must be over (B49, B65)."""
-    _, site, number = event
+    _, site, number, whole = event
     m = tensor_map(run, number)
+    if whole and m.whole and m.edit_site == site and _joins(run, t, m):
+        m.edits.append((t.cls, t.time))
+        return DONE
     for record, use_site in m.uses:
         if record.tag < 0 or t.clock.knows(H, record.tag, record.cls == t.cls) < record.tag_value:
             run.report(
@@ -393,12 +397,20 @@ def on_map_replace(run: Run, t: Thread, event: Event) -> int:
     if m.released:
         m.edits = []
     m.edits.append((t.cls, t.time))
-    m.edit_site, m.released, m.acquired = site, [], []
+    m.edit_site, m.released, m.acquired, m.whole = site, [], [], bool(whole)
     return DONE
 
 
+def _joins(run: Run, t: Thread, m: Map) -> bool:
+    """Whether the edit is one that other classes of this warp have begun."""
+    others = [run.threads[c].info for c, _ in m.edits]
+    mine = all(t.cls != c for c, _ in m.edits)
+    return mine and all((o.cta, o.warp) == (t.info.cta, t.info.warp) for o in others)
+
+
 def _release_map(t: Thread, m: Map, scope: int) -> None:
-    if all(t.clock.knows(H, c, c == t.cls) >= time for c, time in m.edits):
+    together = m.whole and any(c == t.cls for c, _ in m.edits)
+    if together or all(t.clock.knows(H, c, c == t.cls) >= time for c, time in m.edits):
         m.released.append((t.cls, t.time, scope))
 
 

@@ -33,7 +33,7 @@ def operation(ops: DataOps, s: n.Stmt, site: int, known: Expr | None, differs: b
         case n.ClusterWait():
             return ops.constant(Ev.CLUSTER_WAIT, site, int(Flag.ALIGNED if s.aligned else 0))
         case n.TensormapReplace(name):
-            return ops.constant(Ev.MAP_REPLACE, site, maps[name].number)
+            return ops.constant(Ev.MAP_REPLACE, site, maps[name].number, 0)
         case n.FragRead(_, frag):
             return ops.constant(Ev.FRAG_READ, site, fragments[frag])
         case n.FragWrite(frag):

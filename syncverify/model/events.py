@@ -75,7 +75,7 @@ class Ev(IntEnum):
     GLOBAL_ATOMIC = 72  # global fp (-1), flags, scope, op: str, value (None: unknown)
     SPIN = 73  # global fp, flags, scope, comparison: str, value -- blocks until true
 
-    MAP_REPLACE = 80  # map
+    MAP_REPLACE = 80  # map, 1 if the lanes of the warp do it as one
     MAP_RELEASE = 81  # scope
     MAP_ACQUIRE = 82  # map, scope
     MAP_CP_FENCE = 83  # map, scope

@@ -149,7 +149,7 @@ STATEMENTS = [
     ("fence.proxy.async.acquire", [("PROXY_FENCE", 3, int(Flag.ACQUIRE))]),
     ("fence.proxy.tensormap.release.gpu", [("MAP_RELEASE", 2)]),
     ("fence.proxy.tensormap.acquire.gpu A", [("MAP_ACQUIRE", 0, 2)]),
-    ("tensormap.replace A, global_address, 1", [("MAP_REPLACE", 0)]),
+    ("tensormap.replace A, global_address, 1", [("MAP_REPLACE", 0, 0)]),
     ("tensormap.cp_fence.gpu A", [("MAP_CP_FENCE", 0, 2)]),
     ("wgmma.fence", [("WGMMA_FENCE",)]),
     ("wgmma.mma acc, s[][0 : 64], s[][64 : 64]", [("WGMMA", 0, 0, -1, 1, 1)]),

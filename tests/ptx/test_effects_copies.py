@@ -288,7 +288,7 @@ def test_red_async_needs_a_peer_and_st_async_a_cluster() -> None:
 
 def test_edit_of_a_map_in_global_memory() -> None:
     assert emitted("tensormap.replace.tile.global_address.global.b1024.b64 [%m], %d1", m=9) == [
-        ("MAP_REPLACE", 0)
+        ("MAP_REPLACE", 0, 0)
     ]
 
 
@@ -302,6 +302,6 @@ def test_publication_of_an_edited_map() -> None:
     assert emitted(f"{name} [%m], [%a], 128", a=DST, m=9) == [
         ("ELECT", 0xFFFFFFFF),
         ("READ", (0, (DST, DST + 128)), -1),
-        ("MAP_REPLACE", 0),
+        ("MAP_REPLACE", 0, 1),
         ("MAP_CP_FENCE", 0, Scope.GPU),
     ]

@@ -105,8 +105,6 @@ PAIRS = [
     ("wgmma.fence", "wgmma.fence.sync.aligned"),
     ("wgmma.commit", "wgmma.commit_group.sync.aligned"),
     ("wgmma.wait 1", "wgmma.wait_group.sync.aligned 1"),
-    ("stmatrix tile[][0 : 128], 1.0",
-     "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%rows], {%r1, %r2, %r3, %r4}"),
 ]  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def _replace(instr: Instr, at: Mem) -> Decoded:
     if "global" in instr.mods:
 
         def edit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-            return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0])),)
+            return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0),)
 
         return effect(edit, (at,))
     if window(instr.mods) == "generic":
@@ -134,7 +134,7 @@ def _cp_fence(operands: Sequence[Operand], scope: int) -> Decoded:
             *faults,
             meeting(ctx, site),
             (Ev.READ, site, source.footprint(ctx), -1),
-            (Ev.MAP_REPLACE, site, number),
+            (Ev.MAP_REPLACE, site, number, 1),
             (Ev.MAP_CP_FENCE, site, number, scope),
         ]
 
