@@ -244,8 +244,8 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         ["tma", "cluster"],
     )
     case(
-        "persistent_w8_s4",
-        lambda: call_persistent(tile=(128, 256, 64), num_stages=4, num_warps=8),
+        "persistent_w8_s3",
+        lambda: call_persistent(tile=(128, 256, 64), num_stages=3, num_warps=8),
         ["tma", "persistent"],
     )
     case("persistent_flat", lambda: call_persistent(flat=True, num_stages=3), ["tma", "persistent"])

@@ -16,6 +16,7 @@ from triton.backends.driver import GPUDriver
 from triton.compiler.compiler import CompiledKernel
 
 SMS = 132
+MOST_SHARED = 232448
 ELEMENT_TYPES = {
     0: "u8",
     1: "u16",
@@ -105,7 +106,7 @@ class _Utils:
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {
-            "max_shared_mem": 232448,
+            "max_shared_mem": MOST_SHARED,
             "max_num_regs": 65536,
             "multiprocessor_count": SMS,
             "warpSize": 32,
@@ -191,6 +192,10 @@ class Tracer:
         if text in self._seen:
             return
         self._seen.add(text)
+        if kernel.metadata.shared > MOST_SHARED:
+            raise RuntimeError(
+                f"{kernel.metadata.shared} bytes of shared memory: no launch on sm_90 has them"
+            )
         name = base = self.name(kernel.name)
         number = 1
         while any(row["kernel"] == name for row in self.emitter.rows):
