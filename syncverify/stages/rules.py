@@ -120,7 +120,7 @@ def hop(p: Program, t: Turns, a: Step, b: Step, first: bool) -> tuple[bool, tupl
             return True, (*there, *equal(turn(p, t, x, a.at), turn(p, t, y, b.at)))
     if a.half == "done" and x.kind in _GROUPS and y.kind == _GROUPS[x.kind][1] and b.half == "out":
         mine, theirs = p.agents[a.agent], p.agents[b.agent]
-        joint = x.kind == "mma" and mine.kind == theirs.kind and mine.warp // 4 == theirs.warp // 4
+        joint = x.kind == "mma" and mine.warp // 4 == theirs.warp // 4
         if a.agent == b.agent or joint:
             return True, (*there, *drained(p, a, b))
     return None
@@ -146,15 +146,16 @@ def enabling(p: Program, t: Turns, a: Step, b: Step) -> tuple[bool, tuple[Lin, .
 def drained(p: Program, a: Step, b: Step) -> tuple[Lin, ...]:
     """When the groups that ``b`` waits for include the one that operation ``a`` is committed to."""
     x, y = op_of(p, a), op_of(p, b)
-    ops = p.agents[a.agent].ops
-    commits = [o for o in ops if o.kind == _GROUPS[x.kind][0]]
+    commits, theirs = ([o for o in p.agents[s.agent].ops if o.kind == _GROUPS[x.kind][0]] for s in (a, b))
+    if [(o.statement, o.domain) for o in commits] != [(o.statement, o.domain) for o in theirs]:
+        raise OutsideError("warps of a warpgroup that commit different groups")
     after = [o for o in commits if o.segment == x.segment and o.place > x.place]
     if not after:
         return (num(-1),)
     earlier = [o for o in commits if o.segment == x.segment and o.place <= after[0].place]
     number, needs = _committed(commits, x.segment, a.at, len(earlier))
-    seen = [o for o in commits if o.segment == y.segment and o.place < y.place]
-    total, more = _committed(commits, y.segment, b.at, len(seen))
+    seen = [o for o in theirs if o.segment == y.segment and o.place < y.place]
+    total, more = _committed(theirs, y.segment, b.at, len(seen))
     return (*needs, *more, *exists(after[0], a.at), total - y.index.put({FIRST: b.at}) - number)
 
 
@@ -165,6 +166,7 @@ def _committed(commits: list[Op], segment: int, at: Lin, here: int) -> tuple[Lin
         some = [o for o in commits if o.segment == s]
         if (
             len({o.domain for o in some}) > 1
+            or len(some[0].domain) != 2
             or len(lows(some[0].domain)) != 1
             or len(highs(some[0].domain)) != 1
         ):

@@ -1,4 +1,4 @@
-"""Kernels whose number of stages is a parameter: rings of many makes, all right for every number of stages."""
+"""Kernels whose number of stages is a parameter: rings of many makes, right for every number of them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ def _leader() -> str:
 def _two_consumers() -> str:
     one = role("left", "1..2", loop(*READ, "mbarrier.arrive empty[i % S]", STORE))
     read = (*READ[:2], "mbarrier.arrive empty[i % S]")
-    two = role("right", "2..3", loop(READ[0], "ld.shared z, tile[i % S][0 : 2]", "compute w = z + 1.0", read[2]))
+    two = role(
+        "right", "2..3", loop(READ[0], "ld.shared z, tile[i % S][0 : 2]", "compute w = z + 1.0", read[2])
+    )
     return kernel(PRODUCER, one, two, bars={"full": 1, "empty": 64}, warps=3)
 
 
@@ -188,7 +190,8 @@ def _block_barrier() -> str:
 def _turns() -> str:
     """Two warps read in turn, handing over by a pair of barriers."""
     read = (
-        "mbarrier.wait turn[{g}], (i + {q}) % 2", *READ, "mbarrier.arrive empty[i % S]", "mbarrier.arrive turn[{h}]"
+        "mbarrier.wait turn[{g}], (i + {q}) % 2", *READ, "mbarrier.arrive empty[i % S]",
+        "mbarrier.arrive turn[{h}]",
     )  # fmt: skip
     left = role("left", "1..2", loop(*(x.format(g=0, h=1, q=1) if "turn" in x else x for x in read)))
     right = role("right", "2..3", loop(*(x.format(g=1, h=0, q=0) if "turn" in x else x for x in read)))
@@ -266,8 +269,8 @@ def _fenced() -> str:
 
 def _shifted() -> str:
     """Counters start at 1 in one role and at 0 in the other."""
-    load = [x.replace("i % S", "(i - 1) % S").replace("i // S", "(i - 1) // S").replace("a[i *", "a[(i - 1) *")
-            for x in LOAD]  # fmt: skip
+    load = [x.replace("i % S", "j % S").replace("i // S", "j // S").replace("a[i *", "a[j *") for x in LOAD]
+    load = [x.replace("j ", "(i - 1) ") for x in load]
     return kernel(role("producer", "0..1", loop(*load, over="1..(N + 1)"), once=True), CONSUMER, bars=COUNTS)
 
 
