@@ -279,6 +279,10 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         rule = "SV205"  # data and the life of a barrier share bytes
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
     site = second.site
+    if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
+        # Compilers let every thread that holds a value store it.
+        severity, strict_only = Severity.WARNING, True
+        message += ": right only if both store the same value"
     if rule == "SV501":
         site = next((x for c, time, x in run.signals if c == first.cls and time > first.time), site)
         message = f"the flag is released before the bulk write is complete: {message}"

@@ -8,6 +8,7 @@ one event of a class with n lanes stands for n lane events (n arrivals, n copies
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, Protocol
@@ -235,6 +236,7 @@ class SystemInfo:
     smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
     tracks_global: bool = False
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
+    one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
 
 

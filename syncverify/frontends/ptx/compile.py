@@ -118,6 +118,8 @@ class Program:
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
+        self.one_value: set[int] = set()  # sites of stores that are not known to store different values
+        self.stored: dict[int, Any] = {}  # what they were seen to store
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.entry = code.target(0) if self.body else ENDED
@@ -677,6 +679,8 @@ class _Writer:
         keyed += [self.expr.text(op) for op in values]
         handle = k if k in self.p.uses.late else -1
         before = self._before(k)
+        if a.code == Ev.WRITE:
+            self.p.one_value.add(site)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
@@ -685,6 +689,8 @@ class _Writer:
             if active.__class__ not in INTS:
                 part = ctx.part(active)
             events = before(ctx)
+            if stored and self.p.stored.setdefault(site, stored) != stored:
+                self.p.one_value.discard(site)
             if part is not None:
                 events += access_events(a, part, site, address, stored, handle, part is not ctx)
             found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events

@@ -115,6 +115,7 @@ class PtxSystem:
             elected_lane=elected,
             source_hash=source_hash,
             smem_names=list(laid.names),
+            one_value=program.one_value,
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
         )
         system = cls(
