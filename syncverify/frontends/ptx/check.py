@@ -19,12 +19,14 @@ from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
-from syncverify.frontends.ptx.nodes import Function, Module
+from syncverify.frontends.ptx.nodes import Function, Imm, Module
+from syncverify.frontends.ptx.small import small_sizes
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
 from syncverify.frontends.ptx.tables import parameter_offsets
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr
 from syncverify.launch import LaunchFacts
+from syncverify.model.automata.register_pool import most_registers
 from syncverify.model.events import System
 from syncverify.source import InputError, Span
 
@@ -94,12 +96,26 @@ def check_module(
             if values and len(module.entries) == 1:
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
-            reports.append(_check(_Kernel(module, f, bound, policy, checker, source_hash), scope))
+            k = _Kernel(module, f, bound, policy, checker, source_hash)
+            reports.append(_smallest(k, _check(k, scope)) if scope is ScopeKind.ALL else _check(k, scope))
         except InputError as e:
             if on_error is None:
                 raise
             on_error(e)
     return reports
+
+
+def _smallest(k: _Kernel, report: KernelReport) -> KernelReport:
+    """Where open sizes leave a kernel undecided: the smallest ones that refute it, if some of the first do."""
+    if report.verdict is not Verdict.UNKNOWN:
+        return report
+    for sizes in small_sizes(k.facts):
+        found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]), ScopeKind.EXACT)
+        if found.verdict is Verdict.REFUTED:
+            return found
+        if found.verdict is Verdict.UNKNOWN:
+            break  # larger ones will not do better
+    return report
 
 
 def _check(k: _Kernel, scope: ScopeKind) -> KernelReport:
@@ -145,6 +161,8 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
         cluster = (1, 1, 1)
     launch = _launch(k.facts, block, cluster, k.function)
     program = Program(k.module, k.function)
+    if k.facts.registers is None and launch.registers is not None:
+        k.assumptions.append(f"{launch.registers} registers per thread at entry")
     k.assumptions += program.assumptions
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     whole = 0 if clusters == 1 else None
@@ -283,12 +301,26 @@ def _launch(
         cluster=cluster,
         grid=grid,
         dynamic=dynamic if isinstance(dynamic, int) else None,
-        registers=facts.registers,
+        registers=facts.registers or entry_registers(f, prod(block)),
         parameter=reader.load,
         maps=reader.maps(),
         bytes_of=reader,
         values=_numbers(facts),
     )
+
+
+def entry_registers(f: Function, threads: int) -> int | None:
+    """Registers per thread at entry where no launch file gives them: the most that the block and the kernel's
+    own directives and ``setmaxnreg`` allow. None for a kernel that never asks for others."""
+    asked = [(i.mods[0], i.operands[0].value) for i in f.body
+             if i.op == "setmaxnreg" and i.operands and isinstance(i.operands[0], Imm)]  # fmt: skip
+    if not asked:
+        return None
+    most = most_registers(threads)
+    limits = [n for mode, n in asked if mode == "inc"]
+    cap = (f.directives.get("maxnreg") or (most,))[0]
+    found = min([most, cap, *limits])
+    return found if all(n <= found for mode, n in asked if mode == "dec") else min(most, cap)
 
 
 class _Parameters(dict[int, Any]):
