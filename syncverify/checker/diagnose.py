@@ -135,7 +135,8 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
 
     Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait
     for K, on a barrier without bytes from then on, cannot change what any wait sees, wherever they count, if
-    each counts for one: a larger count might exceed what is pending (B17).
+    each counts for one: a larger count might exceed what is pending (B17). On a barrier whose life ends
+    without a wait, that goes for all arrivals.
     """
     if (
         f.obligation != Obligation.O1
@@ -148,6 +149,9 @@ def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
         return False
     s: Barrier = run.barriers[f.barrier]
     last = s.last_waited
+    if last < -1:
+        over = s.inval_site >= 0 and s.inits == 1
+        return over and not s.waiters and s.last_tx < 0 and not s.net_zero and not s.uneven
     if last < 0 or f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.uneven:
         return False
     return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())

@@ -57,6 +57,17 @@ def test_mixed_phases_that_nobody_sees_are_no_harm() -> None:
     assert check(system(text), Policy.STRICT).verdict is Verdict.REFUTED
 
 
+def test_mixed_phases_of_a_barrier_that_nobody_ever_waited_on_are_no_harm() -> None:
+    text = "b=2 g=2 :: a(b) a(b) a(g) w(g,0) inval(b) | a(b) a(b) a(g)"
+    assert check(system(text)).verdict is Verdict.PROVED
+    assert check(system(text), Policy.STRICT).verdict is Verdict.REFUTED
+    assert check(system(text.replace("inval(b)", "w(b,1) inval(b)"))).verdict is not Verdict.PROVED
+    assert (
+        check(system(text.replace("a(b) a(b) a(g) w", "ax(b,8) c(b,8) a(b) a(g) w"))).verdict
+        is not Verdict.PROVED
+    )
+
+
 def test_one_arrival_never_spans_two_phases() -> None:
     assert check(system("b=1 :: a(b,2)")).verdict is Verdict.REFUTED
 
