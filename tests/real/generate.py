@@ -126,7 +126,7 @@ def main() -> int:
             generate(family, root, chosen.tiny)
         except (subprocess.CalledProcessError, OSError) as error:
             failed.append(f"{family.name}: {error}")
-        count = sum(k.family == family.name for k in kernels(root))
+        count = sum(k.ptx.parent.name == family.name for k in kernels(root))
         print(f"{family.name:16} {count:4} kernels  {time.perf_counter() - start:6.1f} s", flush=True)
     print(*failed, sep="\n", file=sys.stderr)
     return 1 if failed else 0

@@ -99,6 +99,8 @@ class Emitter:
 
     out: Path
     generator: str
+    family: str = ""
+    """Its name, where several folders hold one family."""
     rows: list[dict[str, object]] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -114,7 +116,7 @@ class Emitter:
         self.rows.append(
             {
                 "kernel": name,
-                "family": self.out.name,
+                "family": self.family or self.out.name,
                 "generator": self.generator,
                 "lines": ptx.count("\n"),
                 "covers": list(covers),

@@ -1,7 +1,7 @@
 """Triton kernels whose loops the compiler splits into producer and consumer warps.
 
-Of the tiles that each release splits without an error: 3.9 into one producer and one consumer (64 rows), 3.6
-into two consumers too (128 rows, stores through pointers).
+Release 3.9 splits tiles of 64 rows into one producer and one consumer. It refuses two consumers of a tile of
+128 rows (each would load half of what the descriptor's box holds); 3.6 emits them all the same.
 """
 
 import sys
@@ -201,14 +201,7 @@ def two_consumers(tracer: Tracer) -> None:
         tracer.case(name, call, ["tma", "warp-specialized", "two consumers"])
 
     wide = (128, 128, 64)
-    for stages in (2, 3, 4):
-        case(f"two_consumers_s{stages}", lambda s=stages: call(pointer_epilogue, tile=wide, num_stages=s))
-    case("two_consumers_256", lambda: call(pointer_epilogue, tile=(128, 256, 64), num_stages=3))
-    case("two_consumers_bf16", lambda: call(pointer_epilogue, tile=wide, dtype="bfloat16", num_stages=3))
-    case(
-        "two_consumers_fp8",
-        lambda: call(pointer_epilogue, tile=(128, 128, 128), dtype="float8_e4m3fn", num_stages=3),
-    )
+    case("two_consumers_s3", lambda: call(pointer_epilogue, tile=wide, num_stages=3))
     a, b, _ = operands(256, 256, 512, wide)
     c = Tensor((256, 256))
     case(
@@ -218,7 +211,7 @@ def two_consumers(tracer: Tracer) -> None:
 
 
 def main(out: Path, tiny: bool) -> None:
-    emitter = Emitter(out, f"triton {triton.__version__}")
+    emitter = Emitter(out, f"triton {triton.__version__}", "triton_ws")
     tracer = Tracer(emitter)
     tracer.install()
     if triton.__version__.startswith("3.6."):
