@@ -13,6 +13,7 @@ changed are checked again; it is worth nothing once the checker has changed.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -67,7 +68,7 @@ def judge(name: str, laps: int, budget: float, known: dict[str, Any]) -> tuple[R
     """Both judgements of one kernel; ``known``: exact verdicts of earlier runs."""
     text = text_of(name)
     (kernel,) = parse(text, name)
-    key = text_hash(f"{text}{launches(kernel, laps)}")
+    key = hashlib.sha256(f"{text}{launches(kernel, laps)}".encode()).hexdigest()
     problem = reason = ""
     scope, values, events = str(ScopeKind.ALL), {}, 0
     found = Brute(**known[key]) if key in known else brute(kernel, laps, budget)
