@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.parser import parse
-from syncverify.judge import text_hash
 from syncverify.source import InputError
 from syncverify.verify import check_kernel
 from tests.corpus.entries import CORPUS, entries
