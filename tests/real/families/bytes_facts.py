@@ -17,7 +17,7 @@ DTYPES = dict(
     enumerate(("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32", "tf32", "tf32"))
 )
 SWIZZLES = {0: "none", 1: "32B", 2: "64B", 3: "128B"}
-FIRST_POINTER, POINTER_STEP, LARGEST_OFFSET = 0x7F1000000000, 1 << 36, 1 << 28
+FIRST_POINTER, POINTER_STEP, LARGEST_OFFSET = 0x2B7E15000000, 1 << 28, 1 << 28
 MAP_MARK = 0x7A3B
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 CUDA = 2
-FIRST_POINTER, POINTER_STEP = 0x7F1000000000, 1 << 36
+from bytes_facts import FIRST_POINTER, POINTER_STEP
+
 INT, UINT, FLOAT, BFLOAT, FP8_E4M3, FP8_E5M2 = 0, 1, 2, 4, 10, 12
 CODES = {
     "int32": (INT, 32),

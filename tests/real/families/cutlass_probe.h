@@ -46,7 +46,7 @@ inline CUresult record(CUtensorMap* out, int dtype, int rank, const unsigned* bo
 }
 
 // Addresses that no machine has: the reader of the parameters knows them again.
-inline void* pointer(int index) { return reinterpret_cast<void*>(0x7f1000000000ull + (uint64_t(index) << 36)); }
+inline void* pointer(int index) { return reinterpret_cast<void*>(0x2b7e15000000ull + (uint64_t(index) << 28)); }
 
 inline void hex(const void* data, size_t size) {
   for (size_t i = 0; i < size; ++i) std::printf("%02x", static_cast<const unsigned char*>(data)[i]);

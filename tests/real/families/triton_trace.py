@@ -214,8 +214,7 @@ def launch_of(kernel: CompiledKernel, grid: Sequence[int], args: Sequence[Any]) 
     for index, ((name, type_), value) in enumerate(zip(signature.items(), args, strict=True)):
         attrs = dict(kernel.src.attrs.get((index,), []))
         leaves += _leaves(name, type_, value, maps, 16 if attrs.get("tt.divisibility") == 16 else 1, assume)
-    leaves.append(ptr("global_scratch") if meta.global_scratch_size else Leaf("i64", 0))
-    leaves.append(Leaf("i64", 0))
+    leaves += [ptr("global_scratch"), ptr("profile_scratch")]
     ctas = meta.num_ctas
     return Launch(
         block=(meta.num_warps * 32, 1, 1),
