@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-CUDA = 2
 from bytes_facts import FIRST_POINTER, POINTER_STEP
 
+CUDA = 2
 INT, UINT, FLOAT, BFLOAT, FP8_E4M3, FP8_E5M2 = 0, 1, 2, 4, 10, 12
 CODES = {
     "int32": (INT, 32),
