@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effects import Effect, MapFacts, Opaque, Unsupported
-from syncverify.frontends.ptx.nodes import Function, Imm, Instr, Mem, Operand, Reg
+from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Operand, Reg
 from syncverify.frontends.ptx.parser import parse
 from syncverify.model.events import Ev, Event, Footprint
 
@@ -26,10 +26,6 @@ def function(*lines: str) -> Function:
     declared = "\n".join(f".reg .{kinds.get(n[1], 'b64')} {n};" for n in names)
     head = ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k()"
     return parse(f"{head}\n{{\n{declared}\n{body}\nret;\n}}\n", "test.ptx").functions[0]
-
-
-def parse_line(line: str) -> Instr:
-    return function(line).body[0]
 
 
 @dataclass
@@ -84,6 +80,9 @@ class FakeContext:
     def tensor_map(self, value: Any) -> MapFacts:
         return MapFacts(value, None, None, 0, self.boxes.get(value))
 
+    def define_map(self, value: Any, facts: MapFacts) -> None:
+        self.boxes = {**self.boxes, value: facts.bytes}
+
     def map_index(self, value: Any) -> int:
         return _index(self.maps, value)
 
@@ -114,13 +113,15 @@ def shared_generic(address: int) -> int:
 
 
 def decoded(line: str) -> Effect:
-    found = decode(parse_line(line), function(line))
+    f = function(line)
+    found = decode(f.body[0], f)
     assert isinstance(found, Effect), found
     return found
 
 
 def refused(line: str) -> str:
-    found = decode(parse_line(line), function(line))
+    f = function(line)
+    found = decode(f.body[0], f)
     assert isinstance(found, Unsupported), found
     return found.reason
 

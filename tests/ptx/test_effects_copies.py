@@ -297,6 +297,27 @@ def test_edit_of_a_map_in_shared_memory_writes_all_of_it() -> None:
     assert emitted(line, a=DST) == [("WRITE", (0, (DST, DST + 128)))]
 
 
+def built(*edits: str) -> int | None:
+    """Bytes of the box of a map that is edited so and then published."""
+    name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+    replace = "tensormap.replace.tile"
+    lines = [f"{replace}.{e.replace(' ', '.shared::cta.b1024.b32 [%a], ', 1)}" for e in edits]
+    f = function("mov.b32 %r1, 64", *lines, f"{name} [%m], [%a], 128")
+    effect = decode(f.body[1 + len(lines)], f)
+    assert isinstance(effect, Effect)
+    ctx = FakeContext(values={"%a": DST, "%m": 9})
+    effect.emit(ctx, 0, [ctx.value(o) for o in effect.operands])
+    return ctx.boxes.get(9)
+
+
+def test_box_of_a_map_that_the_kernel_builds() -> None:
+    assert built("rank 1", "box_dim 0, %r1", "box_dim 1, 32", "elemtype 6") == 64 * 32 * 2
+    assert built("rank 1", "box_dim 0, %r1", "elemtype 6") is None
+    assert built("rank 0", "box_dim 0, %r2", "elemtype 6") is None
+    assert built("rank 0", "box_dim 0, 8", "box_dim 0, 16", "elemtype 0") == 16
+    assert built("global_dim 0, 8") is None
+
+
 def test_publication_of_an_edited_map() -> None:
     name = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
     assert emitted(f"{name} [%m], [%a], 128", a=DST, m=9) == [

@@ -32,7 +32,6 @@ _DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
     "setmaxnreg": decode_setmaxnreg,
     "st": decode_async_store,
     "stmatrix": decode_stmatrix,
-    "tensormap": decode_tensormap,
     "wgmma": decode_wgmma,
 }
 
@@ -51,7 +50,7 @@ HARMLESS_OPS = frozenset(
 )  # fmt: skip
 
 #: Opcodes to ask ``decode`` about.
-EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"cp"}
+EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"cp", "tensormap"}
 
 
 def _is_tensor_copy(mods: Sequence[str]) -> bool:
@@ -62,6 +61,8 @@ def decode(instr: Instr, function: Function) -> Effect | Unsupported | None:
     """The events of an instruction; None if it has none of the kind decoded here."""
     if instr.op == "cp":
         return decode_tensor(instr) if _is_tensor_copy(instr.mods) else decode_cp(instr, function)
+    if instr.op == "tensormap":
+        return decode_tensormap(instr, function)
     decoder = _DECODERS.get(instr.op)
     if decoder is not None:
         return decoder(instr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from syncverify.frontends.ptx.effect_barriers import meeting
 from syncverify.frontends.ptx.effect_copies import own_source, targets
@@ -16,13 +17,17 @@ from syncverify.frontends.ptx.effect_parts import (
     spaces,
     window,
 )
-from syncverify.frontends.ptx.effects import Context, Opaque, Unsupported, Value
-from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.effects import Context, MapFacts, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.nodes import Function, Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.model.events import Ev, Event
 
 #: PTX ISA, tensor copies: shared memory addresses are 128-byte aligned, with any swizzle.
 _ALIGN = 128
 MAP_BYTES = 128
+#: Bytes of an element by the value of ``.elemtype``, and of a swizzle by ``.swizzle_mode`` (PTX ISA,
+#: tensormap.replace, new_val validity).
+_ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
+_SWIZZLE_MODES: dict[int | None, int] = {0: 0, 1: 32, 2: 64, 3: 128}
 _SM100 = ("tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "cta_group::1", "cta_group::2")
 
 
@@ -90,7 +95,7 @@ def _address(m: Mem) -> Mem:
     return Mem(m.base, m.offset)
 
 
-def decode_tensormap(instr: Instr) -> Decoded:
+def decode_tensormap(instr: Instr, function: Function) -> Decoded:
     """``tensormap.replace`` and ``tensormap.cp_fenceproxy``."""
     ops = instr.operands
     match instr.mods[0] if instr.mods else "":
@@ -99,10 +104,46 @@ def decode_tensormap(instr: Instr) -> Decoded:
         case "cp_fenceproxy" if len(ops) == 3 and isinstance(ops[0], Mem) and isinstance(ops[1], Mem):
             if immediate(ops[2]) != MAP_BYTES:
                 return malformed(instr)
-            return _cp_fence(ops[:2], int(scope_of(instr.mods, "gpu")))
+            facts = built_map(instr, function)
+            return _cp_fence(ops[:2], int(scope_of(instr.mods, "gpu")), facts)
         case "replace" | "cp_fenceproxy":
             return malformed(instr)
     return Unsupported(f"{instr.name} is not known")
+
+
+def built_map(instr: Instr, function: Function) -> MapFacts | None:
+    """What a ``tensormap.cp_fenceproxy`` publishes: the edits since the one before it in the text.
+
+    None where the box is not edited, or not to constants (PTX ISA, tensormap.replace).
+    """
+    at = next(k for k, i in enumerate(function.body) if i is instr)
+    fields: dict[tuple[str, int], int | None] = {}
+    for i in reversed(function.body[:at]):
+        if i.op != "tensormap":
+            continue
+        if i.mods[0] == "cp_fenceproxy":
+            break
+        name, ordinal = i.mods[2], immediate(i.operands[1]) if len(i.operands) > 2 else 0
+        fields.setdefault((name, ordinal or 0), _constant(i.operands[-1], function))
+    rank = fields.get(("rank", 0))  # as written: one less
+    kind, swizzle = fields.get(("elemtype", 0)), fields.get(("swizzle_mode", 0), 0)
+    if rank is None or kind not in _ELEMENTS or swizzle not in _SWIZZLE_MODES:
+        return None
+    element = _ELEMENTS[kind]
+    box = tuple(fields.get(("box_dim", n)) or 0 for n in range(rank + 1))
+    if not all(box):
+        return None
+    return MapFacts("", box, element, _SWIZZLE_MODES[swizzle], prod(box) * element)
+
+
+def _constant(o: Operand, function: Function) -> int | None:
+    """The number that an operand always has: an immediate, or a register that is set to one once."""
+    if isinstance(o, Imm):
+        return o.value
+    setters = [i for i in function.body if i.operands and i.operands[0] == o] if isinstance(o, Reg) else []
+    if len(setters) == 1 and setters[0].op == "mov" and setters[0].guard is None:
+        return immediate(setters[0].operands[1])
+    return None
 
 
 def _replace(instr: Instr, at: Mem) -> Decoded:
@@ -124,12 +165,14 @@ def _replace(instr: Instr, at: Mem) -> Decoded:
     return effect(write, (at,))
 
 
-def _cp_fence(operands: Sequence[Operand], scope: int) -> Decoded:
+def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         # The warp copies the edited map to global memory, which replaces the one there, and releases it.
         faults: list[Event] = []
         source = region(ctx, site, faults, v[1], "shared", MAP_BYTES, MAP_BYTES, "the tensor map")
         number = ctx.map_index(v[0])
+        if facts is not None:
+            ctx.define_map(v[0], facts)
         return [
             *faults,
             meeting(ctx, site),

@@ -61,6 +61,9 @@ class Context(Protocol):
     def tensor_map(self, value: Value) -> MapFacts:
         """What is known of the tensor map that an address names."""
 
+    def define_map(self, value: Value, facts: MapFacts) -> None:
+        """The kernel itself writes a tensor map with these facts to that address."""
+
     def map_index(self, value: Value) -> int:
         """The number of a tensor map (``System.maps``) at that address."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.frontends.ptx.compile_expr import WINDOW
@@ -174,6 +174,12 @@ class Tables:
             found = self._maps[key] = (len(self.map_names), facts)
             self.map_names.append(name)
         return found
+
+    def define_map(self, address: Any, facts: MapFacts) -> None:
+        """Facts of a map that the kernel builds; given ones win."""
+        number, known = self.map_at(address)
+        if known.bytes is None and isinstance(address, int):
+            self._maps[address] = (number, replace(facts, name=known.name))
 
     def _map_name(self, address: Any) -> str:
         if isinstance(address, Unknown):
