@@ -38,6 +38,9 @@ def balanced(p: Program, t: Turns, ring: Ring, facts: Facts) -> str | None:
     inside = (here, size - here - 1)
     if not facts.holds(once.eq(1), inside) or not _nothing(once, here, size, facts):
         return f"{ring[0]} is not initialized once for every slot"
+    ended = [(threads, 1, op, op.index) for threads, op in every(p, ring, ("inval",))]
+    if ended and not facts.holds(_sum(ended, here) <= 1):
+        return f"{ring[0]} is invalidated twice"
     end = t.end[ring]
     found = list(every(p, ring, ("arrive", "expect", "copy")))
     placed = [(threads, op, turn(p, t, op, var(FIRST))) for threads, op in found]

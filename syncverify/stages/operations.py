@@ -102,6 +102,9 @@ class Lanes:
                 ring, index = self.barrier(bar, mask)
                 count = self.number(arrivals, mask, "a count")
                 return replace(blank, kind="init", ring=ring, index=index, count=count)
+            case n.MbarrierInval(bar):
+                ring, index = self.barrier(bar, mask)
+                return replace(blank, kind="inval", ring=ring, index=index)
             case n.MbarrierArrive() if not (s.drop or s.no_complete or s.token) and s.sem == "release":
                 ring, index = self.barrier(s.bar, mask)
                 count = self.number(s.count, mask, "a count")

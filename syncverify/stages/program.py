@@ -37,7 +37,7 @@ class Touch:
 class Op:
     """One operation of an agent. ``statement`` tells apart statements and copies of unrolled ones.
 
-    ``kind``: arrive, expect, wait, init, copy, store, commit, drain, mma, mma_commit, mma_drain, meet,
+    ``kind``: arrive, expect, wait, init, inval, copy, store, commit, drain, mma, mma_commit, mma_drain, meet,
     warp_meet, fence, touch, use. ``index``: of the barrier's slot, or how many groups a drain leaves.
     ``count``, ``bytes``: of one thread. ``lag``: a wait's parity relative to its own turn, or the id of a
     meeting.

@@ -23,7 +23,8 @@ def key(a: Agent, op: Op, done: bool = False) -> Key:
 
 
 def keys(p: Program) -> list[Key]:
-    found = [key(a, op, done) for a in p.agents for op in a.ops for done in (False, True)]
+    found = [key(a, op) for a in p.agents for op in a.ops]
+    found += [key(a, op, True) for a in p.agents for op in a.ops if op.kind in ("copy", "store", "mma")]
     return list(dict.fromkeys(found))
 
 

@@ -240,12 +240,18 @@ def _turns(p: Program, t: Turns, ring: Ring) -> Iterator[Obligation]:
 
 
 def _life(p: Program, t: Turns, ring: Ring) -> Iterator[Obligation]:
-    """O5: init comes before every use, visibly."""
+    """O5: init comes before every use, visibly, and every use before the end of the barrier."""
     n, m = var(FIRST), var(SECOND)
     for i, j, x in _of_ring(p, ring, ("init",)):
         for k, q, y in _of_ring(p, ring, ("arrive", "expect", "copy", "wait")):
             given = (*exists(x, n), *exists(y, m))
             yield Obligation("O5", Step(i, j, "out", n), given, Step(k, q, "in", m), causal=True)
+    for k, q, y in _of_ring(p, ring, ("inval",)):
+        for i, j, x in _of_ring(p, ring, ("init", "arrive", "expect", "copy", "wait")):
+            given = (*exists(x, n), *exists(y, m))
+            start = Step(i, j, "done" if x.kind == "copy" else "out", n)
+            lanes = i == k and p.agents[i].threads > 1
+            yield Obligation("O5", start, given, Step(k, q, "in", m), causal=True, crosses=lanes)
 
 
 def _of_ring(p: Program, ring: Ring, kinds: tuple[str, ...]) -> Iterator[tuple[int, int, Op]]:

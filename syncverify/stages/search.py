@@ -80,9 +80,13 @@ def _sizes(p: Program) -> Iterator[dict[str, int]]:
     params = sorted(names - {FIRST, SECOND})
     choices = sorted(product(range(len(STEPS)), repeat=len(params)), key=sum) if len(params) < 6 else []
     below = {n for n in params if num(-1) - var(n) in p.facts}
+    least = {f.terms[0][0]: -f.const for f in p.facts if len(f.terms) == 1 and f.terms[0][1] == 1}
     made = 0
     for some in choices:
-        sizes = {n: (-1 - STEPS[i] if n in below else STEPS[i]) for n, i in zip(params, some, strict=True)}
+        sizes = {
+            n: (-1 - STEPS[i] if n in below else least.get(n, 0) + STEPS[i])
+            for n, i in zip(params, some, strict=True)
+        }
         if all(f.at(sizes) >= 0 for f in p.facts):
             yield sizes
             made += 1
