@@ -213,14 +213,20 @@ class Run:
             t.blocked = True
         return result
 
-    def wake(self, t: Thread) -> None:
-        """Lets a blocked class try again, or goes on after a barrier that has released it."""
+    def wake(self, t: Thread, soon: bool = False) -> None:
+        """Lets a blocked class try again, or goes on after a barrier that has released it.
+
+        ``soon``: before all others, as lanes of one warp do.
+        """
         if t.parked:
             t.parked = False
             t.event = None
         t.blocked = False
         t.waits_on = ()
-        self.ready.append(t)
+        if soon:
+            self.ready.appendleft(t)
+        else:
+            self.ready.append(t)
 
     def run(self) -> None:
         """Runs every class until it blocks, in turn, until nobody can go on."""

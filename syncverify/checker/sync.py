@@ -87,7 +87,19 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             labels=[(other, f"{n.auto.threads} threads here")],
         )
-    if n.auto.twice(warp, t.info.lanes):
+    if waits and warp in n.auto.marked and not n.gen.waiting_of(run, warp):
+        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+        n.auto.count_again(warp)
+    elif n.auto.twice(warp, t.info.lanes):
         run.report(
             Obligation.UB,
             "SV301",
@@ -356,5 +368,5 @@ def end_meeting(run: Run, n: Named) -> None:
     for t in gen.waiting:
         t.meeting = False
         np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
-        run.wake(t)
+        run.wake(t, soon=True)
         run.met.append(t)
