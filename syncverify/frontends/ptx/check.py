@@ -106,7 +106,7 @@ def check_module(
 
 
 def _smallest(k: _Kernel, report: KernelReport) -> KernelReport:
-    """Where open sizes leave a kernel undecided: the smallest ones that refute it, if some of the first do."""
+    """Where open sizes leave a kernel undecided: the smallest of the first few that refute it, if any do."""
     if report.verdict is not Verdict.UNKNOWN:
         return report
     for sizes in small_sizes(k.facts):
@@ -220,7 +220,7 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
     for number in range(clusters):
         for lane in _elected(k, first.program, first.launch, number, first):
             system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
-            if clusters > MAX_CLUSTERS:
+            if clusters > MAX_CLUSTERS or not system.answered:
                 if system.fingerprint in seen:
                     continue
                 seen.add(system.fingerprint)

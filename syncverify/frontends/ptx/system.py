@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
 from syncverify.frontends.ptx.values import WARP, Unknown, Vec, vec
 from syncverify.ir.execute_blocks import Dims, Grid
-from syncverify.model.events import Ev, LaneSplit, SystemInfo, ThreadClass
+from syncverify.model.events import Ev, Flag, LaneSplit, SystemInfo, ThreadClass
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
@@ -72,6 +72,7 @@ class PtxSystem:
     starts: dict[tuple[int, int], list[Any]]
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: int = 0  # of the events that the discovery saw
+    answered: bool = False  # whether it saw events whose answers may differ from run to run
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
 
     @classmethod
@@ -135,6 +136,7 @@ class PtxSystem:
         ]
         info.classes = whole
         info.classes = system._settled()
+        system.answered |= program.steers
         return system
 
     def agents(self) -> Sequence[PtxAgent]:
@@ -318,6 +320,7 @@ class PtxSystem:
             event = agent.step(answers[i])
             budget[i] -= 1
             answers[i] = int(event[0] in _POLLS)
+            self.answered |= event[0] in _POLLS or (event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN))
             self.fingerprint = hash((self.fingerprint, i, event))
             if event[0] == Ev.ELECT:
                 self.electing.add((agent.r[CONTEXT].cta, agent.r[CONTEXT].warp))

@@ -1,0 +1,76 @@
+"""Control flow: joins, loops, what decides what, slices."""
+
+from __future__ import annotations
+
+from syncverify.frontends.ptx.effect_table import decode
+from syncverify.frontends.ptx.flow import Flow, live_before, results, sources
+from syncverify.frontends.ptx.slice import slice_of
+from tests.ptx.execute_helpers import function
+
+DIAMOND = """
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra ELSE;
+    mov.u32 %r2, 1;
+    bra JOIN;
+    ELSE: mov.u32 %r2, 2;
+    JOIN: bar.sync %r2;
+    ret;"""
+
+LOOP = """
+    mov.u32 %r1, 0;
+    HEAD: add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 4;
+    @%p1 bra HEAD;
+    ret;"""
+
+
+def test_sides_of_a_branch_join() -> None:
+    flow = Flow(function(DIAMOND))
+    assert [b.succ for b in flow.blocks] == [[2, 1], [3], [3], [4]]
+    assert flow.join(0) == 3
+    assert flow.between(0) == {1, 2}
+    assert flow.controllers() == [set(), {0}, {0}, set()]
+
+
+def test_loops_are_found() -> None:
+    flow = Flow(function(LOOP))
+    assert flow.loops == [frozenset({1})]
+    assert flow.controllers()[1] == {1}
+
+
+def test_a_loop_without_end_has_a_join_too() -> None:
+    flow = Flow(function("L: bar.sync 0; bra L;"))
+    assert flow.join(0) == flow.end
+
+
+def test_an_early_exit_under_a_guard_goes_on_otherwise() -> None:
+    flow = Flow(function("@%p1 exit; bar.sync 0; ret;"))
+    assert flow.blocks[0].succ == [flow.end, 1]
+
+
+def test_what_reaches_a_barrier_is_in_the_slice() -> None:
+    f = function("add.u32 %r3, %r1, 1; add.f32 %f1, %f2, %f3; mul.lo.u32 %r4, %r3, 2;" + DIAMOND)
+    flow = Flow(f)
+    effects = {k: e for k, i in enumerate(f.body) if (e := decode(i, f)) is not None}
+    found = slice_of(flow, effects)
+    assert found.registers == {"%r1", "%r2", "%p1"}
+    assert [f.body[k].op for k in sorted(found.branches)] == ["bra"]
+    assert sorted(f.body[k].op for k in found.pure) == ["mov", "mov", "setp"]
+
+
+def test_registers_live_at_a_block() -> None:
+    f = function(LOOP)
+    flow = Flow(f)
+    live = live_before(flow, lambda k: sources(f.body[k]), lambda k: results(f.body[k]), frozenset({"%r1"}))
+    assert live[:2] == [frozenset(), frozenset({"%r1"})]
+
+
+def test_destinations_and_sources() -> None:
+    (shfl, store, wgmma, *_) = function(
+        "@%p2 shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1;"
+        "st.shared.v2.b32 [%r3], {%r4, %r5};"
+        "mbarrier.arrive.shared::cta.b64 %rd1, [%r6]; ret;"
+    ).body
+    assert (results(shfl), sources(shfl)) == (("%r1", "%p1"), ("%p2", "%r2"))
+    assert (results(store), sources(store)) == ((), ("%r3", "%r4", "%r5"))
+    assert (results(wgmma), sources(wgmma)) == (("%rd1",), ("%r6",))
