@@ -410,6 +410,9 @@ def broken(text: str, line: int, match: str) -> None:
     [
         ("mov.b32 %r1, %r99;", "%r99 is not declared"),
         ("mov.b32 %r1, %bogus.x;", r"%bogus.x is not declared"),
+        ("ld.shared.b32 %r1, %r2;", r"expected \[address\] as operand 2 of ld.shared.b32"),
+        ("st.shared.b32 %r1, %r2;", r"expected \[address\] as operand 1"),
+        ("ld.shared.b32 %r1;", r"expected \[address\]"),
         ("mov.b32 %r1, %r2.sat;", "expected an operand"),
         ("bra nowhere;", "label 'nowhere' is not declared"),
         ("L: ret; L: ret;", "label L is declared twice"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from syncverify.frontends.ptx import lexer
 from syncverify.frontends.ptx.lexer import Malformed, pieces, shown
-from syncverify.frontends.ptx.nodes import Function, Instr, Loc, Module, Operand, Sym, Variable
+from syncverify.frontends.ptx.nodes import Function, Instr, Loc, Mem, Module, Operand, Sym, Variable
 from syncverify.frontends.ptx.parser_declare import declaration, header
 from syncverify.frontends.ptx.parser_function import SPECIAL, AtLine, Body
 from syncverify.frontends.ptx.parser_operands import Scope
@@ -23,6 +23,8 @@ _VERSION = re.compile(r"version\s++(\d{1,4})\.(\d{1,4})\s*")
 _TARGET = re.compile(r"target\s++(\w++)")
 _ADDRESS_SIZE = re.compile(r"address_size\s++(32|64)\s*")
 _ALIAS = re.compile(r"alias\s++([\w$%]++)\s*+,\s*+([\w$%]++)\s*")
+#: Which operand of an instruction is an address.
+_ADDRESSES = {"ld": 1, "ldu": 1, "atom": 1, "ldmatrix": 1, "st": 0, "red": 0, "stmatrix": 0}
 #: Inlined calls remembered per place; deeper ones are cut off.
 _DEEPEST_INLINING = 32
 
@@ -71,7 +73,7 @@ class _Parser:
             body: Body | None = None
             scope = self.symbols
             out: list[Instr] = []
-            opcodes: dict[str, tuple[str, tuple[str, ...], bool]] = {}
+            opcodes: dict[str, tuple[str, tuple[str, ...], bool, int]] = {}
             loc: Loc = (0, 0, 0)
             callers: tuple[Loc, ...] = ()
             for m in lexer.STATEMENT.finditer(text):
@@ -84,11 +86,11 @@ class _Parser:
                     if body is None:
                         raise Malformed(f"expected a directive outside of functions, found {shown(opcode)}")
                     try:
-                        op, mods, special = opcodes[opcode]
+                        op, mods, special, address = opcodes[opcode]
                     except KeyError:
                         op, *rest = lexer.opcode(opcode)
-                        mods, special = tuple(rest), op in SPECIAL
-                        opcodes[opcode] = op, mods, special
+                        mods, special, address = tuple(rest), op in SPECIAL, _ADDRESSES.get(op, -1)
+                        opcodes[opcode] = op, mods, special, address
                     guard, negated = (None, False) if guard_text is None else body.guard(guard_text)
                     operands: tuple[Operand, ...]
                     if special:
@@ -99,6 +101,8 @@ class _Parser:
                         operands = tuple(map(scope.__getitem__, arguments.split(",")))
                     else:
                         operands = ()
+                    if address >= 0 and (len(operands) <= address or type(operands[address]) is not Mem):
+                        raise Malformed(f"expected [address] as operand {address + 1} of {opcode}")
                     out.append(Instr(op, mods, operands, line, loc, guard, negated, callers))
                     continue
                 start = m.start(kind or 0)
