@@ -10,6 +10,7 @@ from syncverify.checker.clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, PARKED, RETRY, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ALIGNED, RED, RELAXED
+from syncverify.diagnostics import Severity
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.events import Event
@@ -36,6 +37,7 @@ class Named:
     last: Matrix
     red: bool = False  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
+    ahead: list[Thread] = field(default_factory=list)  # who comes a second time, before the rest of its warp
 
 
 def named(run: Run, cta: int, number: int) -> Named:
@@ -57,6 +59,12 @@ def knows_generation(t: Thread, gen: Generation, column: int, number: int) -> bo
 def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
+    early = run.named.get((cta, number))
+    if waits and flags & ALIGNED and early is not None and early.auto.ahead(warp, t.info.lanes):
+        # The rest of the warp has still to arrive the first time, and all execute the second together.
+        t.waits_on = ("warp", number)
+        early.ahead.append(t)
+        return RETRY
     if flags & ALIGNED:
         t.collectives.append((site, event[0], len(run.trace)))
     run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
@@ -87,7 +95,7 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             labels=[(other, f"{n.auto.threads} threads here")],
         )
-    if waits and warp in n.auto.marked and not n.gen.waiting_of(run, warp):
+    if waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting):
         # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
         run.report(
             Obligation.UB,
@@ -126,6 +134,9 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     marked = warp in n.auto.marked
     if marked:
         warp_arrives(n, warp)
+        for other in n.ahead:
+            run.wake(other)
+        n.ahead = []
     if full:
         end_generation(run, n)
         if waits:

@@ -330,7 +330,14 @@ class _Normal:
     def named(self, n: Any) -> Hashable:
         a = n.auto
         partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
-        state = (n.red, a.threads, frozenset(a.arrived.items()), frozenset(a.marked), min(a.generation, 1))
+        state = (
+            n.red,
+            a.threads,
+            frozenset(a.arrived.items()),
+            frozenset(a.marked),
+            a.again,
+            min(a.generation, 1),
+        )
         return (state, self.generation(n.gen), self.keep(n.last), partial)
 
     def cluster(self, c: Any) -> Hashable:

@@ -13,6 +13,7 @@ class NamedBarrier:
     generation: int = 0
     arrived: dict[int, int] = field(default_factory=dict)
     marked: set[int] = field(default_factory=set)
+    again: int = 0  # arrivals of warps that have come a second time since
 
     def mismatch(self, threads: int) -> bool:
         """Whether a participant names another count than those already there."""
@@ -30,6 +31,16 @@ class NamedBarrier:
         """Whether these lanes arrived in this generation already."""
         return bool(self.arrived.get(warp, 0) & lanes)
 
+    def ahead(self, warp: int, lanes: int) -> bool:
+        """Whether these lanes have arrived while others of their warp have not."""
+        return warp not in self.marked and self.twice(warp, lanes)
+
+    def count_again(self, warp: int) -> None:
+        """The arrival of a whole warp stands; the warp may come once more."""
+        self.again += 1
+        self.marked.discard(warp)
+        del self.arrived[warp]
+
     def leave(self, warp: int, live: int) -> bool:
         """Lanes of a warp exit; true if those that arrived before now complete the generation."""
         if live and warp in self.arrived and warp not in self.marked and self.arrived[warp] & live == live:
@@ -39,16 +50,18 @@ class NamedBarrier:
 
     @property
     def full(self) -> bool:
-        return bool(self.marked) and len(self.marked) * 32 >= self.threads
+        return bool(self.marked) and (len(self.marked) + self.again) * 32 >= self.threads
 
     def reset(self) -> None:
         """The next generation begins; warps of which only some lanes have come belong to it."""
         self.generation += 1
         self.arrived = {w: lanes for w, lanes in self.arrived.items() if w not in self.marked}
         self.marked = set()
+        self.again = 0
 
     def clear(self) -> None:
         """The next generation begins with nobody there."""
         self.generation += 1
         self.arrived = {}
         self.marked = set()
+        self.again = 0
