@@ -17,7 +17,9 @@ from syncverify.frontends.ptx.parser_function import SPECIAL, AtLine, Body
 from syncverify.frontends.ptx.parser_operands import Scope
 from syncverify.source import InputError, Span
 
-_LOC = re.compile(r"\s*+(\d++)\s++(\d++)\s++(\d++)(?:\s*+,.*?inlined_at\s++(\d++)\s++(\d++)\s++(\d++))?")
+_LOC = re.compile(
+    r"\s*+(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?:\s*+,.*?inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9}))?"
+)
 _FILE = re.compile(r'\s*+(\d++)\s*+"([^"]*)"')
 _VERSION = re.compile(r"version\s++(\d{1,4})\.(\d{1,4})\s*")
 _TARGET = re.compile(r"target\s++(\w++)")
@@ -164,10 +166,10 @@ class _Parser:
         m = _LOC.match(text)
         if m is None:
             raise Malformed(f"expected .loc FILE LINE COLUMN, found {shown('.loc' + text)}")
-        own = lexer.integer(m[1]), lexer.integer(m[2]), lexer.integer(m[3])
+        own = int(m[1]), int(m[2]), int(m[3])
         if m[4] is None:
             return own, ()
-        caller = lexer.integer(m[4]), lexer.integer(m[5]), lexer.integer(m[6])
+        caller = int(m[4]), int(m[5]), int(m[6])
         callers = (caller, *self.frames.get(caller, ()))[:_DEEPEST_INLINING]
         self.frames[own] = callers
         return own, callers

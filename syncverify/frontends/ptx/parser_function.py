@@ -77,7 +77,7 @@ class Body:
     def unique(self, name: str) -> str:
         """The name, or one derived from it if another scope has it."""
         fresh, n = name, 1
-        while fresh in self.used:
+        while fresh in self.used or fresh in self.registers:
             n += 1
             fresh = f"{name}${n}"
         self.used.add(fresh)
@@ -129,13 +129,11 @@ class Body:
             if d.vector > 1:
                 for n in own:
                     self._vector_register(n, d)
-            elif used.isdisjoint(own):
-                for n in own:
-                    if n in scope.names:
-                        raise Malformed(f"{n} is declared twice")
+            elif used.isdisjoint(own) and registers.keys().isdisjoint(own):
+                if not scope.names.keys().isdisjoint(own):
+                    raise Malformed(f"{name} is declared twice")
                 scope.names.update(zip(own, own, strict=True))
                 scope.clear()
-                used.update(own)
                 registers.update(dict.fromkeys(own, d.type))
             else:
                 for n in own:
