@@ -208,14 +208,17 @@ class _Warp(Lanes):
                 return
         if self.loop is not None:
             raise OutsideError("a loop inside a loop")
+        first: Expr = lo
         if step != Int(1):
-            raise OutsideError("a loop with a step")
+            # the counter counts turns; how many there are may be any number
+            lo, hi = Int(0), Call("cdiv", (Binary("-", hi, lo), step))
         bounds = [var(FIRST) - linear(x, self.opaque) for x in alternatives("max", lo)]
         bounds += [linear(x, self.opaque) - var(FIRST) - 1 for x in alternatives("min", hi)]
         outer, self.domain = self.domain, tuple(bounds)
         self.segment += 1
         self.loop = s.var
-        self.env[s.var] = Var(FIRST)
+        stepped = Binary("+", first, Binary("*", Var(FIRST), step))
+        self.env[s.var] = Var(FIRST) if step == Int(1) else stepped
         self.reads.clear()
         ahead = Binary("-", Var(FIRST), lo)
         hidden = self.counters.enter(s.body, self.env, ahead)
@@ -234,8 +237,8 @@ class _Warp(Lanes):
 
     def operation(self, s: n.Stmt, mask: frozenset[int], guards: tuple[Lin, ...]) -> None:
         self.used(s, mask, guards)
-        if isinstance(s, n.SetMaxNReg) and (self.segment or self.ops):
-            if any(o.kind != "meet" and o.kind != "init" for o in self.ops):
+        if isinstance(s, n.SetMaxNReg):
+            if self.loop is not None or any(o.kind not in ("meet", "init") for o in self.ops):
                 raise OutsideError("setmaxnreg after the start of a role")
         if isinstance(s, n.LdGlobal | n.StGlobal) and s.sem != "weak":
             raise OutsideError("synchronization through global memory")

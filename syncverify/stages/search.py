@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.stages import accounting, ranks
+from syncverify.stages import accounting, rank_search
 from syncverify.stages.certificate import Certificate, Path
 from syncverify.stages.linear import Facts, Lin, num, var
 from syncverify.stages.program import FIRST, SECOND, Program, Ring, highs, lows
@@ -67,7 +67,7 @@ def find(p: Program, facts: Facts) -> Certificate:
     turns = Turns(shift, lag, end)
     found = _Search(p, turns, facts, sizes)
     paths = found.all()
-    order = ranks.search(p, turns, facts)
+    order = rank_search.search(p, turns, facts)
     if order is None:
         raise NotFoundError("waits may wait for each other in a cycle", sizes[:4])
     return Certificate(turns, order, tuple(paths))
