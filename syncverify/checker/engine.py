@@ -213,20 +213,14 @@ class Run:
             t.blocked = True
         return result
 
-    def wake(self, t: Thread, soon: bool = False) -> None:
-        """Lets a blocked class try again, or goes on after a barrier that has released it.
-
-        ``soon``: before all others, as lanes of one warp do.
-        """
+    def wake(self, t: Thread) -> None:
+        """Lets a blocked class try again, or goes on after a barrier that has released it."""
         if t.parked:
             t.parked = False
             t.event = None
         t.blocked = False
         t.waits_on = ()
-        if soon:
-            self.ready.appendleft(t)
-        else:
-            self.ready.append(t)
+        self.ready.append(t)
 
     def run(self) -> None:
         """Runs every class until it blocks, in turn, until nobody can go on."""

@@ -379,5 +379,5 @@ def end_meeting(run: Run, n: Named) -> None:
     for t in gen.waiting:
         t.meeting = False
         np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
-        run.wake(t, soon=True)
+        run.wake(t)
         run.met.append(t)
