@@ -19,11 +19,11 @@ def nvcc() -> str:
     return found
 
 
-def to_ptx(source: str, options: Sequence[str] = ()) -> str:
-    """PTX for sm_90a; raises `RuntimeError` with the first error line."""
+def to_ptx(source: str, cu: Path, options: Sequence[str] = ()) -> str:
+    """PTX for sm_90a of `source`, which is kept as `cu`; raises `RuntimeError` with the first error line."""
+    cu.write_text(source)
     with tempfile.TemporaryDirectory() as folder:
-        cu, ptx = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
-        cu.write_text(source)
+        ptx = Path(folder, "kernel.ptx")
         command = [nvcc(), "-arch=sm_90a", "-std=c++17", "-ptx", *options, "-o", str(ptx), str(cu)]
         done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: os.nice(5))
         if done.returncode:

@@ -326,7 +326,8 @@ def compile_kernel(emitter: Emitter, name: str, function, sizes: dict[str, int],
         params=params,
         assume=tuple(f"{n} >= 1" for n in sizes),
     )
-    emitter.kernel(name, to_ptx(artifact.kernel_source, [*INCLUDES, "-lineinfo"]), launch, covers)
+    text = to_ptx(artifact.kernel_source, emitter.out / f"{name}.cu", [*INCLUDES, "-lineinfo"])
+    emitter.kernel(name, text, launch, covers)
 
 
 def cases() -> list[tuple]:
