@@ -54,3 +54,13 @@ def test_sizes_given(name: str, policy: Policy) -> None:
 def test_advice(name: str) -> None:
     notes = _found(_report(name, Policy.PRACTICAL, exact=True), Severity.NOTE)
     assert sorted(n for n in notes if n[0].startswith("SV6")) == sorted(ENTRIES[name].notes)
+
+
+@pytest.mark.parametrize("name", [e.name for e in ENTRIES.values() if e.expected[Policy.PRACTICAL].errors])
+def test_smallest_sizes_refute(name: str) -> None:
+    """Where the launch file leaves sizes open, the verdict is that of the smallest bad ones."""
+    expected, report = ENTRIES[name].expected[Policy.PRACTICAL], _report(name, Policy.PRACTICAL, exact=False)
+    assert report.verdict == expected.verdict, report.reason
+    errors = [rule for rule, _ in _found(report, Severity.ERROR)]
+    assert errors[0] == expected.errors[0][0]
+    assert set(errors) <= {rule for rule, _ in expected.errors}

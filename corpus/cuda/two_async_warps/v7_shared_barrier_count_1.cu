@@ -2,8 +2,7 @@
 // Variant 4, but the full barrier that both async warps share counts one arrival: two come in a phase.
 // prelude: nvfuser
 // sizes: R = 8
-// expect: refuted SV202@51 SV205@78 SV304@46
-// strict: refuted SV202@40 SV205@78 SV304@46
+// expect: refuted SV202@39 SV205@77 SV304@45
 __global__ void v7_shared_barrier_count_1(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -149,7 +149,9 @@ class PtxSystem:
         classes = list(self.info.classes)
         old = classes.pop(split.cls)
         classes += [replace(old, lanes=part) for part in split.parts]
-        return replace(self, info=replace(self.info, classes=_ordered(classes)))
+        return replace(
+            self, info=replace(self.info, classes=_ordered(classes, self.info.elected_lane, self.electing))
+        )
 
     # ------------------------------------------------------------ agents
 
@@ -311,7 +313,7 @@ class PtxSystem:
                 if going:
                     waiting.append(i)
             work = sorted(waiting)
-        return _ordered(classes)
+        return _ordered(classes, self.info.elected_lane, self.electing)
 
     def _advance(self, agents: list[PtxAgent], i: int, budget: list[int], answers: list[int]) -> bool:
         """Runs an agent up to where it may have to wait; whether there is more to come."""
@@ -380,9 +382,15 @@ def _unflatten(i: int, dims: Dims) -> Dims:
     return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
 
 
-def _ordered(classes: list[ThreadClass]) -> list[ThreadClass]:
-    """Warp-major, then by lowest lane."""
-    return sorted(classes, key=lambda c: (c.cta, c.warp, c.lanes & -c.lanes))
+def _ordered(classes: list[ThreadClass], elected: int, electing: set[tuple[int, int]]) -> list[ThreadClass]:
+    """Warp-major, then by lowest lane. An elected lane alone comes last in its warp: it then goes on as soon
+    as the lanes have met for the election."""
+
+    def key(c: ThreadClass) -> tuple[int, int, bool, int]:
+        last = c.lanes == 1 << elected and (c.cta, c.warp) in electing
+        return c.cta, c.warp, last, c.lanes & -c.lanes
+
+    return sorted(classes, key=key)
 
 
 __all__ = ["Launch", "PtxSystem", "Vec"]
