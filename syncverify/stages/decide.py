@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
-from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
+from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
 from syncverify.sizes import Sized, all_sizes
@@ -15,7 +15,7 @@ from syncverify.source import InputError
 from syncverify.stages.certificate import Certificate
 from syncverify.stages.extract import elections, extract, known
 from syncverify.stages.linear import Facts, Lin, OutsideError, linear, num, var
-from syncverify.stages.program import Case, stage_parameters
+from syncverify.stages.program import Case, related_parameters, stage_parameters
 from syncverify.stages.search import NotFoundError, find
 from syncverify.stages.validate import Cases, validate
 
@@ -44,11 +44,16 @@ def decide_stages(kernel: Kernel, given: Mapping[str, int], policy: Policy, exac
     None where no open parameter decides how many slots or barriers there are. ``exact`` has the last word
     on every refutation.
     """
-    stage = [p.name for p in kernel.params if p.name in stage_parameters(kernel) and p.name not in given]
-    sized = {x for e in _sizes(kernel) for x in names(e)}
-    if not sized & set(stage):
+    open_ = [p.name for p in kernel.params if p.name not in given]
+    few, more = (
+        [p for p in open_ if p in some] for some in (stage_parameters(kernel), related_parameters(kernel))
+    )
+    if not few:
         return None
-    return _Decision(kernel, dict(given), policy, exact, stage).run()
+    found = _Decision(kernel, dict(given), policy, exact, few).run()
+    if found.verdict is Verdict.UNKNOWN and more != few:
+        return _Decision(kernel, dict(given), policy, exact, more).run()
+    return found
 
 
 @dataclass(slots=True)
@@ -92,7 +97,7 @@ class _Decision:
         """The proof for all stages at once; NotFoundError or OutsideError where there is none."""
         if self.policy is not Policy.PRACTICAL:
             raise OutsideError("strict mode")
-        proof = prove_stages(self.kernel, self.given)
+        proof = prove_stages(self.kernel, self.given, frozenset(self.stage))
         stats = {
             "runs": runs,
             "obligations": sum(len(c.paths) for _, c in proof.cases),
@@ -139,7 +144,9 @@ class _Decision:
     def at(self, values: Mapping[str, int]) -> Sized:
         """All other sizes, with these numbers of stages."""
         given = {**self.given, **values}
-        found = all_sizes(self.kernel, given, self.policy, self.exact)
+        known: dict[str, Expr] = {p: Int(v) for p, v in values.items()}
+        kernel = replace(self.kernel, assumes=tuple(substitute(f, known) for f in self.kernel.assumes))
+        found = all_sizes(kernel, given, self.policy, self.exact)
         if found.verdict is Verdict.REFUTED and not set(values) <= set(found.values):
             found.values = {**found.values, **values}
         return found
@@ -186,17 +193,19 @@ class _Decision:
         return list(self.choices(most + 1)) if grows else None
 
 
-def prove_stages(kernel: Kernel, given: Mapping[str, int] | None = None) -> Stages:
-    """A proof of everything that depends on the number of stages, checked by ``validate.flaw``.
+def prove_stages(
+    kernel: Kernel, given: Mapping[str, int] | None = None, checked: frozenset[str] = frozenset()
+) -> Stages:
+    """A proof of everything that depends on the number of stages, checked by ``validate``.
 
     What does not depend on it (registers of the tensor core, register pools, sizes of copies) is for
-    ``all_sizes`` at one number of stages. Raises OutsideError for a kernel that is not of the class, and
-    NotFoundError where no proof was found.
+    ``all_sizes`` at one number of stages, and at one value of all that is ``checked`` so. Raises OutsideError
+    for a kernel that is not of the class, and NotFoundError where no proof was found.
     """
     fixed = tuple(Binary("==", Var(p), Int(v)) for p, v in (given or {}).items())
     kernel = replace(kernel, assumes=(*kernel.assumes, *fixed))
     try:
-        return _proof(kernel, [()])
+        return _proof(kernel, [()], checked)
     except NotFoundError as e:
         low = _facts(kernel, {})
         open_ = [p.name for p in kernel.params if not Facts(low).entails((), [(var(p.name),)])]
@@ -206,15 +215,17 @@ def prove_stages(kernel: Kernel, given: Mapping[str, int] | None = None) -> Stag
             raise
         # loops over a negative number of turns do nothing, which no linear sum of turns can say
         try:
-            return _proof(kernel, [tuple(var(p) for p in open_), *((num(-1) - var(p),) for p in open_)])
+            return _proof(
+                kernel, [tuple(var(p) for p in open_), *((num(-1) - var(p),) for p in open_)], checked
+            )
         except NotFoundError:
             raise e from None
 
 
-def _proof(kernel: Kernel, cases: list[tuple[Lin, ...]]) -> Stages:
+def _proof(kernel: Kernel, cases: list[tuple[Lin, ...]], checked: frozenset[str]) -> Stages:
     done: list[tuple[Case, Certificate]] = []
     questions = 0
-    for case in (Case(sizes, lanes) for lanes in elections(kernel) for sizes in cases):
+    for case in (Case(sizes, lanes, checked) for lanes in elections(kernel) for sizes in cases):
         program = extract(kernel, case)
         facts = Facts(program.facts)
         done.append((case, find(program, facts)))

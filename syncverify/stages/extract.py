@@ -43,7 +43,7 @@ def extract(kernel: n.Kernel, case: Case) -> Program:
     _plain(kernel)
     depths = _depths(kernel)
     facts = (*known(kernel), *case.sizes)
-    fixed = stage_parameters(kernel)
+    fixed = case.fixed | stage_parameters(kernel)
     numbers = {id(s): i for i, s in enumerate(statements(kernel.body))}
     holds = Facts(facts)
     warps: list[_Warp] = []
@@ -56,7 +56,7 @@ def extract(kernel: n.Kernel, case: Case) -> Program:
         warps.append(w)
     _uniform_arrays(warps, depths)
     _meetings(warps)
-    return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts, fixed)
+    return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts)
 
 
 def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:

@@ -73,10 +73,14 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Some of a kernel's launches: sizes that meet constraints, and the lane that each warp elects."""
+    """Some of a kernel's launches: sizes that meet constraints, and the lane that each warp elects.
+
+    What is no matter of turns and depends on no ``fixed`` parameter is left to checks of a few values.
+    """
 
     sizes: tuple[Lin, ...] = ()
     elected: tuple[int, ...] = ()
+    fixed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,6 @@ class Program:
     agents: tuple[Agent, ...]
     depths: dict[str, Lin]
     facts: tuple[Lin, ...]
-    fixed: frozenset[str]
 
 
 def single(domain: tuple[Lin, ...], name: str = FIRST) -> int | None:
@@ -137,13 +140,13 @@ def _merged(same: tuple[Op, ...]) -> Op:
 
 
 def stage_parameters(kernel: n.Kernel) -> frozenset[str]:
-    """Parameters that decide how many slots or barriers there are, and those that facts relate to them."""
-    params = {p.name for p in kernel.params}
+    """Parameters that decide how many slots or barriers there are."""
     sizes = [e for s in kernel.shared for e in s.shape] + [b.count for b in kernel.barriers]
-    found = {x for e in sizes for x in names(e)} & params
-    if not found:
-        return frozenset()
-    for fact in kernel.assumes:
-        if names(fact) & found:
-            found |= names(fact) & params
-    return frozenset(found)
+    return frozenset(x for e in sizes for x in names(e)) & {p.name for p in kernel.params}
+
+
+def related_parameters(kernel: n.Kernel) -> frozenset[str]:
+    """Those, and all that facts relate to them: how far a prefetch runs ahead, say."""
+    found = stage_parameters(kernel)
+    facts = [names(f) & {p.name for p in kernel.params} for f in kernel.assumes]
+    return found.union(*(f for f in facts if f & found))
