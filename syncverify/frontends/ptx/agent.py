@@ -23,12 +23,15 @@ from syncverify.frontends.ptx.compile import (
 from syncverify.frontends.ptx.compile_expr import RANK, WINDOW
 from syncverify.frontends.ptx.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
+from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
 from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
+from syncverify.model.terms import Interrupted
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
+SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
 
 
 class ClassContext:
@@ -63,13 +66,15 @@ class ClassContext:
             if answer is None:
                 raise Opaque(f"{what} depends on {value.why}")
             return answer
-        return value  # type: ignore[no-any-return]
+        return value.number() if isinstance(value, Size) else value
 
     def each(self, value: Value, what: str) -> tuple[int, ...]:
         if value.__class__ in INTS:
             return (value,) * len(self.lanes)
         if value.__class__ is Vec:
             found = tuple([value.lanes[i] for i in self.lanes])
+            if any(isinstance(v, Size) for v in found):
+                found = tuple([v.number() if isinstance(v, Size) else v for v in found])
             for v in found:
                 if v.__class__ not in INTS:
                     return (self.number(v, what),) * len(found)
@@ -229,9 +234,11 @@ class ClassContext:
 class PtxAgent:
     """One class of lanes: slots and a program counter; see ``model.events.Agent``."""
 
-    __slots__ = ("blocks", "cls", "program", "r")
+    __slots__ = ("blocks", "cls", "program", "r", "sized", "ticks")
 
-    def __init__(self, cls: int, program: Program, r: list[Any]) -> None:
+    def __init__(self, cls: int, program: Program, r: list[Any], sized: bool = False) -> None:
+        self.sized = sized  # some registers hold sizes without a number
+        self.ticks = 0  # blocks run while they do
         self.cls = cls
         self.program = program
         self.blocks: dict[int, Callable[[list[Any], Any], Event | None]] = program.blocks
@@ -239,6 +246,8 @@ class PtxAgent:
 
     def step(self, answer: int = 0) -> Event:
         """Runs to the next event. Raises LaneSplit."""
+        if self.sized:
+            return self._sized_step(answer)
         r = self.r
         blocks = self.blocks
         try:
@@ -254,6 +263,37 @@ class PtxAgent:
         except Opaque as e:
             return self._stop(str(e))
         return self._stop(f"no event within {MAX_JUMPS} steps")
+
+    def _sized_step(self, answer: int) -> Event:
+        """The same where sizes have no number; an open question leaves the agent where it asked."""
+        r = self.r
+        event: Event | None
+        try:
+            for _ in range(SIZED_JUMPS):
+                before = r[:]
+                try:
+                    event = self.blocks[r[PC]](r, answer)
+                except Interrupted:
+                    r[:] = before
+                    raise
+                self.ticks += 1
+                if event is not None:
+                    return event
+                answer = 0
+        except Disagreement as d:
+            raise LaneSplit(self.cls, d.masks) from None
+        except Opaque as e:
+            return self._stop(str(e))
+        return self._stop(f"no event within {SIZED_JUMPS} steps")
+
+    @property
+    def size_slots(self) -> frozenset[int]:
+        """Where sizes are kept until they are used: nowhere apart from other values."""
+        return frozenset()
+
+    def turns(self) -> dict[str, Any]:
+        """Sizes that are taken anew in every turn of a loop: none."""
+        return {}
 
     def _stop(self, reason: str) -> Event:
         label = self.r[PC]
@@ -282,7 +322,9 @@ class PtxAgent:
             r[LOCAL] = r[LOCAL].copy()
         if r[SHARED] is not None:
             r[SHARED] = r[SHARED].copy()
-        return PtxAgent(self.cls, self.program, r)
+        new = PtxAgent(self.cls, self.program, r, self.sized)
+        new.ticks = self.ticks
+        return new
 
     def _pc(self) -> int:
         r = self.r
@@ -294,11 +336,12 @@ class PtxAgent:
 
     def live(self) -> dict[int, Any]:
         """The slots that may be read before they are written."""
-        return {s: self.r[s] for s in self.program.live_at(self._pc())}
+        bits = self.program.bits
+        return {s: exposed(self.r[s], bits.get(s, 64)) for s in self.program.live_at(self._pc())}
 
     def put(self, slot: int, value: Any) -> None:
         """Replaces a slot."""
-        self.r[slot] = value
+        self.r[slot] = restored(value, self.program.bits.get(slot, 64))
 
     def snapshot(self) -> Hashable:
         """Program counter, queue, every slot and local memory."""

@@ -24,7 +24,7 @@ from syncverify.frontends.ptx.small import small_sizes
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
 from syncverify.frontends.ptx.tables import parameter_offsets
 from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.expr import Expr
+from syncverify.ir.expr import Expr, Var
 from syncverify.launch import LaunchFacts
 from syncverify.model.automata.register_pool import most_registers
 from syncverify.model.events import System
@@ -367,10 +367,8 @@ class _Parameters(dict[int, Any]):
     def _open(self, index: int, offset: int, bits: int, type_: str, value: Any) -> Unknown:
         sign = {"s": "i", "f": "f"}.get(type_[0], "u")
         place = f"params.{index}" + (f" ({sign}{bits} at offset {offset})")
-        if isinstance(value, Expr):
+        if isinstance(value, Expr) and not (isinstance(value, Var) and value.name.startswith("param")):
             what = f"{place}: give a number for {text(value)}"
-            if text(value).startswith("param"):
-                what = f"{place}: give it in a launch file"
         else:
             what = f"{place}: give it in a launch file"
         found = self.unknown.get(what)

@@ -34,6 +34,7 @@ from syncverify.frontends.ptx.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.printer import instruction_text
+from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec, restrict
 from syncverify.model.events import END, Ev, Event, Site
@@ -67,6 +68,8 @@ def agreed(r: Registers, value: Any, what: str) -> Any:
             if missing is not None:
                 raise Opaque(f"{what} depends on {missing.why}")
             raise Disagreement(tuple(value.parts(r[MASK]).values()))
+    if isinstance(value, Size):
+        return value.number()
     if isinstance(value, Unknown):
         answer = r[CONTEXT].answer(value)
         if answer is None:
@@ -146,6 +149,12 @@ class Program:
         found = self.slot(name)
         self.symbols[name] = found
         return found
+
+    @cached_property
+    def bits(self) -> dict[int, int]:
+        """The width of each slot that holds a register."""
+        types = self.function.registers
+        return {s: width(types[name]) for name, s in self.slots.items() if name in types}
 
     # ------------------------------------------------------------ liveness
 
@@ -654,7 +663,9 @@ class _Writer:
                 events = [(*x[:3], k) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in _POLLS:
                 events[-1] = blocking(events[-1])
-            found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            if not any(isinstance(x, Size) for x in key):
+                memo[key] = found  # what holds for a size may not hold elsewhere
             return _hand(r, found, after)
 
         m, f = self._constant(memo), self._constant(slow)
@@ -693,7 +704,9 @@ class _Writer:
                 self.p.one_value.discard(site)
             if part is not None:
                 events += access_events(a, part, site, address, stored, handle, part is not ctx)
-            found = memo[key] = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            if not any(isinstance(x, Size) for x in key):
+                memo[key] = found
             return _hand(r, found, after)
 
         m, f = self._constant(memo), self._constant(slow)

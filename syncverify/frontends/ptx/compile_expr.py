@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from syncverify.frontends.ptx import arith
+from syncverify.frontends.ptx import arith, sized
 from syncverify.frontends.ptx.nodes import (
     FloatImm,
     Imm,
@@ -32,6 +32,7 @@ RANK = 24
 
 NAMES: Mapping[str, Any] = {
     "I": INTS,
+    "widened": sized.widened,
     **{
         name: getattr(arith, name)
         for name in (
@@ -217,11 +218,20 @@ class Expressions:
         if "wide" in i.mods:
             if k == "s":
                 return f"{self.signed(a, bits)} * {self.signed(b, bits)}", 2 * bits
-            return f"{self.text(a, bits)} * {self.text(b, bits)}", 2 * bits
+            return f"{self._wide(a, bits)} * {self._wide(b, bits)}", 2 * bits
         if "hi" in i.mods:
             x, y = self.text(a, bits), self.text(b, bits)
             return (f"({x} * {y} >> {bits})" if k == "u" else f"mul_hi({x}, {y}, {bits}, 1)"), bits
         return f"{self.text(a, bits)} * {self.text(b, bits)}", bits
+
+    def _wide(self, op: Operand, bits: int) -> str:
+        """An unsigned factor of a wider product."""
+        text = self.text(op, bits)
+        return (
+            f"({text} if {text}.__class__ is int else widened({text}, {bits}))"
+            if isinstance(op, Reg)
+            else text
+        )
 
     def op_mul(self, i: Instr) -> list[tuple[str, str]]:
         text, bits = self._product(i)
@@ -432,6 +442,8 @@ class Expressions:
         if bits > source and kind(of) == "s":
             half = 1 << (source - 1)
             text = f"(({text} ^ {half}) - {half}) & {(1 << bits) - 1}"
+        elif bits > source and isinstance(a, Reg):
+            text = f"{text} if {text}.__class__ is int else widened({text}, {source})"
         elif bits < source:
             text = f"({text}) & {(1 << bits) - 1}"
         held = width(self.types.get(i.operands[0].name, to))

@@ -15,10 +15,12 @@ from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
 from syncverify.frontends.ptx.values import WARP, Unknown, Vec, vec
 from syncverify.ir.execute_blocks import Dims, Grid
-from syncverify.model.events import Ev, Flag, LaneSplit, SystemInfo, ThreadClass
+from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
+from syncverify.model.terms import Rewrite, Space, Symbolic, mapped
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
+_SIZED_DISCOVERY = 500  # where a size has no number, and the run need not end
 #: Events at which the other classes get their turn.
 _BLOCKING = frozenset(
     {Ev.WAIT, Ev.WAIT_TOKEN, Ev.BARRIER_SYNC, Ev.CLUSTER_WAIT, Ev.SPIN, Ev.GRID_WAIT, Ev.SETMAXNREG}
@@ -45,6 +47,11 @@ class Launch:
     bytes_of: Mapping[int, Any] = field(default_factory=dict)
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
+    space: Space | None = None  # that of the sizes without a number that parameters and grid hold
+    extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
+    places: Mapping[int, tuple[Any, Any, Any]] = field(
+        default_factory=dict
+    )  # by CTA: its block, in the same case
 
     @property
     def ctas(self) -> int:
@@ -163,7 +170,7 @@ class PtxSystem:
         context = self.context(c.cta, c.warp, c.lanes)
         r[CLASS], r[CONTEXT], r[MASK] = self._id(c), context, c.lanes
         r[LOCAL], r[SHARED] = Bytes(), contents
-        return PtxAgent(cls, self.program, r)
+        return PtxAgent(cls, self.program, r, self.launch.space is not None)
 
     def _id(self, c: ThreadClass) -> int:
         key = (c.cta, c.warp, c.lanes)
@@ -257,6 +264,9 @@ class PtxSystem:
 
     def _grid_special(self, base: str, n: int, cta: int) -> Any:
         launch = self.launch
+        if launch.extents is not None and base in ("%nctaid", "%ctaid", "%nclusterid", "%clusterid"):
+            value = launch.extents[n] if base.startswith("%n") else launch.places[cta][n]
+            return value if base.endswith("ctaid") else value // launch.cluster[n]
         if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
             return Unknown(f"the grid ({base}.{_AXES[n]}): give grid", "grid")
         match base:
@@ -281,10 +291,16 @@ class PtxSystem:
 
     def _settled(self) -> list[ThreadClass]:
         """Classes split until no lanes of one disagree, in a run in which every wait passes."""
+        if self.launch.space is None:
+            return self._discovered(_DISCOVERY)
+        with self.launch.space.guessing():
+            return self._discovered(_SIZED_DISCOVERY)
+
+    def _discovered(self, most: int) -> list[ThreadClass]:
         agents = list(self.agents())
         classes = list(self.info.classes)
         work = list(range(len(agents)))
-        budget = [_DISCOVERY] * len(agents)
+        budget = [most] * len(agents)
         answers = [0] * len(agents)
         while work:
             waiting: list[int] = []
@@ -315,11 +331,39 @@ class PtxSystem:
             work = sorted(waiting)
         return _ordered(classes, self.info.elected_lane, self.electing)
 
+    def _next(self, agents: list[PtxAgent], agent: PtxAgent, answer: int) -> Event:
+        """An agent's step; sizes are rewritten as it needs."""
+        space = self.launch.space
+        if space is None:
+            return agent.step(answer)
+        while True:
+            try:
+                return agent.step(answer)
+            except Rewrite as e:
+                space.path.rewrite(e.atom, e.c, e.parts)
+                for other in agents:
+                    for slot, value in other.live().items():
+                        new = mapped(value, space.resolved)
+                        if new is not value:
+                            other.put(slot, new)
+
+    def fork_agents(self, agents: Sequence[PtxAgent]) -> list[PtxAgent]:
+        """Independent copies that share what the agents share."""
+        out = [a.fork() for a in agents]
+        if self.program.steers and agents:
+            contents = agents[0].r[SHARED].copy()
+            for a in out:
+                a.r[SHARED] = contents
+        return out
+
     def _advance(self, agents: list[PtxAgent], i: int, budget: list[int], answers: list[int]) -> bool:
         """Runs an agent up to where it may have to wait; whether there is more to come."""
         agent = agents[i]
         while budget[i] > 0:
-            event = agent.step(answers[i])
+            try:
+                event = self._next(agents, agent, answers[i])
+            except Symbolic:
+                return False
             budget[i] -= 1
             answers[i] = int(event[0] in _POLLS)
             self.answered |= event[0] in _POLLS or (event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN))

@@ -1,0 +1,135 @@
+"""What a proof for every size needs of a PTX kernel: its open sizes, and systems that hold terms for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.compile_expr import width
+from syncverify.frontends.ptx.facts import PtxFacts
+from syncverify.frontends.ptx.facts_params import Leaf
+from syncverify.frontends.ptx.flow import results, sources
+from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Reg
+from syncverify.frontends.ptx.sized import size
+from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.ir.expr import Expr, evaluate, names
+from syncverify.model.terms import Space, Symbolic, Term
+
+_PLACES = ("%ctaid", "%clusterid")
+_EXTENTS = ("%nctaid", "%nclusterid")
+_AXES = "xyz"
+#: Uses that show an integer, and those that show an address.
+_INTEGER = frozenset("mul mad div rem shr shl setp min max cvt sub bfe and".split())
+
+
+def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
+    """The open sizes that control, addresses or synchronization may depend on, with their ranges."""
+    known = facts.symbols()
+    wanted: set[str] = set()
+    for name in program.symbols:
+        if name.startswith("param "):
+            leaf = parameter_leaf(facts, program.function, name)
+            if leaf is not None and isinstance(leaf.value, Expr) and is_integer(leaf, name, program):
+                wanted |= names(leaf.value)
+        base, _, axis = name.partition(".")
+        if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
+            extent = facts.grid[_AXES.index(axis)]
+            wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
+    return {name: known[name] for name in sorted(wanted) if name in known}
+
+
+def parameter_leaf(facts: PtxFacts, function: Function, name: str) -> Leaf | None:
+    """The leaf behind ``param name+offset:type``, as compiled code asks for it."""
+    place, type_ = name[6:].split(":")
+    base, offset = place.rsplit("+", 1)
+    index = next((i for i, p in enumerate(function.params) if p.name == base), None)
+    return None if index is None else facts.leaf(index, int(offset), width(type_) // 8)
+
+
+def is_integer(leaf: Leaf, name: str, program: Program) -> bool:
+    """Whether an open leaf is used as a number: one of 64 bits may as well be a pointer."""
+    if leaf.given or leaf.size < 8:
+        return leaf.kind not in ("ptr", "f16", "bf16", "f32", "f64")
+    if leaf.kind == "ptr" or leaf.kind.startswith("f"):
+        return False
+    place = name[6:].split(":")[0]
+    held: set[str] = set()
+    for i in program.body:
+        if _loads(i, place):
+            held.update(results(i))
+        elif i.op in ("mov", "cvta") and held.intersection(sources(i)):
+            held.update(results(i))
+    used = [i for i in program.body if held.intersection(sources(i))]
+    if any(i.op == "cvta" or any(_addresses(i, r) for r in held) for i in used):
+        return False
+    return any(i.op in _INTEGER for i in used)
+
+
+def _loads(i: Instr, place: str) -> bool:
+    m = i.operands[1] if i.op == "ld" and len(i.operands) > 1 else None
+    return isinstance(m, Mem) and f"{getattr(m.base, 'name', '')}+{m.offset}" == place
+
+
+def _addresses(i: Instr, register: str) -> bool:
+    return any(
+        isinstance(op, Mem) and isinstance(op.base, Reg) and op.base.name == register for op in i.operands
+    )
+
+
+def open_systems(
+    program: Program,
+    launch: Launch,
+    facts: PtxFacts,
+    elected: Iterable[int],
+    source_hash: str,
+) -> Callable[[Mapping[str, Any], Space], list[PtxSystem]]:
+    """Makes the systems for what stands for each size: a number or a term."""
+    elected = list(elected)
+
+    def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
+        if any(i.op == "tensormap" for i in program.body):
+            raise Symbolic("tensor maps are edited")
+
+        def value(e: Any) -> Any:
+            if not isinstance(e, Expr):
+                return e
+            return evaluate(e, sizes) if names(e) <= sizes.keys() else None
+
+        def parameter(name: str, offset: int, type_: str) -> Any:
+            leaf = parameter_leaf(facts, program.function, f"param {name}+{offset}:{type_}")
+            found = value(leaf.value) if leaf is not None else None
+            if isinstance(found, Term):
+                return size(found, width(type_))
+            return launch.parameter(name, offset, type_)
+
+        extents = [value(e) for e in facts.grid]
+        read = {n.partition(".")[0] for n in program.symbols}
+        opened = replace(launch, parameter=parameter, space=space)
+        if read.intersection((*_PLACES, *_EXTENTS)) and None not in extents:
+            across = (size(extents[0], 32), size(extents[1], 32), size(extents[2], 32))
+            places = _places(extents, launch, space) if read.intersection(_PLACES) else {}
+            opened = replace(opened, extents=across, places=places)
+        return [PtxSystem.fresh(program, opened, None, lane, source_hash) for lane in elected]
+
+    return systems
+
+
+def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple[Any, Any, Any]]:
+    """Where the blocks of any cluster of the grid are."""
+    first: list[Any] = []
+    for axis, extent, c in zip(_AXES, extents, launch.cluster, strict=True):
+        if isinstance(extent, int) and extent == c:
+            first.append(0)
+            continue
+        at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, None)
+        space.path.assume(*space.of(extent - c - at * c))
+        first.append(at * c)
+    out = {}
+    for cta in range(launch.ctas):
+        x, y, _ = launch.cluster
+        inner = (cta % x, cta // x % y, cta // (x * y))
+        a, b, z = (size(f + i, 32) for f, i in zip(first, inner, strict=True))
+        out[cta] = (a, b, z)
+    return out

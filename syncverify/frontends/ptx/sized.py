@@ -1,0 +1,289 @@
+"""Registers that hold sizes without a number: bits of a width that stand for a sum over unknowns.
+
+A ``Size`` is right modulo ``2**bits``: sums, differences and products only reduce their coefficients. Where
+an instruction looks at the number itself, as signed or unsigned, it must lie in the type's range; a sum whose
+range is not known to fit is taken not to wrap, and the report says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.values import INTS, Vec, vec
+from syncverify.model.terms import Space, Term
+
+_WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
+_HALVES = {1 << 31: 32, 1 << 63: 64}
+_RAW, _BIASED, _SIGNED = range(3)
+NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
+
+
+class Size:
+    """``term`` modulo ``2**bits``; ``kind``: raw, the signed value plus ``2**(bits-1)``, the signed value."""
+
+    __slots__ = ("bits", "kind", "term")
+
+    def __init__(self, term: Term, bits: int, kind: int = _RAW) -> None:
+        self.term = term
+        self.bits = bits
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"({self.term!r}):{self.bits}"
+
+    def __hash__(self) -> int:
+        return hash((self.term, self.bits, self.kind))
+
+    # ------------------------------------------------------------ ranges
+
+    def unsigned(self) -> Any:
+        """The number that the bits stand for, unsigned."""
+        if self.kind == _BIASED:
+            return self.term
+        space = self.term.space
+        low, _ = space.bounds(self.term)
+        if low is not None and low >= 0:
+            return self.term
+        if self.term >= 0:
+            return self.term
+        return self.term + (1 << self.bits)
+
+    def signed(self) -> Any:
+        """The number that the bits stand for in two's complement."""
+        if self.kind == _SIGNED:
+            return self.term
+        half = 1 << (self.bits - 1)
+        _, high = self.term.space.bounds(self.term)
+        if high is not None and high < half:
+            return self.term
+        if self.term < half:
+            return self.term
+        return self.term - (1 << self.bits)
+
+    def number(self) -> int:
+        """Its bits, if they can only be one number (or few, told apart by questions)."""
+        return self.term.space.number(self.term) & (1 << self.bits) - 1
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _plain(self, o: Any) -> Any:
+        return o.term if isinstance(o, Size) else o
+
+    def __add__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(self.term + self._plain(o), self.bits)
+
+    __radd__ = __add__
+
+    def __sub__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
+            return size(self.term - o, self.bits, _SIGNED)
+        return size(self.term - self._plain(o), self.bits)
+
+    def __rsub__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(o - self.term, self.bits)
+
+    def __mul__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(self.term * self._plain(o), self.bits)
+
+    __rmul__ = __mul__
+
+    def __lshift__(self, n: Any) -> Any:
+        if not _known(n):
+            return NotImplemented
+        return size(self.term * (1 << _int(n)), self.bits)
+
+    def __rshift__(self, n: Any) -> Any:
+        if not _known(n):
+            return NotImplemented
+        if self.kind == _SIGNED:
+            return size(self.term // (1 << _int(n)), self.bits, _SIGNED)
+        return size(self.unsigned() // (1 << _int(n)), self.bits)
+
+    def __floordiv__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(self._value() // _value(o), self.bits)
+
+    def __mod__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(self._value() % _value(o), self.bits)
+
+    def __rfloordiv__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(o // self._value(), self.bits)
+
+    def __rmod__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return size(o % self._value(), self.bits)
+
+    def _value(self) -> Any:
+        return self.term if self.kind != _RAW else self.unsigned()
+
+    def __abs__(self) -> Any:
+        return size(abs(self._value()), self.bits, self.kind)
+
+    def __neg__(self) -> Any:
+        return size(-self.term, self.bits, _SIGNED if self.kind == _SIGNED else _RAW)
+
+    # ------------------------------------------------------------ bits
+
+    def __and__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        if o.__class__ is not int:
+            return self.number() & _int(o)
+        bits = _WRAPS.get(o)
+        if bits is not None:
+            return wrapped(self.term, bits)
+        if o >> 63 or o >> 31 == 1:  # all upper bits kept: the lower ones are cut off
+            low = o & -o
+            width = o.bit_length()
+            if o + low == 1 << width and width in (32, 64):
+                return wrapped(self.term - self.term % low, self.bits)
+        return size(self.term & o, self.bits)
+
+    __rand__ = __and__
+
+    def __xor__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        if o.__class__ is int:
+            if o in _HALVES:
+                return size(self.signed() + o, _HALVES[o], _BIASED)
+            if o in _WRAPS:
+                return wrapped(self.term * -1 - 1, _WRAPS[o])
+            low, high = self.term.space.bounds(self.term)
+            if o == 1 and low == 0 and high == 1:
+                return size(self.term * -1 + 1, self.bits)
+        return self.number() ^ _int(o)
+
+    __rxor__ = __xor__
+
+    def __or__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        if o.__class__ is int and o >= 0:
+            unit = 1 << o.bit_length()
+            term = self.term
+            if term.c % unit == 0 and all(k % unit == 0 for _, k in term.parts):
+                return size(term + o, self.bits)
+        return self.number() | _int(o)
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Any:
+        return size(self.term * -1 - 1, self.bits)
+
+    # ------------------------------------------------------------ questions
+
+    def __lt__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return bool(self._value() < _value(o))
+
+    def __le__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return bool(self._value() <= _value(o))
+
+    def __gt__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return bool(self._value() > _value(o))
+
+    def __ge__(self, o: Any) -> Any:
+        if not _known(o):
+            return NotImplemented
+        return bool(self._value() >= _value(o))
+
+    def __eq__(self, o: object) -> bool:
+        if self is o:
+            return True
+        if isinstance(o, Size):
+            return bool(self.signed() == o.signed())
+        if isinstance(o, int):
+            half = 1 << (self.bits - 1)
+            return bool(self.signed() == ((o ^ half) - half if o >= 0 and self.kind != _SIGNED else o))
+        return False
+
+    def __ne__(self, o: object) -> bool:
+        return not self == o
+
+    def __bool__(self) -> bool:
+        return not self == 0
+
+
+def _known(o: Any) -> bool:
+    return o.__class__ in INTS or o.__class__ is Size
+
+
+def _value(o: Any) -> Any:
+    return o._value() if isinstance(o, Size) else o
+
+
+def _int(o: Any) -> int:
+    return o.number() if isinstance(o, Size) else int(o)
+
+
+def size(term: Any, bits: int, kind: int = _RAW) -> Any:
+    """A register's content: a number if no unknown is left in it."""
+    if isinstance(term, Term):
+        return Size(term, bits, kind)
+    return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
+
+
+def wrapped(term: Any, bits: int) -> Any:
+    """The term modulo ``2**bits``, its coefficients nearest to 0."""
+    if not isinstance(term, Term):
+        return int(term) & (1 << bits) - 1
+    space = term.space
+    unit = 1 << bits
+    parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
+    found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
+    return size(found, bits)
+
+
+def _centred(k: int, unit: int) -> int:
+    return (k + unit // 2) % unit - unit // 2
+
+
+def widened(x: Any, bits: int) -> Any:
+    """An unsigned value of ``bits`` bits in a wider register."""
+    return size(x.unsigned(), 64) if isinstance(x, Size) else x
+
+
+def exposed(value: Any, bits: int) -> Any:
+    """A register's content as the exploration of sizes sees it: signed numbers, terms, tuples of them."""
+    if isinstance(value, Size):
+        return value.term
+    if value.__class__ is int and bits > 1:
+        half = 1 << (bits - 1)
+        return (value ^ half) - half
+    if value.__class__ is Vec and any(isinstance(x, Size) for x in value.lanes):
+        return tuple(exposed(x, bits) for x in value.lanes)
+    return value
+
+
+def restored(value: Any, bits: int) -> Any:
+    """A register's content for what the exploration has put there."""
+    if isinstance(value, Term):
+        return Size(value, bits)
+    if isinstance(value, tuple):
+        return vec([restored(x, bits) for x in value])
+    if value.__class__ is int and bits > 1:
+        return value & (1 << bits) - 1
+    return value
+
+
+__all__ = ["NO_WRAP", "Size", "Space", "exposed", "restored", "size", "widened", "wrapped"]
