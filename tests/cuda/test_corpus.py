@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Severity
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Severity, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.cuda import CudaOptions
 from syncverify.launch import beside, read_facts
@@ -64,3 +64,14 @@ def test_smallest_sizes_refute(name: str) -> None:
     errors = [rule for rule, _ in _found(report, Severity.ERROR)]
     assert errors[0] == expected.errors[0][0]
     assert set(errors) <= {rule for rule, _ in expected.errors}
+
+
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_the_mended_kernel_is_proved_for_ragged_sizes_too(rows: int) -> None:
+    path = ENTRIES["two_async_warps/v6_mended.cu"].path
+    (report,) = check_source(
+        read_source(path, CudaOptions(prelude="nvfuser")),
+        facts=read_facts(beside(path)),
+        values={"R": rows},
+    )
+    assert report.verdict is Verdict.PROVED, report.reason
