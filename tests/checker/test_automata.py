@@ -106,3 +106,4 @@ def test_registers_move_by_warpgroup() -> None:
     assert p.grant(0, 1, 240)
     assert legal(24) and legal(256) and not legal(257) and not legal(20) and not legal(28)
     assert most_registers(384) == 168
+    assert most_registers(256) == most_registers(32) == 256

@@ -10,8 +10,8 @@ LOWEST, HIGHEST, STEP = 24, 256, 8
 
 
 def most_registers(threads: int) -> int:
-    """The most registers per thread that a block of this size can be launched with."""
-    return min(255, REGISTER_FILE // max(threads, 1)) // STEP * STEP
+    """The most registers per thread that a block of this size can be given: a thread that uses 255 has 256."""
+    return min(HIGHEST, REGISTER_FILE // max(threads, 1)) // STEP * STEP
 
 
 def legal(registers: int) -> bool:
