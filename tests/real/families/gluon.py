@@ -256,7 +256,7 @@ def mma_partition(
 
 
 @gluon.jit
-def matmul_specialized(a, b, c, M, N, K, STAGES: gl.constexpr):
+def matmul_specialized(a, b, c, M, N, K, STAGES: gl.constexpr, LOADERS: gl.constexpr = 1):
     BM: gl.constexpr = c.block_shape[0]
     BN: gl.constexpr = c.block_shape[1]
     BK: gl.constexpr = a.block_shape[1]
@@ -277,7 +277,7 @@ def matmul_specialized(a, b, c, M, N, K, STAGES: gl.constexpr):
             (mma_partition, (c, tiles, across, steps, sa, sb, out, full, empty, STAGES, BM, BN)),
             (load_partition, (a, b, tiles, across, steps, sa, sb, full, empty, STAGES, BM, BN, BK)),
         ],
-        [1],
+        [LOADERS],
         [24],
     )
 
@@ -314,7 +314,7 @@ def halves_loader(
 
 
 @gluon.jit
-def matmul_two_consumers(a, b, c, K, STAGES: gl.constexpr):
+def matmul_two_consumers(a, b, c, K, STAGES: gl.constexpr, LOADERS: gl.constexpr = 1):
     BM: gl.constexpr = c.block_shape[0]
     BN: gl.constexpr = c.block_shape[1]
     BK: gl.constexpr = a.block_shape[1]
@@ -337,7 +337,7 @@ def matmul_two_consumers(a, b, c, K, STAGES: gl.constexpr):
             (half_partition, (c, m + BM, n, steps, bottom, sb, out.index(1), full, empty, STAGES, BM, BN)),
             (halves_loader, (a, b, m, n, steps, top, bottom, sb, full, empty, STAGES, BM, BK)),
         ],
-        [4, 1],
+        [4, LOADERS],
         [168, 24],
     )
 
@@ -377,7 +377,7 @@ def add_storer(z, m, cols, so, ready, free, BN: gl.constexpr):
 
 
 @gluon.jit
-def add_specialized(x, y, z, cols, STAGES: gl.constexpr, layout: gl.constexpr):
+def add_specialized(x, y, z, cols, STAGES: gl.constexpr, layout: gl.constexpr, WARPS: gl.constexpr = 1):
     BN: gl.constexpr = x.block_shape[1]
     m = gl.program_id(0) * x.block_shape[0]
     sx = gl.allocate_shared_memory(x.dtype, [STAGES] + x.block_shape, x.layout)
@@ -400,7 +400,7 @@ def add_specialized(x, y, z, cols, STAGES: gl.constexpr, layout: gl.constexpr):
             (add_loader, (x, y, m, cols, sx, sy, full, empty, STAGES, BN)),
             (add_storer, (z, m, cols, so, ready, free, BN)),
         ],
-        [1, 1],
+        [WARPS, WARPS],
         [24, 24],
     )
 
@@ -594,6 +594,25 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         lambda: add_specialized[(4,)](tile, tile, tile, 256, 4, rows),
         ["tma", "warp-specialized"],
     )
+    whole = ["tma", "warp-specialized", "whole warpgroups"]
+    case(
+        "matmul_specialized_loader4",
+        lambda: matmul_specialized[(2,)](*operands(256, 256, 256, (64, 128, 64)), 256, 256, 256, 3, 4),
+        whole,
+    )
+    case(
+        "matmul_specialized_loader4_bf16",
+        lambda: matmul_specialized[(2,)](
+            *operands(256, 256, 512, (64, 256, 64), "bfloat16", "bfloat16"), 256, 256, 512, 3, 4
+        ),
+        whole,
+    )
+    case(
+        "matmul_two_consumers_loader4",
+        lambda: matmul_two_consumers[(2, 2)](*operands(256, 256, 256, (64, 128, 64)), 256, 3, 4),
+        whole,
+    )
+    case("add_specialized_w4", lambda: add_specialized[(4,)](tile, tile, tile, 256, 3, rows, 4), whole)
     case(
         "reduce_into",
         lambda: reduce_into[(4,)](
