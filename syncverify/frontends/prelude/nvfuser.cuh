@@ -77,26 +77,28 @@ struct DefaultBlockDim {};
 
 struct alignas(2) __half {
   uint16_t bits;
+  __half() = default;
+  template <typename T>
+  SV_FN __half(T x) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(static_cast<float>(x)));
+  }
 };
 struct alignas(2) __bfloat {
   uint16_t bits;
+  __bfloat() = default;
+  template <typename T>
+  SV_FN __bfloat(T x) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(static_cast<float>(x)));
+  }
 };
 SV_FN float __half2float(__half x) {
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
   return y;
 }
-SV_FN __half __float2half(float x) {
-  __half y;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-  return y;
-}
+SV_FN __half __float2half(float x) { return __half(x); }
 SV_FN float __bfloat2float(__bfloat x) { return __uint_as_float(uint32_t(x.bits) << 16); }
-SV_FN __bfloat __float2bfloat(float x) {
-  __bfloat y;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-  return y;
-}
+SV_FN __bfloat __float2bfloat(float x) { return __bfloat(x); }
 
 // ---------------------------------------------------------------- arithmetic
 
@@ -127,8 +129,8 @@ SV_FN T where(bool c, T a, T b) {
 SV_FN float fmax(float a, float b) { return fmaxf(a, b); }
 SV_FN float fmin(float a, float b) { return fminf(a, b); }
 template <typename T>
-SV_FN uint32_t __to_uint32(const T* p) {
-  return *reinterpret_cast<const uint32_t*>(p);
+SV_FN uint32_t __to_uint32(T x) {
+  return static_cast<uint32_t>(x);
 }
 
 // ---------------------------------------------------------------- memory
