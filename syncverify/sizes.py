@@ -1,39 +1,46 @@
 """Proofs for every size of a kernel, and the smallest size that refutes it. See ``docs/symbolic.md``.
 
-A parameter that nothing depends on (a batch, a grid) needs no number. One that steers is studied: each
-remainder modulo the periods in use is a family of sizes, proved by a cycle and its tails. What is
-refuted is refuted by the exact check of the smallest such size; what is neither is ``unknown``.
+A front end poses a ``Problem``; ``prove`` explores it with terms for the open sizes. What fails there is
+taken to numbers: a refutation is always one of the exact check, for the smallest sizes that it is found for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import count
 from typing import Any
 
-from syncverify.checker import Outcome, check
 from syncverify.checker.engine import Unmodelled
-from syncverify.checker.explore.lasso import Limits, Spine, spine, tail
+from syncverify.checker.explore.explorer import Explorer, Failed, Limits, allowed
+from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
-from syncverify.ir.execute import IrSystem
-from syncverify.ir.execute_sized import sized_systems
-from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
+from syncverify.ir import solver
+from syncverify.ir.execute_sized import launch_facts, open_systems
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import LaneSplit
-from syncverify.model.symbols import Family, Matters, NeedsPeriod, NotUniform, SizedSystem, Symbolic
-from syncverify.model.terms import Space
+from syncverify.model.path import Path, Sum
+from syncverify.model.symbols import SizedSystem
+from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
 
-#: Remainders are taken one by one up to this period.
-MAX_PERIOD = 128
-#: Class splits and changes of what is studied, after which the search gives up.
+#: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
-#: Sizes checked before all else.
-EARLY = 4
-#: Where sizes cannot be proved together, exact checks of this many, each below its least plus ``SMALL``.
-MOST_SMALL, SMALL = 48, 16
-_FLIP = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+#: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
+MOST_SMALL = 60
+#: Numbers that are tried for one failing run.
+MOST_TRIED = 3
+
+#: What one exploration may cost.
+LIMITS = Limits()
+
+_TYPES = {
+    "i32": (-(2**31), 2**31 - 1),
+    "u32": (0, 2**32 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+    "u64": (0, 2**64 - 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +62,6 @@ class Problem:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """What a proof may cost; counts, so that two runs agree."""
-
-    limits: Limits = Limits()
-    events: int = 1_500_000  # of all exact runs together
-    sizes: int = 4_000  # exact runs
-
-
 @dataclass(slots=True)
 class Sized:
     """What is known of all sizes. ``values``: where the kernel is refuted; ``reason``: why it is unknown."""
@@ -74,6 +72,7 @@ class Sized:
     reason: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     stats: dict[str, int] = field(default_factory=dict)
+    graphs: tuple[Graph, ...] = ()
 
 
 def all_sizes(
@@ -81,336 +80,34 @@ def all_sizes(
     given: Mapping[str, int],
     policy: Policy,
     exact: Callable[[Mapping[str, int]], Verdict],
-    effort: Effort = Effort(),
+    limits: Limits = LIMITS,
 ) -> Sized:
     """Whether the kernel is right for all values of the parameters that ``given`` does not fix.
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
-    values = {p.name: p.default if p.default is not None else 1 for p in kernel.params} | dict(given)
-    open_ = [p.name for p in kernel.params if p.name not in given]
-    fixed = {p: _pinned(kernel, p) for p in open_}
-    values |= {p: v for p, v in fixed.items() if v is not None}
-    open_ = [p for p in open_ if fixed[p] is None]
-    found, steering = _search(kernel, values, open_, policy, exact, effort)
-    if found.verdict is Verdict.UNKNOWN and not found.values:
-        refuted = smallest(kernel, values, steering or open_, exact)
-        if refuted is not None:
-            return Sized(Verdict.REFUTED, found.studied, refuted)
-    return found
+    open_ = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
+    facts = (*kernel.assumes, *launch_facts(kernel))
+    defaults = {p.name: p.default for p in kernel.params if p.default is not None}
+    values = {p.name: defaults.get(p.name, 1) for p in kernel.params} | dict(given)
+    values = settled(values, facts, given) or values
+
+    def systems(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
+        return open_systems(kernel, values, sizes, space)
+
+    return prove(Problem(open_, facts, systems, exact, defaults, dict(given)), policy, limits)
 
 
-def _search(
-    kernel: Kernel,
-    values: Mapping[str, int],
-    open_: list[str],
-    policy: Policy,
-    exact: Callable[[Mapping[str, int]], Verdict],
-    effort: Effort,
-) -> tuple[Sized, list[str]]:
-    """The verdict over the size that steers, and the names of all that were found to."""
-    study: str | None = None
-    while True:
-        search = _Search(kernel, values, study, tuple(p for p in open_ if p != study), policy, exact, effort)
-        steering = [study] if study is not None else []
-        try:
-            return search.run(), steering
-        except Matters as e:
-            if study is None and e.name in open_:
-                study = e.name
-                continue
-            steering.append(e.name)
-            reason = f"sizes that steer together: {' and '.join(steering)}"
-        except (Symbolic, Unmodelled) as e:
-            reason = str(e)
-        except InputError as e:
-            reason = e.message
-        return Sized(Verdict.UNKNOWN, study, reason=reason), [x for x in steering if x in open_]
-
-
-def smallest(
-    kernel: Kernel,
-    values: Mapping[str, int],
-    steering: list[str],
-    exact: Callable[[Mapping[str, int]], Verdict],
+def settled(
+    values: Mapping[str, int], facts: Iterable[Expr], given: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """The smallest sizes, by their sum, that the exact check refutes, among the first few."""
-    ranges = [bounds(kernel, name)[0] or 0 for name in steering]
-    choices = product(*(range(low, low + SMALL) for low in ranges))
-    for tried, some in enumerate(sorted(choices, key=lambda x: (sum(x), x))):
-        if tried == MOST_SMALL:
-            return None
-        sizes = {**values, **dict(zip(steering, some, strict=True))}
-        if not all(_true(f, sizes) for f in kernel.assumes):
-            continue
-        try:
-            if exact(sizes) is Verdict.REFUTED:
-                return sizes
-        except InputError:
-            continue  # no such launch
-    return None
-
-
-@dataclass(slots=True)
-class _Job:
-    """One system and one family of its sizes, with what its spine came to."""
-
-    system: IrSystem
-    family: Family
-    spine: Spine
-
-
-@dataclass(slots=True)
-class _Search:
-    kernel: Kernel
-    values: Mapping[str, int]
-    study: str | None
-    free: tuple[str, ...]
-    policy: Policy
-    exact: Callable[[Mapping[str, int]], Verdict]
-    effort: Effort
-    period: int = 1
-    events: int = 0
-    runs: int = 0
-    notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
-
-    def run(self) -> Sized:
-        while True:
-            try:
-                systems = list(sized_systems(self.kernel, self.values, self.study, self.free, self.period))
-                if self.study is None:
-                    return self.without_size(systems)
-                early = self.early(systems)
-                if early is not None:
-                    return early
-                return self.judge([job for system in systems for job in self.jobs(system)])
-            except NeedsPeriod as e:
-                self.period *= e.factor
-                if self.period > MAX_PERIOD:
-                    raise Symbolic(f"{self.study} is taken modulo {self.period} and more") from None
-
-    def stats(self, jobs: list[_Job]) -> dict[str, int]:
-        return {
-            "families": len(jobs),
-            "period": self.period,
-            "points": sum(j.spine.points for j in jobs),
-            "runs": self.runs,
-            "events": self.events + sum(j.spine.events for j in jobs),
-        }
-
-    def without_size(self, systems: list[IrSystem]) -> Sized:
-        for system in systems:
-            outcome = self.check(system)
-            if outcome.verdict is not Verdict.PROVED:
-                return self.confirmed(dict(self.values), outcome.reason)
-        return Sized(Verdict.PROVED, None, diagnostics=tuple(self.notes.values()), stats=self.stats([]))
-
-    def early(self, systems: list[IrSystem]) -> Sized | None:
-        """A refutation by one of the first few sizes, before anything dearer is tried."""
-        assert self.study is not None
-        low, high = bounds(self.kernel, self.study)
-        for size in range(low or 0, (low or 0) + EARLY):
-            for system in systems if self.allowed(size, low, high) else []:
-                if self.check(system.sized(size)).verdict is Verdict.REFUTED:
-                    found = self.at(size, None)
-                    if found is not None and found.verdict is Verdict.REFUTED:
-                        return found
-        return None
-
-    def jobs(self, system: IrSystem) -> list[_Job]:
-        """Spines of all families of a system; classes split until they go through."""
-        for _ in range(MAX_RESTARTS):
-            try:
-                return [
-                    _Job(system, f, spine(system, f, self.policy, self.effort.limits))
-                    for f in self.families()
-                ]
-            except LaneSplit as split:
-                system = system.refined(split)
-        raise Symbolic("lane classes did not settle")
-
-    def families(self) -> Iterator[Family]:
-        low, _ = bounds(self.kernel, self.study or "")
-        for r in range(self.period):
-            if self.possible(Family(self.period, r, 0)):
-                yield Family(self.period, r, 0)
-        if low is None or low < 0:
-            for r in range(self.period):
-                if self.possible(Family(-self.period, -1 - r, 0)):
-                    yield Family(-self.period, -1 - r, 0)
-
-    def possible(self, family: Family) -> bool:
-        """Whether the kernel's own facts on remainders allow some size of the family."""
-        facts = [f for f in conjuncts(self.kernel) if names(f) == {self.study} and _modular(f, self.period)]
-        return all(_true(f, {str(self.study): family.size(0)}) for f in facts)
-
-    # ------------------------------------------------------------ exact runs
-
-    def check(self, system: IrSystem) -> Outcome:
-        self.runs += 1
-        outcome = check(system, self.policy)
-        self.events += int(outcome.stats.get("events", 0))
-        if self.events > self.effort.events or self.runs > self.effort.sizes:
-            raise Symbolic(f"the runs up to where states repeat exceed {self.effort.events} events")
-        for d in outcome.diagnostics:
-            self.notes.setdefault((d.rule, d.span, d.contested), d)
-        return outcome
-
-    def judge(self, jobs: list[_Job]) -> Sized:
-        """Tails first; then exact runs, in the order of sizes, of whatever they do not cover."""
-        assert self.study is not None
-        low, high = bounds(self.kernel, self.study)
-        plan: list[tuple[int, int, int, _Job]] = []
-        covered: set[int] = set()
-        reason: str | None = None
-        for i, job in enumerate(jobs):
-            sizes, clean, open_end = self.tails(job)
-            reason = reason or open_end
-            covered |= {abs(job.family.size(m)) for m in clean}
-            plan += [(abs(job.family.size(m)), m, i, job) for m in sizes]
-        undecided: Sized | None = None
-        for _, m, _, job in sorted(plan, key=lambda x: x[:3]):
-            size = job.family.size(m)
-            if not self.allowed(size, low, high):
-                continue
-            outcome = self.check(job.system.sized(size))
-            if outcome.verdict is not Verdict.PROVED:
-                found = self.at(size, outcome.reason)
-                if found is not None and found.verdict is Verdict.REFUTED:
-                    return found
-                undecided = undecided or found
-        if undecided is not None:
-            return undecided
-        everything = high is not None and self.enumerated(covered | {x[0] for x in plan}, low or 0, high)
-        if reason is not None and not everything:
-            return Sized(Verdict.UNKNOWN, self.study, reason=reason, stats=self.stats(jobs))
-        notes = tuple(self.notes.values())
-        return Sized(Verdict.PROVED, self.study, diagnostics=notes, stats=self.stats(jobs))
-
-    def tails(self, job: _Job) -> tuple[list[int], list[int], str | None]:
-        """The m left to exact runs, the m whose tails are clean after any number of cycles, and why the
-        others may not be."""
-        cycle = job.spine.cycle
-        if cycle is None:
-            reason = f"large {self.study} fails, as no exact run shows" if job.spine.failed else None
-            return [*range(job.spine.threshold + 1), *self.beyond(job)], [], reason
-        sizes = [*range(cycle.first.threshold + 1), cycle.second.threshold]
-        clean: list[int] = []
-        reason = None
-        for m in range(cycle.first.threshold + 1, cycle.second.threshold + 1):
-            size = job.family.size(m)
-            sizes.append(m)
-            try:
-                if tail(job.system, job.family, cycle, m, self.policy, self.effort.limits):
-                    clean.append(m)
-                    sizes.pop()
-                elif check(job.system.sized(size), self.policy).verdict is not Verdict.PROVED:
-                    reason = reason or f"the run for {self.study} = {size} is not clean"
-            except NotUniform as e:
-                reason = reason or f"the end of the run for {self.study} = {size}: {e}"
-            except LaneSplit:
-                reason = reason or f"lanes part at the end of the run for {self.study} = {size} only"
-        return sizes, clean, reason
-
-    def beyond(self, job: _Job) -> list[int]:
-        """One size above the threshold of a spine that ended: all of them run alike."""
-        low, high = bounds(self.kernel, self.study or "")
-        first = job.spine.threshold + 1
-        if low is not None:
-            first = max(first, (low - job.family.remainder) // job.family.period)
-        found = next(
-            (m for m in range(first, first + 1024) if self.allowed(job.family.size(m), low, high)), None
-        )
-        if found is None and high is None:
-            raise Symbolic(f"no size beyond {job.family.size(first)} keeps the assumptions")
-        return [] if found is None else [found]
-
-    def allowed(self, size: int, low: int | None, high: int | None) -> bool:
-        if (low is not None and size < low) or (high is not None and size > high):
-            return False
-        facts = [f for f in conjuncts(self.kernel) if names(f) == {self.study}]
-        return all(_true(f, {str(self.study): size}) for f in facts)
-
-    def enumerated(self, seen: set[int], low: int, high: int) -> bool:
-        """Whether the sizes seen are all that there are."""
-        return low >= 0 and seen >= {s for s in range(low, high + 1) if self.allowed(s, low, high)}
-
-    def at(self, size: int, reason: str | None) -> Sized | None:
-        """What the exact check says of one size; None if no such launch exists (an empty grid, say)."""
-        try:
-            return self.confirmed({**self.values, str(self.study): size}, reason)
-        except InputError:
-            return None
-
-    def confirmed(self, values: Mapping[str, int], reason: str | None) -> Sized:
-        """A refutation, if the exact check of the kernel itself agrees; facts about other sizes are kept."""
-        found = repaired(self.kernel, values, self.study)
-        if found is None:
-            return Sized(
-                Verdict.UNKNOWN, self.study, reason="no launch values that keep the assumptions were found"
-            )
-        verdict = self.exact(found)
-        if verdict is Verdict.REFUTED:
-            return Sized(Verdict.REFUTED, self.study, found, stats={"runs": self.runs, "events": self.events})
-        shown = ", ".join(f"{k} = {v}" for k, v in found.items())
-        return Sized(Verdict.UNKNOWN, self.study, found, reason=f"with {shown}: {reason or 'not decided'}")
-
-
-# ---------------------------------------------------------------- facts about sizes
-
-
-def conjuncts(kernel: Kernel) -> list[Expr]:
-    """The ``assume`` lines, taken apart at ``and``."""
-    out: list[Expr] = []
-    work = list(kernel.assumes)
-    while work:
-        e = work.pop(0)
-        if isinstance(e, Binary) and e.op == "and":
-            work = [e.left, e.right, *work]
-        else:
-            out.append(e)
-    return out
-
-
-def bounds(kernel: Kernel, name: str) -> tuple[int | None, int | None]:
-    """What the kernel's own facts say of a parameter's range; a grid has at least one block."""
-    low: int | None = None
-    high: int | None = None
-    for f in conjuncts(kernel):
-        match f:
-            case Binary(op, Var(n), Int(v)) if n == name and op in _FLIP:
-                pass
-            case Binary(op, Int(v), Var(n)) if n == name and op in _FLIP:
-                op = _FLIP[op]
-            case _:
-                continue
-        if op in (">", ">=", "=="):
-            low = max(v + (op == ">"), low if low is not None else v)
-        if op in ("<", "<=", "=="):
-            high = min(v - (op == "<"), high if high is not None else v)
-    for e in kernel.launch.grid if low is None else ():
-        match e:
-            case Var(n) | Call("cdiv", (Var(n), Int())) if n == name:
-                low = 1
-            case Binary("//", Var(n), Int(v)) if n == name:
-                low = v
-    if low is None and any(p.name == name and p.dtype.startswith("u") for p in kernel.params):
-        low = 0
-    return low, high
-
-
-def _pinned(kernel: Kernel, name: str) -> int | None:
-    """The only value that the kernel's facts allow, if there is one."""
-    low, high = bounds(kernel, name)
-    return low if low is not None and low == high else None
-
-
-def _modular(f: Expr, period: int) -> bool:
-    """Whether a fact has the same truth for all sizes of one remainder."""
-    match f:
-        case Binary("==" | "!=", Binary("%", Var(), Int(m)), Int()):
-            return period % m == 0
-    return False
+    """Values that keep all facts, changed where they must be; None if none were found."""
+    facts = list(facts)
+    if all(_true(f, values) for f in facts):
+        return dict(values)
+    known = [Binary("==", Var(k), Int(v)) for k, v in given.items()]
+    model = solver.model([*facts, *known])
+    return None if model is None else {**values, **{k: v for k, v in model.items() if k in values}}
 
 
 def _true(f: Expr, values: Mapping[str, int]) -> bool:
@@ -420,19 +117,270 @@ def _true(f: Expr, values: Mapping[str, int]) -> bool:
         return False
 
 
-def repaired(kernel: Kernel, values: Mapping[str, int], study: str | None) -> dict[str, int] | None:
-    """Values that keep all assumptions, other sizes changed where they must be."""
-    found = dict(values)
-    if all(_true(f, found) for f in kernel.assumes):
+# ---------------------------------------------------------------- proving
+
+
+def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS) -> Sized:
+    """The verdict for all sizes of a problem.
+
+    Sizes that a loop reads in every turn are first explored with any value in every turn; if that cannot be
+    proved, with the same value.
+    """
+    search = _Numbers(problem)
+    found: Sized | None = None
+    for forgets in (True, False):
+        attempt = _Attempt(problem, policy, limits, forgets, search)
+        again = attempt.run()
+        if again.verdict is not Verdict.UNKNOWN:
+            return again
+        found = again if found is None or not found.values else found
+        if not attempt.space.forgotten:
+            break
+    assert found is not None
+    small = search.smallest(None)
+    return Sized(Verdict.REFUTED, values=small) if small is not None else found
+
+
+@dataclass(slots=True)
+class _Attempt:
+    problem: Problem
+    policy: Policy
+    limits: Limits
+    forgets: bool
+    numbers: _Numbers
+    space: Space = field(default_factory=Space)
+    explorers: list[Explorer] = field(default_factory=list)
+    unconfirmed: int = 0
+    reason: str | None = None
+
+    def run(self) -> Sized:
+        try:
+            for path, systems in self.starts():
+                for system in systems:
+                    refuted = self.explore(path, system)
+                    if refuted is not None:
+                        return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
+        except (Symbolic, Unmodelled) as e:
+            self.reason = str(e)
+        except InputError as e:
+            self.reason = e.message
+        if self.reason is not None:
+            return Sized(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
+        notes = {k: d for e in self.explorers for k, d in e.notes.items()}
+        graphs = tuple(e.graph for e in self.explorers)
+        return Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
+
+    def starts(self) -> list[tuple[Path, list[SizedSystem]]]:
+        """The paths that the facts leave, with the systems that start on them."""
+        space, out = self.space, []
+        path = space.path
+        for name, (low, high) in self.problem.sizes.items():
+            path.sizes[name] = space.atom(name, low, high, frozenset({name}))
+
+        def holds(f: Expr) -> Callable[[], bool]:
+            return lambda: bool(evaluate(f, {**self.problem.fixed, **space.path.sizes}))
+
+        def build() -> bool:
+            systems = list(self.problem.systems(dict(space.path.sizes), space))
+            out.append((space.path, systems))
+            return True
+
+        allowed(space, path, [*map(holds, self.problem.facts), build])
+        space.asked.clear()
+        return out
+
+    def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
+        """The smallest sizes that refute a system, if it is refuted."""
+        for _ in range(MAX_RESTARTS):
+            space = self.space
+            space.forgets, space.root, space.path = self.forgets, path, path
+            explorer = Explorer(system, space, [path], self.policy, self.limits)
+            try:
+                for failed in explorer.failures():
+                    refuted = self.confirm(failed)
+                    if refuted is not None:
+                        return self.numbers.smallest(refuted)
+                    if self.unconfirmed > self.limits.failures:
+                        break
+                self.explorers.append(explorer)
+                return None
+            except LaneSplit as split:
+                space.path = path
+                system = _refined(space, system, split)
+        raise Symbolic("lane classes did not settle")
+
+    def confirm(self, failed: Failed) -> dict[str, int] | None:
+        """Sizes for which the exact check fails as the run did."""
+        for values in self.numbers.on(failed.path, self.space):
+            verdict = self.numbers.check(values)
+            if verdict is Verdict.REFUTED:
+                return values
+            if verdict is Verdict.UNKNOWN:
+                shown = ", ".join(f"{k} = {v}" for k, v in values.items())
+                self.reason = f"with {shown}: {failed.reason}"
+        self.unconfirmed += 1
+        self.reason = self.reason or f"no sizes were found for a run that fails: {failed.reason}"
+        return None
+
+    def stats(self) -> dict[str, int]:
+        graphs = [e.graph for e in self.explorers]
+        return {
+            "nodes": sum(len(g.nodes) for g in graphs),
+            "covered": sum(g.count(Settled.COVERED) for g in graphs),
+            "widened": sum(g.count(Settled.WIDENED) for g in graphs),
+            "events": sum(e.events for e in self.explorers),
+            "exact_checks": len(self.numbers.known),
+        }
+
+
+def _refined(space: Space, system: SizedSystem, split: LaneSplit) -> SizedSystem:
+    return system.refined(split)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """Exact checks, each made once, and the search for the numbers to check."""
+
+    problem: Problem
+    known: dict[tuple[int, ...], Verdict] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+
+    def check(self, values: Mapping[str, int]) -> Verdict:
+        """The exact verdict; PROVED for launches that there are not."""
+        key = tuple(values[name] for name in self.problem.sizes)
+        if key not in self.known:
+            try:
+                self.known[key] = self.problem.exact({**self.problem.fixed, **values})
+            except InputError:
+                self.known[key] = Verdict.PROVED
+        return self.known[key]
+
+    def on(self, path: Path, space: Space) -> Iterator[dict[str, int]]:
+        """Small sizes that a path allows."""
+        self.asked |= space.asked
+        facts, sizes = _equations(path, space)
+        facts += [*self.problem.facts]
+        facts += [Binary("==", Var(k), Int(v)) for k, v in self.problem.fixed.items()]
+        facts += [Binary("==", Var(name), s) for name, s in sizes.items()]
+        for name, (low, high) in self.problem.sizes.items():
+            facts += [Binary(">=", Var(name), Int(low)), Binary("<=", Var(name), Int(high))]
+        for _ in range(MOST_TRIED):
+            values = self.least(facts)
+            if values is None:
+                return
+            yield values
+            same: Expr = Int(1)
+            for name, v in values.items():
+                same = Binary("and", same, Binary("==", Var(name), Int(v)))
+            facts.append(Binary("==", same, Int(0)))
+
+    def least(self, facts: list[Expr]) -> dict[str, int] | None:
+        """Values of the sizes that keep the facts, their sum as small as is found."""
+        names_ = list(self.problem.sizes)
+        total: Expr = Int(0)
+        for name in names_:
+            total = Binary("+", total, Call("abs", (Var(name),)))
+        best = solver.model(facts)
+        if best is None:
+            return None
+        low, high = 0, sum(abs(best[x]) for x in names_)
+        while low < high:
+            middle = (low + high) // 2
+            found = solver.model([*facts, Binary("<=", total, Int(middle))])
+            if found is None:
+                low = middle + 1
+            else:
+                best, high = found, sum(abs(found[x]) for x in names_)
+        return {name: best[name] for name in names_}
+
+    def smallest(self, found: dict[str, int] | None) -> dict[str, int] | None:
+        """Sizes that the exact check refutes; those found, if no smaller ones are among the first few."""
+        steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
+        rest = {
+            k: v for k, v in self.problem.defaults.items() if k in self.problem.sizes and k not in steering
+        }
+        if found is not None:
+            rest |= {k: v for k, v in found.items() if k not in steering}
+        limit = None if found is None else sum(abs(found[x]) for x in steering)
+        tried = 0
+        lows = [self.lowest(name) for name in steering]
+        for total in count(sum(lows)):
+            if (limit is not None and total >= limit) or tried >= MOST_SMALL or total > sum(lows) + 64:
+                return found
+            for extra in _splits(total - sum(lows), len(steering)):
+                values = {**rest, **{x: low + e for x, low, e in zip(steering, lows, extra, strict=True)}}
+                values = {x: values.get(x, 1) for x in self.problem.sizes}
+                if not all(_true(f, {**self.problem.fixed, **values}) for f in self.problem.facts):
+                    continue
+                tried += 1
+                if tried > MOST_SMALL:
+                    return found
+                if self.check(values) is Verdict.REFUTED:
+                    return values
         return found
-    from syncverify.ir import solver
 
-    facts: list[Expr] = [*kernel.assumes]
-    if study is not None:
-        facts.append(Binary("==", Var(study), Int(values[study])))
-    facts += [Binary(">=", Var(p.name), Int(1)) for p in kernel.params if p.name != study]
-    model = solver.model(facts)
-    return None if model is None else {**found, **{k: v for k, v in model.items() if k in found}}
+    def lowest(self, name: str) -> int:
+        """The least value that is looked at: what the facts on it alone say, else 0."""
+        low = max(self.problem.sizes[name][0], 0)
+        for f in self.problem.facts:
+            for g in conjuncts(f):
+                match g:
+                    case Binary(">=", Var(x), Int(v)) if x == name:
+                        low = max(low, v)
+                    case Binary(">", Var(x), Int(v)) if x == name:
+                        low = max(low, v + 1)
+        return low
 
 
-__all__ = ["Effort", "Sized", "all_sizes", "bounds"]
+def conjuncts(f: Expr) -> Iterator[Expr]:
+    """A fact taken apart at ``and``."""
+    if isinstance(f, Binary) and f.op == "and":
+        yield from conjuncts(f.left)
+        yield from conjuncts(f.right)
+    else:
+        yield f
+
+
+def _splits(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as a sum of so many that are not negative."""
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for others in _splits(total - first, parts - 1):
+            yield (first, *others)
+
+
+def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
+    """A path as conditions, and its sizes as expressions, over one name for each atom."""
+
+    def written(s: Sum) -> Expr:
+        out: Expr = Int(s[0])
+        for a, k in s[1]:
+            out = Binary("+", out, Binary("*", Int(k), Var(f"atom {a}")))
+        return out
+
+    sizes = {name: written(space.of(v)) for name, v in path.sizes.items()}
+    facts: list[Expr] = [Binary(">=", written((c, p)), Int(0)) for p, c in path.cons.items()]
+    work = [a for s in [*path.cons, *(space.of(v)[1] for v in path.sizes.values())] for a, _ in s]
+    seen: set[int] = set()
+    while work:
+        a = work.pop()
+        if a in seen:
+            continue
+        seen.add(a)
+        low, high = path.interval(a)
+        facts += [Binary(">=", Var(f"atom {a}"), Int(low))] if low is not None else []
+        facts += [Binary("<=", Var(f"atom {a}"), Int(high))] if high is not None else []
+        factors = space.atoms[a].factors
+        if factors is not None:
+            x, y = (written(path.resolve(0, ((f, 1),))) for f in factors)
+            facts.append(Binary("==", Var(f"atom {a}"), Binary("*", x, y)))
+            work += factors
+    return facts, sizes
+
+
+__all__ = ["Limits", "Problem", "Sized", "all_sizes", "prove"]

@@ -31,9 +31,11 @@ from syncverify.ir.execute_text import (
     QUEUED,
     Disagreement,
     Vec,
+    symbolic,
 )  # fmt: skip
 from syncverify.ir.layout import launch_values
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
+from syncverify.model.terms import Interrupted, Rewrite, Symbolic, mapped
 from syncverify.source import InputError
 
 #: Clusters that are run together where blocks wait for each other through global memory.
@@ -45,6 +47,7 @@ _SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
 _DISCOVERY = 50_000
 _SIZED_DISCOVERY = 500  # where a size is symbolic, and the run need not end
 NO_SYMBOLS: Mapping[str, Any] = {}
+NO_PLACES: Mapping[int, Mapping[str, Any]] = {}
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
 
@@ -91,7 +94,12 @@ def _systems(
 
 
 def elected_lanes(
-    program: Program, grid: Grid, cluster: int, choice: Elections, symbols: Mapping[str, Any] = NO_SYMBOLS
+    program: Program,
+    grid: Grid,
+    cluster: int,
+    choice: Elections,
+    symbols: Mapping[str, Any] = NO_SYMBOLS,
+    places: Mapping[int, Mapping[str, Any]] = NO_PLACES,
 ) -> list[int]:
     """The lanes to elect: one that no guard names, and one of each other set of lanes that guards tell apart
     in a warp that elects (a guard beside an election may hit the elected lane or miss it)."""
@@ -99,7 +107,7 @@ def elected_lanes(
     if choice.nested:
         lanes[0] = None
     if choice.beside_guards:
-        system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols)
+        system = IrSystem.fresh(program, grid, {}, cluster, NOBODY, "", symbols, places)
         for c in system.info.classes:
             if (c.cta, c.warp) in system.electing and not c.lanes >> choice.free & 1:
                 lanes[(c.lanes & -c.lanes).bit_length() - 1] = None
@@ -109,16 +117,19 @@ def elected_lanes(
 class IrAgent:
     """One class of lanes: registers and a program counter."""
 
-    __slots__ = ("blocks", "cls", "code", "r")
+    __slots__ = ("blocks", "cls", "code", "r", "ticks")
 
     def __init__(self, cls: int, code: Code, r: list[Any]) -> None:
         self.cls = cls
         self.code = code
         self.blocks = code.blocks
         self.r = r
+        self.ticks = 0  # blocks run where sizes have no number
 
     def step(self, answer: int = 0) -> Event:
         """Runs to the next event; see ``model.events.Agent``."""
+        if self.code.program.space is not None:
+            return self._sized_step(answer)
         r = self.r
         blocks = self.blocks
         try:
@@ -134,6 +145,40 @@ class IrAgent:
         except ArithmeticError as e:
             return self._stop(self._line(e), f"an index expression has no value: {e}")
         return self._stop(0, f"no event within {_MAX_JUMPS} steps")
+
+    def _sized_step(self, answer: int) -> Event:
+        """The same where sizes have no number; an open question leaves the agent where it asked."""
+        r = self.r
+        event: Event | None
+        try:
+            for _ in range(_SIZED_JUMPS):
+                before = r[:]
+                try:
+                    event = self.blocks[r[PC]](r, answer)
+                except Interrupted:
+                    r[:] = before
+                    raise
+                self.ticks += 1
+                if event is not None:
+                    return event
+                answer = 0
+        except Disagreement as d:
+            raise LaneSplit(self.cls, self._parts(d.values)) from None
+        except ArithmeticError as e:
+            return self._stop(self._line(e), f"an index expression has no value: {e}")
+        return self._stop(0, f"no event within {_SIZED_JUMPS} steps")
+
+    @property
+    def size_slots(self) -> frozenset[int]:
+        """Where sizes are kept until they are used."""
+        return self.code.size_slots
+
+    def turns(self) -> dict[str, Any]:
+        """The next turn of each size that it takes anew in every turn of some loop."""
+        r = self.r
+        pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
+        live = {slot for slot, _ in self.code.kept(pc)}
+        return {name: r[slot] + 1 for name, slot in self.code.turns.items() if slot in live}
 
     def _parts(self, values: tuple[int, ...]) -> tuple[int, ...]:
         lanes, _ = self.code.program.classes[self.r[CLASS]]
@@ -159,7 +204,9 @@ class IrAgent:
 
     def fork(self) -> IrAgent:
         """An independent copy at the same point."""
-        return IrAgent(self.cls, self.code, self.r[:])
+        new = IrAgent(self.cls, self.code, self.r[:])
+        new.ticks = self.ticks
+        return new
 
     def snapshot(self) -> Hashable:
         """Program counter, queued events and every register."""
@@ -174,11 +221,11 @@ class IrAgent:
         """The registers that may be read before they are written, by slot."""
         r = self.r
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
-        return {slot: r[slot] for slot, _ in self.code.kept(pc)}
+        return {slot: _lanes(r[slot]) for slot, _ in self.code.kept(pc)}
 
     def put(self, slot: int, value: Any) -> None:
         """Replaces a register."""
-        self.r[slot] = value
+        self.r[slot] = self.code.vecs.register(value) if isinstance(value, tuple) else value
 
     def normalize(self) -> Hashable:
         """The snapshot without what no later event depends on; see ``execute_normal``."""
@@ -186,6 +233,11 @@ class IrAgent:
         pc = r[PC] if r[PC] != QUEUED else r[QUEUE][0]
         kept = self.code.kept(pc)
         return (self.cls, r[PC], r[QUEUE], *[_reduced(r[slot], period) for slot, period in kept])
+
+
+def _lanes(value: Any) -> Any:
+    """A register's value, its lanes in a tuple where terms are among them."""
+    return value.lanes if isinstance(value, Vec) and symbolic(value) else value
 
 
 @dataclass(slots=True)
@@ -198,10 +250,12 @@ class IrSystem:
     cluster: int
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that discovery saw elect
     symbols: Mapping[str, Any] = field(default_factory=dict)  # what stands for parameters without a number
+    places: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)  # by CTA: where its block is
 
     @classmethod
     def fresh(cls, program: Program, grid: Grid, values: Mapping[str, int], cluster: int, elected: int,
-              source_hash: str, symbols: Mapping[str, Any] = NO_SYMBOLS) -> IrSystem:  # fmt: skip
+              source_hash: str, symbols: Mapping[str, Any] = NO_SYMBOLS,
+              places: Mapping[int, Mapping[str, Any]] = NO_PLACES) -> IrSystem:  # fmt: skip
         kernel, t = program.kernel, program.tables
         program.code(several_lanes=True)
         whole = tuple(
@@ -234,7 +288,7 @@ class IrSystem:
                 isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
             ),
         )
-        system = cls(info, program, grid, cluster, symbols=symbols)
+        system = cls(info, program, grid, cluster, symbols=symbols, places=places)
         info.classes = system._settled(list(whole))
         return system
 
@@ -250,11 +304,6 @@ class IrSystem:
         info = replace(self.info, classes=_ordered(classes))
         return replace(self, info=info)
 
-    def sized(self, size: Any) -> IrSystem:
-        """The same system with another value of its first symbol, the size under study."""
-        first, *rest = self.symbols
-        return replace(self, symbols={first: size} | {name: self.symbols[name] for name in rest})
-
     def _agent(self, cls: int, c: ThreadClass) -> IrAgent:
         lanes = tuple(i for i in range(32) if c.lanes >> i & 1)
         program = self.program
@@ -265,7 +314,7 @@ class IrSystem:
         r[CTA], r[ELECTED] = c.cta, self.info.elected_lane
         for name, per_lane in self.grid.builtins(self.cluster, c.cta, c.warp, lanes).items():
             r[BUILTIN_SLOTS[name]] = program.vecs.register(per_lane)
-        for name, value in self.symbols.items():
+        for name, value in (self.symbols | self.places.get(c.cta, {})).items():  # type: ignore[operator]
             r[code.slots[name]] = value
         return IrAgent(cls, code, r)
 
@@ -284,11 +333,30 @@ class IrSystem:
         return _ordered(done)
 
     def _discover(self, c: ThreadClass) -> tuple[int, ...] | None:
+        space = self.program.space
+        if space is None:
+            return self._run_alone(c)
+        with space.guessing():
+            return self._run_alone(c)
+
+    def _next(self, agent: IrAgent, answer: int) -> Event:
+        """An agent's step; sizes are rewritten as it needs."""
+        while True:
+            try:
+                return agent.step(answer)
+            except Rewrite as e:
+                space = self.program.space
+                assert space is not None
+                space.path.rewrite(e.atom, e.c, e.parts)
+                for slot, value in agent.live().items():
+                    agent.put(slot, mapped(value, space.resolved))
+
+    def _run_alone(self, c: ThreadClass) -> tuple[int, ...] | None:
         agent = self._agent(0, c)
         answer = 0
         try:
             for _ in range(_SIZED_DISCOVERY if self.symbols else _DISCOVERY):
-                event = agent.step(answer)
+                event = self._next(agent, answer)
                 if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                     return None
                 if event[0] == Ev.ELECT:
@@ -296,6 +364,9 @@ class IrSystem:
                 answer = int(event[0] in _POLLS)
         except LaneSplit as split:
             return split.parts
+        except Symbolic:
+            if self.program.space is None:
+                raise
         return None
 
 

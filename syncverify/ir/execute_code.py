@@ -8,18 +8,27 @@ only jumps. Events are memoized on what decides them, so loops in their steady s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_data import DataOps
 from syncverify.ir.execute_dispatch import operation
-from syncverify.ir.execute_expr import closure, condition, mentions, statements, varying_names
+from syncverify.ir.execute_expr import (
+    closure,
+    condition,
+    control_names,
+    mentions,
+    once_named,
+    statements,
+    varying_names,
+)
 from syncverify.ir.execute_normal import Period, live_slots, periods
 from syncverify.ir.execute_ops import Op, Where
 from syncverify.ir.execute_tables import Tables
 from syncverify.ir.execute_text import (
+    BUILTIN_SLOTS,
     CLASS,
     CTA,
     ELECTED,
@@ -36,12 +45,13 @@ from syncverify.ir.execute_text import (
     Registers,
     Slow,
     Vecs,
+    symbolic,
 )  # fmt: skip
 from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.printer import print_stmt
 from syncverify.model.events import END, Ev, Event, Site
-from syncverify.model.symbols import Symbolic, symbolic
+from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
 
 
@@ -49,10 +59,16 @@ class Program:
     """A kernel compiled for given values of parameters and grid: sites and code, shared by its systems."""
 
     def __init__(
-        self, kernel: n.Kernel, values: Mapping[str, int], tables: Tables, symbols: Iterable[str] = ()
+        self,
+        kernel: n.Kernel,
+        values: Mapping[str, int],
+        tables: Tables,
+        symbols: Iterable[str] = (),
+        space: Space | None = None,
     ) -> None:
         self.kernel = kernel
         self.symbols = tuple(symbols)  # parameters held in registers, by whatever stands for them
+        self.space = space  # where those are terms
         self.tables = tables
         self.ops = DataOps(tables)
         self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
@@ -68,6 +84,19 @@ class Program:
         if several_lanes not in self._code:
             self._code[several_lanes] = Code(self, several_lanes)
         return self._code[several_lanes]
+
+    @property
+    def kernel_sizes(self) -> tuple[str, ...]:
+        """The parameters among the symbols."""
+        return tuple(p.name for p in self.kernel.params if p.name in self.symbols)
+
+    def number(self, value: Any) -> Any:
+        """An operand of an event: a number, or one for each lane."""
+        if self.space is None:
+            raise Symbolic("a size reaches an operand")
+        if isinstance(value, tuple):
+            return tuple(map(self.space.number, value))
+        return self.space.number(value)
 
     def class_id(self, warp: int, lanes: tuple[int, ...], warp_mask: int) -> int:
         key = (warp, lanes)
@@ -99,6 +128,9 @@ class Code(CodeText):
         self.differing = varying_values(program.kernel.body, program.varying, self.registers)
         for name in program.symbols:
             self._name(name)
+        self.size_slots = frozenset(self.slots[x] for x in program.kernel_sizes)
+        self.turns: dict[str, int] = {}  # sizes that loops take anew in every turn -> the slot that counts
+        self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         self.pending = {name: self._slot() for name in sorted(self.used)}
         self.handle = self.slots["@handle"] = self._slot()
         self.sites_seen = 0
@@ -142,7 +174,8 @@ class Code(CodeText):
     def kept(self, block: int) -> tuple[tuple[int, Period], ...]:
         """The slots that matter from a block on, with their periods (None: exactly)."""
         if self._kept is None:
-            live = live_slots(self.text, FIRST_REGISTER)
+            builtins = {BUILTIN_SLOTS[x] for x in self.program.symbols if x in BUILTIN_SLOTS}
+            live = live_slots(self.text, FIRST_REGISTER, builtins)
             control = self.control
             exact = [*control.sinks, *control.addresses, *(e for b in control.loops.values() for e in b)]
             assigned = {name: [e for e, _ in given] for name, given in control.assigned.items()}
@@ -185,6 +218,8 @@ class Code(CodeText):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
                 self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
+                if name in self.named_once and names(e) <= set(self.program.symbols):
+                    self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
                 text = f"control depends on data loaded from {region.tensor}"
                 self._stuck((Ev.UNKNOWN, self.site, text))
@@ -256,10 +291,30 @@ class Code(CodeText):
         self.inside.pop()
         self.scope = outer
         self.site = site
+        for name in self._turning(s):
+            turn, slot, again = self.turns[name], self.slots[name], self._constant(self._again(name))
+            self._text(f"r[{turn}] = r[{turn}] + 1")
+            self._text(f"r[{slot}] = {again}(r[{turn}])")
         self._text(f"i = r[{var}] = r[{var}] + {stride}")
         self._text(f"r[0] = {body} if i < r[{end}] else {after}")
         self._text("return None")
         self._open(after)
+
+    def _turning(self, s: n.For) -> list[str]:
+        """Sizes that control inside the loop reads, and not the loop itself: each turn takes them anew."""
+        if self.program.space is None:
+            return []
+        own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
+        found = sorted((control_names(s.body) - own) & set(self.program.kernel_sizes))
+        for name in found:
+            if name not in self.turns:
+                self.turns[name] = self._slot()
+        return found
+
+    def _again(self, name: str) -> Callable[[Any], Any]:
+        space = self.program.space
+        assert space is not None
+        return lambda turn: space.again(name, turn)
 
     def _elect(self, name: str) -> None:
         self._emit(self.program.ops.elect(self.site))
@@ -401,8 +456,10 @@ class Code(CodeText):
         def slow(r: Registers, key: Any) -> Event | None:
             here = r[PC]
             values = [read(r) for read in readers]
+            opened = symbolic(key)
             if any(map(symbolic, values)):
-                raise Symbolic("a size reaches an operand")
+                values = [program.number(v) for v in values]
+                opened = True
             for i in fixed:
                 v = values[i]
                 if not isinstance(v, int):
@@ -410,7 +467,8 @@ class Code(CodeText):
             lanes, warp_mask = program.classes[r[CLASS]]
             events = op.build(Where(r[CTA], lanes, warp_mask), values)
             if len(events) == 1 and events[0][0] > Ev.UNKNOWN:
-                memo[key] = events[0]
+                if not opened:
+                    memo[key] = events[0]
                 return events[0]
             r[PC], r[QUEUE] = QUEUED, (here, *events)
             return None

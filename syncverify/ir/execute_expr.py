@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
 
 #: Comparison operators.
@@ -277,4 +277,33 @@ def varying_names(body: tuple[Stmt, ...], seeds: frozenset[str]) -> frozenset[st
             if s.name not in found and mentions(s.value, frozenset(found)):
                 found.add(s.name)
                 changed = True
+    return frozenset(found)
+
+
+def once_named(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Names that one ``let`` gives a value, and nothing else."""
+    given = [s.name for s in statements(body) if isinstance(s, Let | Assign)]
+    others = {getattr(s, "name", None) for s in statements(body) if not isinstance(s, Let)}
+    return frozenset(x for x in given if given.count(x) == 1 and x not in others)
+
+
+def control_names(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Names that decide control inside some statements, also by way of values that these give names to."""
+    found: set[str] = set()
+    given: dict[str, set[str]] = {}
+    for s in statements(body):
+        match s:
+            case If(cond=cond):
+                found |= names(cond)
+            case For():
+                found |= names(s.lo) | names(s.hi) | names(s.step)
+            case Role():
+                found |= names(s.lo) | names(s.hi)
+            case Let() | Assign():
+                given.setdefault(s.name, set()).update(names(s.value))
+    work = list(found)
+    while work:
+        for x in given.get(work.pop(), set()) - found:
+            found.add(x)
+            work.append(x)
     return frozenset(found)

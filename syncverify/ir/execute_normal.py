@@ -8,7 +8,7 @@ through ``% m`` or ``// s % m`` is kept modulo the least common period.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import gcd, lcm
 
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
@@ -23,15 +23,16 @@ Period = int | None
 # ---------------------------------------------------------------- liveness
 
 
-def live_slots(text: str, first: int) -> dict[int, frozenset[int]]:
-    """Per block of generated text: the slots from ``first`` on that may be read before they are written."""
+def live_slots(text: str, first: int, others: Collection[int] = ()) -> dict[int, frozenset[int]]:
+    """Per block of generated text: the slots from ``first`` on, and ``others``, that may be read before they
+    are written."""
     functions = {int(f.name[1:]): f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)}
     live: dict[int, set[int]] = {label: set() for label in functions}
     changed = True
     while changed:
         changed = False
         for label in sorted(functions, reverse=True):
-            found = {s for s in _live_before(functions[label].body, live) if s >= first}
+            found = {s for s in _live_before(functions[label].body, live) if s >= first or s in others}
             changed |= found != live[label]
             live[label] = found
     return {label: frozenset(slots) for label, slots in live.items()}

@@ -1,4 +1,4 @@
-"""Systems of a kernel whose sizes have no number: one under study, the others known by remainders only."""
+"""Systems of a kernel whose sizes have no number, at any place of a grid of any size."""
 
 from __future__ import annotations
 
@@ -10,58 +10,93 @@ from syncverify.ir.execute import IrSystem, elected_lanes
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_expr import statements
-from syncverify.ir.execute_groups import representatives
+from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_tables import synchronizes_globally, tables
-from syncverify.ir.expr import Expr, names
-from syncverify.model.symbols import Asked, Linear, Matters, Multiple, Symbolic
+from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.model.terms import Space, Symbolic, Term
+
+#: Clusters of a grid with a number that are run one by one.
+MOST_BLOCKS = 8
+_AXES = ("x", "y", "z")
 
 
-def sized_systems(
-    kernel: n.Kernel, values: Mapping[str, int], study: str | None, free: tuple[str, ...], period: int = 1
+def launch_facts(kernel: n.Kernel) -> list[Expr]:
+    """What a launch needs of its grid: at least one block, and whole clusters."""
+    out: list[Expr] = []
+    for e, c in zip(kernel.launch.grid, kernel.launch.cluster, strict=True):
+        if names(e):
+            out.append(Binary(">=", e, Int(c)))
+            out += [Binary("==", Binary("%", e, Int(c)), Int(0))] if c > 1 else []
+    return out
+
+
+def open_systems(
+    kernel: n.Kernel, values: Mapping[str, int], sizes: Mapping[str, Any], space: Space
 ) -> Iterator[IrSystem]:
-    """The systems for every value of ``study`` and of the ``free`` parameters.
+    """The systems for every value that the path allows to ``sizes``, which are terms or numbers.
 
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
-    that do not matter. Raises Symbolic where numbers would matter, Matters where a free one does.
+    that do not matter. Raises Symbolic where numbers would matter.
     """
-    unknown = {*free, *([study] if study else [])}
-    _declarations(kernel, unknown)
+    _declarations(kernel, set(sizes))
     if synchronizes_globally(kernel):
         raise Symbolic("blocks synchronize through global memory")
     if any(isinstance(s, n.TensormapReplace | n.TensormapCpFence) for s in statements(kernel.body)):
         raise Symbolic("tensor maps are edited")
     grid = Grid.of(kernel, values)
-    sizes: dict[str, int] = dict(grid.sizes())
-    symbols: dict[str, Any] = {}
-    if study:
-        symbols[study] = Linear(Asked(large=True), 0, 0, period)
-    symbols |= {name: Multiple(0, 1, name) for name in free}
-    open_grid = [names(e) & unknown for e in kernel.launch.grid]
-    for axis, sources in zip("xyz", open_grid, strict=True):
-        if sources:
-            for builtin in (f"grid.{axis}", "grid"):
-                sizes.pop(builtin, None)
-                symbols[builtin] = Multiple(0, 1, min(sources))
-    known = {name: v for name, v in values.items() if name not in unknown}
-    program = Program(kernel, known | sizes, tables(kernel, values, 1, False), symbols)
+    known = {name: v for name, v in values.items() if name not in sizes}
+    symbols: dict[str, Any] = dict(sizes)
+    builtins: dict[str, int] = dict(grid.sizes())
+    across: list[Any] = [evaluate(e, {**known, **sizes}) for e in kernel.launch.grid]
+    if any(isinstance(x, Term) for x in across):
+        total = across[0] * across[1] * across[2]
+        for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
+            del builtins[name]
+            symbols[name] = value
+    named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES)))
+    program = Program(kernel, known | builtins, tables(kernel, values, 1, False), named, space)
     control = program.code(several_lanes=True).control
-    firsts = representatives(control, grid) if not any(open_grid) else _any_block(control, grid)
-    if firsts is None:
-        raise Symbolic("the control of the grid's blocks differs in too many ways")
-    choice = elections(kernel, known, grid)
-    for cluster in firsts:
-        for lane in elected_lanes(program, grid, cluster, choice, symbols):
-            yield IrSystem.fresh(program, grid, dict(values), cluster, lane, "", symbols)
-
-
-def _any_block(control: Any, grid: Grid) -> list[int]:
-    """Any block stands for all, if none differs."""
-    from syncverify.ir.execute_groups import features
-
+    places: dict[int, dict[str, Any]] = {}
+    firsts: list[int] | None = [0]
     if features(control, grid):
-        raise Symbolic("what a block does depends on its place in a grid of any size")
-    return [0]
+        firsts = None if len(symbols) > len(sizes) else representatives(control, grid)
+        if firsts is None or len(firsts) > MOST_BLOCKS:
+            places = _anywhere(grid, across, space)
+    choice = elections(kernel, known, grid)
+    for cluster in [0] if places or firsts is None else firsts:
+        here = places or _placed(grid, cluster)
+        for lane in elected_lanes(program, grid, cluster, choice, symbols, here):
+            yield IrSystem.fresh(program, grid, dict(values), cluster, lane, "", symbols, here)
+
+
+def _placed(grid: Grid, cluster: int) -> dict[int, dict[str, Any]]:
+    """Where the blocks of one cluster are."""
+    out: dict[int, dict[str, Any]] = {}
+    for cta in range(grid.ctas):
+        block = grid.block_of(cluster, cta)
+        at = zip((f"block.{a}" for a in _AXES), grid.coordinates(block), strict=True)
+        out[cta] = {"block": block, **dict(at)}
+    return out
+
+
+def _anywhere(grid: Grid, across: list[Any], space: Space) -> dict[int, dict[str, Any]]:
+    """Where the blocks of any cluster of the grid are."""
+    clusters: list[Any] = []
+    for a, size, c in zip(_AXES, across, grid.cluster, strict=True):
+        if isinstance(size, int) and size == c:
+            clusters.append(0)
+            continue
+        at = space.atom(f"block.{a}" if c == 1 else f"cluster.{a}", 0, None)
+        space.path.assume(*space.of(size - c - at * c))
+        clusters.append(at)
+    out: dict[int, dict[str, Any]] = {}
+    for cta in range(grid.ctas):
+        inner = Grid(grid.cluster, grid.block, (1, 1, 1)).coordinates(cta)
+        x, y, z = (at * c + i for at, c, i in zip(clusters, grid.cluster, inner, strict=True))
+        block = x + across[0] * (y + across[1] * z)
+        out[cta] = {"block": block, "block.x": x, "block.y": y, "block.z": z}
+    return out
 
 
 def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:
@@ -76,4 +111,4 @@ def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:
         raise Symbolic(f"the layout of shared memory depends on {', '.join(found)}")
 
 
-__all__ = ["Matters", "sized_systems"]
+__all__ = ["launch_facts", "open_systems"]

@@ -21,6 +21,7 @@ from syncverify.ir.execute_expr import (
 from syncverify.ir.expr import BUILTINS, LANE_BUILTINS, Binary, Expr, Int, names
 from syncverify.ir.footprints import Value
 from syncverify.model.events import Event
+from syncverify.model.terms import Term
 
 Registers = list[Any]
 Slow = Callable[[Registers, Any], Event | None]
@@ -56,6 +57,13 @@ class Vec:
         return f"Vec{self.lanes}"
 
 
+def symbolic(value: Any) -> bool:
+    """Whether a register, or a key of several, holds a size without a number."""
+    if isinstance(value, tuple):
+        return any(map(symbolic, value))
+    return symbolic(value.lanes) if isinstance(value, Vec) else isinstance(value, Term)
+
+
 class Disagreement(Exception):  # noqa: N818 -- control flow, not an error
     """Lanes of a class disagree on a decision; ``values`` has one entry per lane of the class."""
 
@@ -73,7 +81,7 @@ class Vecs:
     def register(self, lanes: Iterable[int]) -> int | Vec:
         """The register value: an int where all lanes agree."""
         key = tuple(lanes)
-        if all(x == key[0] for x in key):
+        if all(x is key[0] or (isinstance(x, int) and x == key[0]) for x in key):
             return key[0]
         if key not in self._known:
             self._known[key] = Vec(key)
@@ -184,7 +192,9 @@ class CodeText:
             v = read(r)
             if isinstance(v, tuple) and decision:
                 raise Disagreement(v)
-            memo[key] = register = v if isinstance(v, int) else register_of(v)
+            register = register_of(v) if isinstance(v, tuple) else v
+            if not symbolic(key):
+                memo[key] = register
             return register
 
         m, s = self._constant(memo), self._constant(slow)

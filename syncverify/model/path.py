@@ -49,7 +49,7 @@ def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
 class Path:
     """The knowledge of one path; ``fork`` copies it."""
 
-    __slots__ = ("cons", "dead", "defs", "entries", "high", "low", "space", "stale")
+    __slots__ = ("cons", "dead", "defs", "entries", "high", "low", "sizes", "space", "stale")
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -58,13 +58,14 @@ class Path:
         self.cons: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
         self.defs: dict[int, Sum] = {}  # rewritten atoms, in terms of those that are not
         self.entries: dict[tuple[Any, ...], Any] = {}  # opaque values by key
+        self.sizes: dict[str, Any] = {}  # the sizes, by name; one that was forgotten is missing
         self.stale = False  # registers may hold rewritten atoms
         self.dead = False  # no integers are left
 
     def fork(self) -> Path:
         p = Path(self.space)
         p.low, p.high, p.cons = dict(self.low), dict(self.high), dict(self.cons)
-        p.defs, p.entries = dict(self.defs), dict(self.entries)
+        p.defs, p.entries, p.sizes = dict(self.defs), dict(self.entries), dict(self.sizes)
         p.stale, p.dead = self.stale, self.dead
         return p
 
@@ -204,10 +205,16 @@ class Path:
             self.assume(c - low, parts)
         if high is not None:
             self.assume(*combined([(-1, value), (1, (high, ()))]))
-        self.entries = {self._key(k): self.space.resolved(v) for k, v in self.entries.items()}
+        self.entries = {self._key(k): self._value(v) for k, v in self.entries.items()}
+        self.sizes = {k: self._value(v) for k, v in self.sizes.items()}
+
+    def _value(self, value: Any) -> Any:
+        """A term of this path, or anything else, as it stands now."""
+        parts = getattr(value, "parts", None)
+        return value if parts is None else self.space.term(*self.resolve(value.c, parts))
 
     def _key(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(self.space.resolved(x) for x in key)
+        return tuple(map(self._value, key))
 
     def entry(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """The opaque value of a key, made when it is first asked for."""
@@ -215,6 +222,37 @@ class Path:
         if key not in self.entries:
             self.entries[key] = make()
         return self.entries[key]
+
+    # ------------------------------------------------------------ forgetting
+
+    def project(self, seen: set[int]) -> None:
+        """Forgets all atoms but those ``seen``; what follows for these is kept."""
+        for a in list(seen):
+            seen.update(self.space.atoms[a].factors or ())
+        work: dict[Parts, int] = {}
+        hidden: set[int] = set()
+        for p, c in self.cons.items():
+            work[p] = c
+            hidden |= {a for a, _ in p if a not in seen}
+        for a in hidden:
+            low, high = self.interval(a)
+            if low is not None:
+                _add(work, -low, ((a, 1),))
+            if high is not None:
+                _add(work, high, ((a, -1),))
+        for a in sorted(hidden):
+            work = _without(work, a)[1]
+        self.low = {a: v for a, v in self.low.items() if a in seen}
+        self.high = {a: v for a, v in self.high.items() if a in seen}
+        self.defs = {a: s for a, s in self.defs.items() if self.space.atoms[a].factors is not None}
+        self.cons = {}
+        for p, c in work.items():
+            if len(p) == 1 or not self._known(c, p):
+                self.assume(c, p)
+
+    def _known(self, c: int, parts: Parts) -> bool:
+        low, _ = self.bounds(c, parts)
+        return low is not None and low >= 0
 
     # ------------------------------------------------------------ elimination
 
@@ -272,12 +310,28 @@ def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
                 sides[a][k > 0] += 1
         a = min(atoms, key=lambda x: (sides[x][0] * sides[x][1], x))
         atoms.discard(a)
-        with_a = [(p, c, dict(p)[a]) for p, c in work.items() if any(b == a for b, _ in p)]
-        work = {p: c for p, c in work.items() if not any(b == a for b, _ in p)}
-        for p, c, k in with_a:
-            for q, d, j in with_a:
-                if k > 0 > j and _add(work, *combined([(-j, (c, p)), (k, (d, q))])):
-                    return True
+        wrong, work = _without(work, a)
+        if wrong:
+            return True
         if len(work) > MOST_INEQUALITIES:
             return False
     return False
+
+
+def _without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
+    """The inequalities that follow for the other atoms; and whether they cannot hold."""
+    above, below = [], []
+    out: dict[Parts, int] = {}
+    for p, c in work.items():
+        k = next((k for b, k in p if b == a), 0)
+        if k > 0:
+            above.append((k, (c, p)))
+        elif k < 0:
+            below.append((k, (c, p)))
+        else:
+            out[p] = c
+    for k, upper in above:
+        for j, lower in below:
+            if _add(out, *combined([(-j, upper), (k, lower)])):
+                return True, out
+    return False, out

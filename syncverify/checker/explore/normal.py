@@ -30,7 +30,7 @@ from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
-from syncverify.model.symbols import Symbolic
+from syncverify.model.terms import Symbolic
 
 #: Every field of the classes that make up a run: those that the form keeps (or derives), and those left out.
 TREATED: dict[type, tuple[str, str]] = {

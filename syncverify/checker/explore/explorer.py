@@ -1,0 +1,307 @@
+"""All runs of a system whose sizes have no number, as a graph of decisions. See ``docs/symbolic.md``.
+
+The canonical run is followed until an agent asks something that the path leaves open. There the state is
+compared with earlier ones: if its values are among theirs, it is settled; else, if only register values
+differ, it is widened to a state that stands for both; else both answers are followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
+
+from syncverify.checker.clocks import Columns, ColumnsExhausted
+from syncverify.checker.diagnose import diagnostic, distinct, warnings
+from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
+from syncverify.checker.explore.graph import Graph, Node, Settled
+from syncverify.checker.explore.lattice import Widening, included
+from syncverify.checker.explore.states import State, View
+from syncverify.checker.failure import Failure
+from syncverify.checker.final import finish
+from syncverify.checker.outcome import Budget
+from syncverify.checker.search import fresh
+from syncverify.checker.waits import classify
+from syncverify.diagnostics import Diagnostic, Policy, Severity
+from syncverify.model.events import Ev, Flag
+from syncverify.model.path import Path, negated
+from syncverify.model.symbols import SizedSystem
+from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
+
+#: Earlier nodes that a state is compared with.
+MOST_COMPARED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an exploration may cost; counts, so that two runs agree."""
+
+    events: int = 600_000  # of all runs together
+    path: int = 60_000  # of one run
+    nodes: int = 6_000
+    failures: int = 6  # that the exact check does not confirm
+    patience: int = 0  # earlier nodes of the same key before a state is widened
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A failing run: what is known of the sizes there, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    node: Node
+    view: View
+    path: Path
+
+
+@dataclass(slots=True)
+class Explorer:
+    """One system, for all sizes that ``roots`` allow."""
+
+    system: SizedSystem
+    space: Space
+    roots: list[Path]
+    policy: Policy
+    limits: Limits
+    graph: Graph = field(default_factory=Graph)
+    notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
+    events: int = 0
+    _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
+    _heap: list[tuple[int, int, State]] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
+    _columns: Columns | None = None
+
+    def failures(self) -> Iterator[Failed]:
+        """Explores everything; yields what fails. Raises Symbolic, LaneSplit, Unmodelled."""
+        for path in self.roots:
+            self.push(self.start(path))
+        while self._heap:
+            _, _, state = heappop(self._heap)
+            before = len(state.run.trace)
+            found = self.follow(state)
+            self.events += len(state.run.trace) - before
+            if self.events > self.limits.events:
+                raise Symbolic(f"the runs exceed {self.limits.events} events before their states repeat")
+            if found is not None:
+                self.graph.add(state.parent, Settled.FAILED)
+                yield found
+
+    def start(self, path: Path) -> State:
+        if self._columns is None:
+            classes = len(self.system.info.classes)
+            self._columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + 64)
+        self.space.path = path = path.fork()
+        like = SimpleNamespace(system=self.system, columns=self._columns, ignores_pool=False, parks=False)
+        run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
+        run.eager = True
+        path.stale = True
+        state = State(run, path)
+        state.flush()
+        return state
+
+    def push(self, state: State) -> None:
+        low = self.space
+        total: Any = 0
+        for value in state.path.sizes.values():
+            total = total + value
+        low.path = state.path
+        least = low.bounds(total)[0]
+        heappush(self._heap, (least if least is not None else -(1 << 62), next(self._numbers), state))
+
+    # ------------------------------------------------------------ one run
+
+    def follow(self, state: State) -> Failed | None:
+        """Runs a state until it fails, ends, is covered or branches."""
+        self.space.path = state.path
+        try:
+            return self._walk(state)
+        except TooManyEvents:
+            raise Symbolic(f"a run exceeds {self.limits.path} events before its states repeat") from None
+        except ColumnsExhausted:
+            raise Symbolic("too many synchronization objects") from None
+
+    def _walk(self, state: State) -> Failed | None:
+        run = state.run
+        while run.ready:
+            t = run.ready.popleft()
+            while not t.done and not t.blocked:
+                try:
+                    back = self.fetch(state, t) if t.event is None else False
+                    self.look_ahead(t)
+                except Rewrite as r:
+                    state.path.rewrite(r.atom, r.c, r.parts)
+                    state.flush()
+                    continue
+                except Open as o:
+                    if run.ready and state.turned(t):
+                        run.ready.append(t)
+                        break
+                    run.ready.appendleft(t)
+                    if not self.settle(state, t, o):
+                        return None
+                    run.ready.popleft()
+                    continue
+                result = run.step(t)
+                if len(run.failures) > state.looked:
+                    state.looked = len(run.failures)
+                    failure = next((f for f in run.failures.values() if counts(f, self.policy)), None)
+                    if failure is not None:
+                        return Failed(state.path, failure.message)
+                if result == YIELD or (back and not t.done and not t.blocked):
+                    run.ready.append(t)
+                    break
+        return self.end(state)
+
+    def fetch(self, state: State, t: Thread) -> bool:
+        """The next event of an agent; whether it jumped back in its code."""
+        agent = cast(Any, t.agent)
+        place = state.places.setdefault(t.cls, agent.point()[0])
+        event = agent.step(t.answer)
+        del state.places[t.cls]
+        state.moved += 1
+        t.event, t.answer = event, 0
+        t.time += 1
+        t.clock.advance(t.cls, t.time)
+        if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN) or (event[0] == Ev.ARRIVE and event[5] & Flag.TOKEN):
+            raise Symbolic("waits on phase tokens are not followed through all sizes")
+        if event[0] == Ev.UNKNOWN:
+            raise Symbolic(str(event[2]))
+        return bool(agent.point()[0] < place)
+
+    def look_ahead(self, t: Thread) -> None:
+        """Whatever a poll's meaning depends on is asked before the poll is judged."""
+        if t.event is not None and t.event[0] == Ev.POLL:
+            classify(t, t.event)
+
+    def end(self, state: State) -> Failed | None:
+        """What only the end shows."""
+        run = state.run
+        if run.hung:
+            return Failed(state.path, "the run hangs")
+        finish(run)
+        failures = list(run.failures.values())
+        failure = next((f for f in failures if counts(f, self.policy)), None)
+        if failure is not None:
+            return Failed(state.path, failure.message)
+        for f in distinct(warnings(failures, False)):
+            d = diagnostic(run, f)
+            self.notes.setdefault((d.rule, d.span, d.contested), d)
+        self.graph.add(state.parent, Settled.ENDED, events=len(run.trace))
+        return None
+
+    # ------------------------------------------------------------ open questions
+
+    def settle(self, state: State, t: Thread, o: Open) -> bool:
+        """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
+        if len(self.graph.nodes) > self.limits.nodes:
+            raise Symbolic(f"states do not repeat within {self.limits.nodes} decisions")
+        progress = state.progress()
+        if progress == state.asked_at and not state.widened:
+            # a further question at the same point: nothing is repeated yet that could be covered
+            self.branch(state, self.graph.add(state.parent, Settled.ASKED, asker=t.cls), o)
+            return False
+        state.asked_at = progress
+        state.flush()
+        state.forget(self.space.forgotten if self.space.forgets else set())
+        view = state.view()
+        state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
+        if state.path.stale:
+            state.flush()
+            view = state.view()
+        earlier = self._seen.setdefault(view.key, [])
+        rows = list(view.rows.values())
+        for seen in reversed(earlier[-MOST_COMPARED:]):
+            if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
+                self.graph.add(state.parent, Settled.COVERED, target=seen.node.number)
+                return False
+        if len(earlier) > self.limits.patience and not state.widened:
+            self.widen(state, view, earlier[-1])
+            return True
+        self.branch(state, self.remember(state, view, t, o), o)
+        return False
+
+    def ancestors(self, state: State, earlier: list[_Seen]) -> list[_Seen]:
+        """The nodes among some that the state comes from, oldest first."""
+        above: set[int] = set()
+        number = state.parent
+        while number >= 0:
+            above.add(number)
+            number = self.graph.nodes[number].parent
+        return [seen for seen in earlier if seen.node.number in above]
+
+    def branch(self, state: State, node: Node, o: Open) -> None:
+        """Follows both answers."""
+        other = state.fork()
+        for one, c, parts in ((state, o.c, o.parts), (other, -o.c - 1, negated(o.parts))):
+            one.parent, one.widened = node.number, False
+            self.space.path = one.path
+            one.path.assume(c, parts)
+            if not one.path.dead:
+                one.flush()
+                self.push(one)
+
+    def remember(self, state: State, view: View, t: Thread, o: Open) -> Node:
+        rows = tuple(view.rows.values())
+        path = state.path.fork()
+        node = self.graph.add(
+            state.parent, Settled.ASKED, view.key, asker=t.cls, question=(o.c, o.parts), rows=rows, path=path
+        )
+        self._seen[view.key].append(_Seen(node, view, path))
+        return node
+
+    def widen(self, state: State, view: View, seen: _Seen) -> None:
+        """Replaces the state by one that it and an earlier one are cases of."""
+        places = list(view.rows)
+        w = Widening(
+            self.space,
+            [seen.view.rows[p] for p in places],
+            seen.path,
+            [view.rows[p] for p in places],
+            state.path,
+        )
+        node = self.graph.add(state.parent, Settled.WIDENED, target=seen.node.number)
+        state.put(view, w, seen.view)
+        state.flush()
+        state.parent = node.number
+        state.widened = True
+
+
+def counts(f: Failure, policy: Policy) -> bool:
+    """Whether a failure counts against the kernel."""
+    return f.severity == Severity.ERROR or (policy == Policy.STRICT and f.strict_only)
+
+
+def allowed(space: Space, path: Path, facts: list[Callable[[], Any]]) -> list[Path]:
+    """The paths on which all facts hold; a fact that is open is decided both ways."""
+    done: list[Path] = []
+    work = [(path, 0)]
+    while work:
+        path, i = work.pop()
+        if i == len(facts):
+            done.append(path)
+            continue
+        space.path = path
+        try:
+            if facts[i]():
+                work.append((path, i + 1))
+        except ZeroDivisionError:
+            continue
+        except Rewrite as r:
+            path.rewrite(r.atom, r.c, r.parts)
+            work.append((path, i))
+        except Open as o:
+            other = path.fork()
+            path.assume(o.c, o.parts)
+            other.assume(-o.c - 1, negated(o.parts))
+            work += [(p, i) for p in (other, path) if not p.dead]
+    return done
+
+
+__all__ = ["Explorer", "Failed", "Interrupted", "Limits", "allowed", "counts"]

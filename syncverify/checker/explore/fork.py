@@ -1,0 +1,214 @@
+"""A copy of a run, to go on from the same point in two ways.
+
+What a run changes in place is copied; what it only replaces is shared: accesses whose values were used,
+phases that are over, pasts, failures. Between two steps nothing is in flight: operations are shared too.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from syncverify.checker.barriers import Barrier, Phase
+from syncverify.checker.clocks import Clock, Matrix
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.shadow import Record, Segment, Shadow
+from syncverify.checker.sync import Cluster, Generation, Named
+from syncverify.model.automata.cluster_barrier import ClusterBarrier
+from syncverify.model.automata.groups import Groups
+from syncverify.model.automata.mbarrier import Mbarrier
+from syncverify.model.automata.named_barrier import NamedBarrier
+from syncverify.model.automata.register_pool import RegisterPool
+from syncverify.model.events import Agent
+from syncverify.model.terms import Symbolic
+
+#: Fields of a run that its copies share: facts, and tables that number things.
+SHARED = (
+    "system info handlers land eager ignores_pool parks forced max_events columns ctas lanes "
+    "object_footprints barrier_bytes"
+).split()
+#: Containers of things that do not change.
+FLAT = (
+    "suspects narrow signals grid_waits early skipped_polls met_alone asyncs judged failures trace live "
+    "exits remote_uses"
+).split()
+#: What is treated below, or must be empty between two steps.
+TREATED = (
+    "threads memory barriers named clusters contributors pools requests ready met pending locations maps "
+    "far_writes"
+).split()
+
+
+def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | None = None) -> Run:
+    """A run at the same point that shares nothing that may change."""
+    if run.pending or run.met:
+        raise Symbolic("operations in flight between two steps")
+    if run.locations or run.far_writes or any(m.edits for m in run.maps.values()):
+        raise Symbolic("blocks that synchronize through global memory")
+    new, copy = Run.__new__(Run), _Copy()
+    for name in SHARED:
+        setattr(new, name, getattr(run, name))
+    for name in FLAT:
+        setattr(new, name, getattr(run, name).copy())
+    new.pending, new.met, new.locations, new.far_writes = {}, [], {}, {}
+    new.maps = {k: copy.flat(m, uses=list(m.uses)) for k, m in run.maps.items()}
+    old_agents = [t.agent for t in run.threads]
+    agents = [a.fork() for a in old_agents] if fork_agents is None else fork_agents(old_agents)
+    new.threads = [copy.thread(t, a) for t, a in zip(run.threads, agents, strict=True)]
+    new.ready = deque(copy.threads[id(t)] for t in run.ready)
+    new.memory = {m: copy.shadow(s) for m, s in run.memory.items()}
+    new.barriers = {b: copy.barrier(s) for b, s in run.barriers.items()}
+    new.named = {k: copy.named(n) for k, n in run.named.items()}
+    new.clusters = {k: copy.cluster(c) for k, c in run.clusters.items()}
+    new.contributors = {k: set(v) for k, v in run.contributors.items()}
+    new.pools = {k: RegisterPool(p.free, dict(p.held), dict(p.served)) for k, p in run.pools.items()}
+    new.requests = [copy.flat(r, pasts=dict(r.pasts), times=dict(r.times)) for r in run.requests]
+    return new
+
+
+class _Copy:
+    """Copies of the parts of one run, each made once."""
+
+    def __init__(self) -> None:
+        self.threads: dict[int, Thread] = {}
+        self.records: dict[int, Record] = {}
+        self.matrices: dict[int, Matrix] = {}
+
+    def flat(self, x: Any, **changed: Any) -> Any:
+        """An object with slots, its fields shared but for ``changed``."""
+        new = object.__new__(type(x))
+        for name in _slots(type(x)):
+            setattr(new, name, changed[name] if name in changed else getattr(x, name))
+        return new
+
+    def matrix(self, m: Matrix) -> Matrix:
+        found = self.matrices.get(id(m))
+        if found is None:
+            found = self.matrices[id(m)] = m.copy()
+        return found
+
+    def record(self, r: Record) -> Record:
+        found = self.records.get(id(r))
+        if found is None:
+            found = self.records[id(r)] = cast(Record, self.flat(r))
+        return found
+
+    def thread(self, t: Thread, agent: Agent) -> Thread:
+        new: Thread = self.flat(
+            t,
+            agent=agent,
+            clock=self.clock(t.clock),
+            bulk=_groups(t.bulk),
+            cp=_groups(t.cp),
+            mma=_groups(t.mma),
+            columns=dict(t.columns),
+            registers={k: [self.record(r) for r in rs] for k, rs in t.registers.items()},
+            fences=list(t.fences),
+            proxy_fences=list(t.proxy_fences),
+            syncs=list(t.syncs),
+            group_waits={k: set(v) for k, v in t.group_waits.items()},
+            idle_waits=dict(t.idle_waits),
+            collectives=list(t.collectives),
+            fragments={k: list(v) for k, v in t.fragments.items()},
+            acquirable=None if t.acquirable is None else t.acquirable.copy(),
+            polled=dict(t.polled),
+            seen=dict(t.seen),
+            issues=list(t.issues),
+        )
+        self.threads[id(t)] = new
+        return new
+
+    def clock(self, c: Clock) -> Clock:
+        new = Clock.__new__(Clock)
+        new.cls, new.multi, new.m = c.cls, c.multi, c.m.copy()
+        if c.multi:
+            new.own = {column: v.copy() for column, v in c.own.items()}
+        else:
+            new.own = {column: new.m[:, column] for column in c.own}
+        return new
+
+    def shadow(self, s: Shadow) -> Shadow:
+        new = Shadow()
+        new._los = list(s._los)
+        pending = self.records
+        for old in s._segments:
+            reads = dict(old.reads)
+            for key, r in reads.items() if pending else ():
+                if id(r) in pending:
+                    reads[key] = pending[id(r)]
+            new._segments.append(Segment(old.lo, old.hi, old.write, reads))
+        return new
+
+    def barrier(self, s: Barrier) -> Barrier:
+        new: Barrier = self.flat(
+            s,
+            auto=Mbarrier(s.auto.live, s.auto.count, s.auto.pending, s.auto.tx, s.auto.phase),
+            phases=[self.phase(p, i == 0) for i, p in enumerate(s.phases)],
+            ready=set(s.ready),
+            waits=dict(s.waits),
+            blocked=[self.threads[id(t)] for t in s.blocked],
+            last_use=dict(s.last_use),
+            touched=list(s.touched),
+            arrivals=dict(s.arrivals),
+            expect_sites=dict(s.expect_sites),
+            waiters=set(s.waiters),
+            final_waits=dict(s.final_waits),
+            lanes=dict(s.lanes),
+        )
+        return new
+
+    def phase(self, p: Phase, newest: bool) -> Phase:
+        if not newest:
+            return cast(Phase, self.flat(p))  # it is over: its parts do not change any more
+        new: Phase = self.flat(
+            p,
+            m=p.m.copy(),
+            tx=p.tx.copy(),
+            far=None if p.far is None else p.far.copy(),
+            con=dict(p.con),
+            expects=list(p.expects),
+            completions=list(p.completions),
+            arrived=dict(p.arrived),
+            sites=dict(p.sites),
+            quiet=[list(q) for q in p.quiet],
+        )
+        return new
+
+    def generation(self, g: Generation) -> Generation:
+        return Generation(
+            self.matrix(g.m),
+            dict(g.con),
+            dict(g.previous),
+            [self.threads[id(t)] for t in g.waiting],
+            dict(g.sites),
+            dict(g.pasts),
+        )
+
+    def named(self, n: Named) -> Named:
+        auto = NamedBarrier(
+            n.auto.threads, n.auto.generation, dict(n.auto.arrived), set(n.auto.marked), n.auto.again
+        )
+        partial = {w: self.generation(g) for w, g in n.partial.items()}
+        return Named(auto, n.column, self.generation(n.gen), self.matrix(n.last), n.red, partial)
+
+    def cluster(self, c: Cluster) -> Cluster:
+        auto = ClusterBarrier(set(c.auto.expected), c.auto.generation, set(c.auto.arrived))
+        last = None if c.last is None else self.generation(c.last)
+        return Cluster(auto, c.column, self.generation(c.gen), last)
+
+
+def _groups(g: Groups) -> Groups:
+    return Groups(g.issued, list(g.committed))
+
+
+_SLOTS: dict[type, tuple[str, ...]] = {}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    if kind not in _SLOTS:
+        _SLOTS[kind] = tuple(kind.__slots__)  # type: ignore[attr-defined]
+    return _SLOTS[kind]
+
+
+__all__ = ["FLAT", "SHARED", "TREATED", "fork"]

@@ -1,0 +1,56 @@
+"""What an exploration came to, in plain data: each point at which a question was open, and how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from syncverify.model.path import Path, Sum
+
+
+class Settled(Enum):
+    """How a node was settled."""
+
+    ASKED = "both answers are followed"
+    COVERED = "all its values are among those of an earlier node"
+    WIDENED = "replaced by a node with more values"
+    ENDED = "the run ends, clean"
+    FAILED = "the run fails"
+
+
+@dataclass(slots=True)
+class Node:
+    """``question``: the sum that may be 0 or more, or less. ``target``: what covers or replaces the node."""
+
+    number: int
+    parent: int
+    settled: Settled
+    key: Hashable = None
+    asker: int = -1
+    question: Sum | None = None
+    rows: tuple[Sum, ...] = ()
+    path: Path | None = None
+    target: int = -1
+    events: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Equal for points that may be compared."""
+        return "" if self.key is None else hashlib.sha256(repr(self.key).encode()).hexdigest()[:16]
+
+
+@dataclass(slots=True)
+class Graph:
+    """All nodes, by number. ``parent`` links and ``target`` links make up the graph."""
+
+    nodes: list[Node] = field(default_factory=list)
+
+    def add(self, parent: int, settled: Settled, key: Hashable = None, **more: object) -> Node:
+        node = Node(len(self.nodes), parent, settled, key, **more)  # type: ignore[arg-type]
+        self.nodes.append(node)
+        return node
+
+    def count(self, settled: Settled) -> int:
+        return sum(n.settled is settled for n in self.nodes)

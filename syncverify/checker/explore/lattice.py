@@ -1,0 +1,263 @@
+"""Sets of register values ``rows = c + A x`` with x limited by a path: inclusion and widening.
+
+Rows are the registers of all agents at one point of the run, each a sum over the path's atoms. Two points
+of one shape have the same rows. ``included`` looks for a substitution of atoms that turns the earlier rows
+into the later ones. ``Widening`` makes rows that both are cases of: over the smallest lattice around both,
+with the inequalities that both keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from syncverify.model.path import Parts, Path, Sum, combined, negated, primitive
+from syncverify.model.terms import Space
+
+Rows = Sequence[Sum]
+#: Rows that differ are compared pairwise up to this many.
+MOST_PAIRED = 24
+
+
+def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
+    """Whether every value of the later rows is one of the earlier rows."""
+    found = _substitution(rows, later)
+    if found is None or any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
+        return False
+    return all(_holds(found, s, there) for s in _facts(path, set(found))) and _products_agree(
+        space, found, there
+    )
+
+
+def _facts(path: Path, atoms: set[int]) -> Iterator[Sum]:
+    """All that a path knows of some atoms, as sums that are 0 or more."""
+    for a in sorted(atoms):
+        low, high = path.interval(a)
+        if low is not None:
+            yield -low, ((a, 1),)
+        if high is not None:
+            yield high, ((a, -1),)
+    for p, c in path.cons.items():
+        yield c, p
+
+
+def _holds(found: dict[int, Sum], s: Sum, there: Path) -> bool:
+    if any(a not in found for a, _ in s[1]):
+        return False
+    return there.implies(*there.resolve(*replaced(found, s)))
+
+
+def replaced(found: dict[int, Sum], s: Sum) -> Sum:
+    """A sum with atoms replaced."""
+    return combined([(1, (s[0], ())), *((k, found[a]) for a, k in s[1])])
+
+
+def _products_agree(space: Space, found: dict[int, Sum], there: Path) -> bool:
+    """A product must stay the product of its factors."""
+    for a, value in found.items():
+        factors = space.atoms[a].factors
+        if factors is None or not all(f in found for f in factors):
+            continue
+        x, y = (space.term(*found[f]) for f in factors)
+        path, space.path = space.path, there
+        both = x * y
+        space.path = path
+        if space.of(both) != value:
+            return False
+    return True
+
+
+def _substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
+    """Atoms of the rows in terms of atoms of the later ones; None if there is no such whole-numbered way."""
+    work: dict[Parts, Sum] = {}
+    for (c, parts), s in zip(rows, later, strict=True):
+        rest = (s[0] - c, s[1])
+        if work.setdefault(parts, rest) != rest:
+            return None
+    if work.pop((), (0, ())) != (0, ()):
+        return None
+    found: dict[int, Sum] = {}
+    while work:
+        left: dict[Parts, Sum] = {}
+        progress = False
+        for parts, rest in work.items():
+            unknown = tuple((a, k) for a, k in parts if a not in found)
+            rest = combined([(1, rest), *((-k, found[a]) for a, k in parts if a in found)])
+            if len(unknown) == 1:
+                ((a, k),) = unknown
+                if rest[0] % k or any(j % k for _, j in rest[1]):
+                    return None
+                found[a] = rest[0] // k, tuple((b, j // k) for b, j in rest[1])
+                progress = True
+            elif not unknown:
+                if rest != (0, ()):
+                    return None
+            else:
+                left[unknown] = rest
+        if left and not progress:
+            eliminated = _eliminate(left)
+            if eliminated is None:
+                return None
+            left = eliminated
+        work = left
+    return found
+
+
+def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
+    """One atom eliminated from all equations but one, which waits for the others; None if they differ."""
+    items = sorted(equations.items(), key=lambda e: (len(e[0]), min(abs(k) for _, k in e[0])))
+    first, value = items[0]
+    a, k = min(first, key=lambda p: abs(p[1]))
+    if len(items) == 1:
+        # one equation with several unknowns: all but one may be anything, so take 0
+        rest: dict[Parts, Sum] = {((b, 1),): (0, ()) for b, _ in first if b != a}
+        return {((a, k),): value, **rest}
+    out: dict[Parts, Sum] = {}
+    for parts, right in items[1:]:
+        j = dict(parts).get(a, 0)
+        _, new = combined([(k, (0, parts)), (-j, (0, first))])
+        rhs = combined([(k, right), (-j, value)])
+        if out.setdefault(new, rhs) != rhs:
+            return None
+    out[first] = value
+    return out
+
+
+# ---------------------------------------------------------------- widening
+
+
+#: Bounds that a widening may weaken others to.
+THRESHOLDS = (1, 0)
+
+
+class Widening:
+    """New rows over new atoms, and how the atoms stand for both old sets."""
+
+    def __init__(self, space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> None:
+        self.space = space
+        self.paths = (path, there)
+        pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
+        self.index = {p: i for i, p in enumerate(pairs)}
+        self.base = [a[0] for a, _ in pairs]
+        first = _columns([a for a, _ in pairs])
+        second = _columns([b for _, b in pairs])
+        moved = [b[0] - a[0] for a, b in pairs]
+        self.basis = _basis([*first.values(), *second.values(), moved])
+        self.atoms = [space.atom(f"u{len(space.atoms)}").parts[0][0] for _ in self.basis]
+        zero: list[Sum] = [(0, ()) for _ in self.basis]
+        self.values = (
+            self._along(zero, first),
+            self._along([(v, ()) for v in self._coordinates(moved)], second),
+        )
+        self.rows = [self.row(i) for i in range(len(pairs))]
+        self.path = self._path()
+
+    def row(self, i: int) -> Sum:
+        """Row i over the new atoms."""
+        parts = ((a, v[i]) for a, v in zip(self.atoms, self.basis, strict=True) if v[i])
+        return self.base[i], tuple(sorted(parts))
+
+    def of(self, row: Sum, later: Sum) -> Sum:
+        """What a row has become."""
+        return self.rows[self.index[row, later]]
+
+    def _coordinates(self, vector: list[int]) -> list[int]:
+        """A vector of the lattice by the basis."""
+        out = []
+        rest = list(vector)
+        for b in self.basis:
+            pivot = next(i for i, x in enumerate(b) if x)
+            k = rest[pivot] // b[pivot]
+            rest = [x - k * y for x, y in zip(rest, b, strict=True)]
+            out.append(k)
+        assert not any(rest)
+        return out
+
+    def _along(self, start: list[Sum], columns: dict[int, list[int]]) -> dict[int, Sum]:
+        """The new atoms in terms of old ones."""
+        out = start
+        for a, column in columns.items():
+            out = [
+                combined([(1, s), (k, (0, ((a, 1),)))])
+                for s, k in zip(out, self._coordinates(column), strict=True)
+            ]
+        return dict(zip(self.atoms, out, strict=True))
+
+    def _path(self) -> Path:
+        path = Path(self.space)
+        for s in self._candidates():
+            bound = self._bound(s)
+            if bound is None:
+                continue
+            c, parts = primitive(s[0] - bound, s[1])
+            if not path.implies(*path.resolve(c, parts)):
+                path.assume(c, parts)
+        return path
+
+    def _bound(self, s: Sum) -> int | None:
+        """A number that both sets keep the sum above: the earlier one's, or one of few: chains end."""
+        earlier, later = (
+            p.bounds(*p.resolve(*replaced(v, s)))[0] for p, v in zip(self.paths, self.values, strict=True)
+        )
+        if earlier is None or later is None:
+            return None
+        return earlier if later >= earlier else next((t for t in THRESHOLDS if later >= t), None)
+
+    def _candidates(self) -> Iterator[Sum]:
+        """Sums that may be bounded: rows, those that the paths speak of, differences of rows."""
+        moving = list(dict.fromkeys(r for r in self.rows if r[1]))
+        for c, p in moving:
+            yield c, p
+            yield -c, negated(p)
+        for path, values in zip(self.paths, self.values, strict=True):
+            inverse = self._inverse(values)
+            for p, c in path.cons.items():
+                if all(a in inverse for a, _ in p):
+                    yield replaced(inverse, (c, p))
+        seen: set[Parts] = set()
+        for r, s in combinations(moving[:MOST_PAIRED], 2):
+            for sign in (1, -1):
+                c, p = combined([(sign, r), (-sign, s)])
+                if p and p not in seen:
+                    seen.add(p)
+                    yield c, p
+
+    def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
+        """Old atoms by rows that consist of just one of them."""
+        out: dict[int, Sum] = {}
+        for row in self.rows:
+            c, p = replaced(values, row)
+            if len(p) == 1 and abs(p[0][1]) == 1:
+                a, k = p[0]
+                out.setdefault(a, combined([(k, row), (1, (-k * c, ()))]))
+        return out
+
+
+def _columns(rows: Rows) -> dict[int, list[int]]:
+    out: dict[int, list[int]] = {}
+    for i, (_, parts) in enumerate(rows):
+        for a, k in parts:
+            out.setdefault(a, [0] * len(rows))[i] = k
+    return out
+
+
+def _basis(vectors: list[list[int]]) -> list[list[int]]:
+    """A basis in echelon form of the lattice that integer vectors span."""
+    work = [v for v in vectors if any(v)]
+    out: list[list[int]] = []
+    for i in range(len(work[0]) if work else 0):
+        here = [v for v in work if v[i]]
+        work = [v for v in work if not v[i]]
+        while len(here) > 1:
+            here.sort(key=lambda v: abs(v[i]))
+            small = here[0]
+            rest = [[x - v[i] // small[i] * y for x, y in zip(v, small, strict=True)] for v in here[1:]]
+            here = [small, *(v for v in rest if v[i])]
+            work += [v for v in rest if not v[i] and any(v)]
+        if here:
+            (v,) = here
+            out.append(v if v[i] > 0 else [-x for x in v])
+    return out
+
+
+__all__ = ["Rows", "Widening", "included", "replaced"]

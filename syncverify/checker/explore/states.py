@@ -1,0 +1,191 @@
+"""A run together with what is known of the sizes, and the register values that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore.fork import fork
+from syncverify.checker.explore.lattice import Widening
+from syncverify.checker.explore.normal import normal
+from syncverify.model.path import Path, Sum
+from syncverify.model.symbols import SizedAgent
+from syncverify.model.terms import Space, Term, mapped
+
+#: Where a row comes from: ("register", class, slot, lane), ("size", name), ("turn" or "value", size, rank).
+Place = tuple[Any, ...]
+#: Bounds of sizes beyond this are not told apart.
+FAR = 1 << 16
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """A point between two steps. ``parent``: the node it comes from; ``looked``: failures looked at;
+    ``widened``: since its last step."""
+
+    run: Run
+    path: Path
+    parent: int = -1
+    looked: int = 0
+    widened: bool = False
+    moved: int = 0  # steps of agents
+    asked_at: int = -1  # how far all agents had moved when something was last asked
+
+    places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
+
+    def turned(self, t: Thread) -> bool:
+        """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
+        place = self.agent(t).point()[0]
+        back = bool(place < self.places[t.cls])
+        self.places[t.cls] = place
+        return back
+
+    def progress(self) -> int:
+        """Grows with every step of an agent, and where agents say so with parts of steps."""
+        return self.moved + sum(getattr(t.agent, "ticks", 0) for t in self.run.threads)
+
+    def fork(self) -> State:
+        split = getattr(self.run.system, "fork_agents", None)
+        run, path = fork(self.run, split), self.path.fork()
+        places = dict(self.places)
+        return State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
+
+    def agent(self, t: Thread) -> SizedAgent:
+        return cast(SizedAgent, t.agent)
+
+    def flush(self) -> None:
+        """Brings registers up to what the path has rewritten."""
+        if not self.path.stale:
+            return
+        space = self.path.space
+        for t in self.run.threads:
+            agent = self.agent(t)
+            for slot, value in () if t.done else agent.live().items():
+                new = mapped(value, space.resolved)
+                if new is not value:
+                    agent.put(slot, new)
+        self.path.stale = False
+
+    def forget(self, names: set[str]) -> None:
+        """Forgets turns that nobody will ask for again, and sizes that turn anew."""
+        path = self.path
+        turns = self.turns()
+        for key in list(path.entries):
+            if key[0] in ("//", "%") or (key[0] in turns and _passed(key[1], turns[key[0]])):
+                del path.entries[key]
+        for name in names:
+            path.sizes.pop(name, None)
+
+    def turns(self) -> dict[str, list[Any]]:
+        """The next turns of all agents that take a size turn by turn."""
+        out: dict[str, list[Any]] = {}
+        for t in self.run.threads:
+            if not t.done:
+                for name, turn in self.agent(t).turns().items():
+                    out.setdefault(name, []).append(turn)
+        return out
+
+    # ------------------------------------------------------------ rows
+
+    def view(self) -> View:
+        """Everything that the future depends on: a key, and rows of numbers and terms."""
+        shape: list[Hashable] = []
+        again = self.path.space.forgotten
+        pending = {
+            ("register", t.cls, slot)
+            for t in self.run.threads
+            if not t.done
+            for slot in getattr(t.agent, "size_slots", ())
+        }
+        rows: dict[Place, Sum] = {}
+        for place, value in self._values():
+            if place in pending or place[0] == "value" or (place[0] == "size" and place[1] in again):
+                shape.append((place, self.coarse(value)))
+            if isinstance(value, int):
+                rows[place] = (value, ())
+            elif isinstance(value, Term):
+                rows[place] = (value.c, value.parts)
+            elif isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+                for lane, x in enumerate(value):
+                    rows[(*place, lane)] = self.path.space.of(x)
+            else:
+                shape.append((place, value))
+        return View(normal(self.run), tuple(shape), rows)
+
+    def coarse(self, value: Any) -> Hashable:
+        """What is known of a size that an agent has yet to use: states that differ in it are not mixed."""
+        low, high = self.path.space.bounds(value)
+        return (
+            low if low == high else low is not None and low > 0,
+            high if high is None or high < FAR else None,
+        )
+
+    def _values(self) -> Iterator[tuple[Place, Any]]:
+        for t in self.run.threads:
+            if not t.done:
+                for slot, value in self.agent(t).live().items():
+                    yield ("register", t.cls, slot), value
+        for name, value in self.path.sizes.items():
+            yield ("size", name), value
+        first = {name: turns[0] for name, turns in self.turns().items()}
+        for key, value in self.path.entries.items():
+            where: Hashable = key
+            if len(key) == 2 and key[0] in first:
+                ahead = key[1] - first[key[0]]
+                where = (key[0], ahead if isinstance(ahead, int) else "?")
+                yield ("turn", where), key[1]
+            yield ("value", where), value
+
+    def put(self, view: View, widening: Widening, earlier: View) -> None:
+        """Puts the widened rows into the registers, and the widened path in place of this one."""
+        space = self.path.space
+        new: dict[Place, Any] = {
+            p: space.term(*widening.of(earlier.rows[p], s)) for p, s in view.rows.items()
+        }
+        path = widening.path
+        values = dict(self._values())
+        for t in self.run.threads:
+            for slot in () if t.done else list(self.agent(t).live()):
+                place = ("register", t.cls, slot)
+                if place in new:
+                    self.agent(t).put(slot, new[place])
+                elif (*place, 0) in new:
+                    lanes = len(values[place])
+                    self.agent(t).put(slot, tuple(new[(*place, lane)] for lane in range(lanes)))
+        path.sizes = {name: new["size", name] for name in self.path.sizes}
+        path.entries = {}
+        for place, value in new.items():
+            if place[0] == "value":
+                where: Any = place[1]
+                turn = new.get(("turn", where))
+                path.entries[where if turn is None else (where[0], turn)] = value
+        path.stale |= self.path.stale
+        self.path = space.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place."""
+
+    form: Hashable
+    shape: Hashable
+    rows: dict[Place, Sum]
+
+    @property
+    def key(self) -> Hashable:
+        return (self.form, self.shape, tuple(self.rows))
+
+
+def _passed(turn: Any, nexts: list[Any]) -> bool:
+    """Whether all agents are beyond a turn."""
+    ahead = [n - turn for n in nexts]
+    return all(isinstance(d, int) and d > 0 for d in ahead)
+
+
+def known(space: Space, path: Path) -> str:
+    """What a path knows, as text."""
+    atoms = sorted({*path.low, *path.high})
+    facts = [f"{space.atoms[a].name} in {path.interval(a)}" for a in atoms]
+    return ", ".join([*facts, *(f"{space.text(c, p)} >= 0" for p, c in path.cons.items())])
