@@ -238,7 +238,8 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
     "SV605": (
         "A warp-collective operation under a predicate that the compiler cannot see to be the same in all"
-        " lanes gets extra code, and is undefined once the lanes differ.",
+        " lanes gets extra code, and is undefined once the lanes differ. A proxy fence under a predicate on"
+        " single threads diverges the warp around it.",
         "Derive the predicate from the warp's index or from elect.",
     ),
     "SV606": (
