@@ -376,7 +376,7 @@ class Space:
 
     def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
         """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
-        split = [(a, (k + m // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
+        split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
         whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
         rest = x - whole * m
         low, high = self.bounds(rest)

@@ -190,7 +190,8 @@ class _Copy:
             n.auto.threads, n.auto.generation, dict(n.auto.arrived), set(n.auto.marked), n.auto.again
         )
         partial = {w: self.generation(g) for w, g in n.partial.items()}
-        return Named(auto, n.column, self.generation(n.gen), self.matrix(n.last), n.red, partial)
+        ahead = [self.threads[id(t)] for t in n.ahead]
+        return Named(auto, n.column, self.generation(n.gen), self.matrix(n.last), n.red, partial, ahead)
 
     def cluster(self, c: Cluster) -> Cluster:
         auto = ClusterBarrier(set(c.auto.expected), c.auto.generation, set(c.auto.arrived))

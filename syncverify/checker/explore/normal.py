@@ -52,11 +52,11 @@ TREATED: dict[type, tuple[str, str]] = {
         "again arrived sites waited remote",
     ),
     Record: (
-        "kind cls time fp site column tag tag_value used atomic scope barrier lane_free",
+        "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free",
         "fresh over position issue",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
-    Named: ("auto column gen last red partial", ""),
+    Named: ("auto column gen last red partial ahead", ""),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number site registers need inc pasts times", "position"),
 }
@@ -205,7 +205,7 @@ class _Normal:
             tuple(sorted(run.live.items())),
             frozenset(run.judged),
             frozenset(run.failures),
-            frozenset(run.early),
+            frozenset((cls, *early[3:]) for cls, early in run.early.items()),
             tuple(self.at(*w) for w in run.grid_waits),
             tuple(sorted((key, self.at(key[0], v)) for key, v in self.landed().items())),
             tuple(sorted((key, self.at(key[0], use[0])) for key, use in run.remote_uses.items())),
@@ -237,7 +237,7 @@ class _Normal:
                 tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
         used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
         where = self.at(r.column, r.time) if r.column >= 0 else None
-        flags = (where, r.atomic, r.lane_free, r.scope, r.barrier)
+        flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
@@ -337,6 +337,7 @@ class _Normal:
             frozenset(a.marked),
             a.again,
             min(a.generation, 1),
+            tuple(t.cls for t in n.ahead),
         )
         return (state, self.generation(n.gen), self.keep(n.last), partial)
 
