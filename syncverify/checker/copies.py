@@ -51,7 +51,7 @@ def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
     _, site, copies, source, number = event
     records: list[Record] = []
     targets: list[tuple[int, int, Record | None]] = []
-    early(run, t, site)
+    early(run, t, site, reads=True)
     for fp, b, nbytes in copies:
         s = barrier(run, b)
         use(run, t, s, site)
@@ -122,7 +122,7 @@ def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
 
 def on_cp_async(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, _ = event
-    early(run, t, site)
+    early(run, t, site, reads=True)
     r = Record(
         Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue()
     )
@@ -210,7 +210,7 @@ def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
 
 def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
-    _, site, acc, fp_a, frag_a, fp_b, _ = event
+    _, site, acc, fp_a, frag_a, fp_b, _, others = event
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
@@ -219,9 +219,11 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     tag = column(run, t, "mma")
     records = tuple(
         Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
-        for fp in (fp_a, fp_b)
+        for fp in (fp_a, fp_b, others)
         if fp >= 0
     )
+    if others >= 0:
+        records[-1].beside = True
     for r in records:
         _access(run, t, r)
     for frag in (acc, frag_a):

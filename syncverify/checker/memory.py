@@ -255,7 +255,8 @@ def _judge_strict(
 
 
 def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
-    pair = (first.site, second.site, False)
+    beside = first.beside or second.beside
+    pair = (-1 - first.site if beside else first.site, second.site, False)
     if pair in run.judged:
         return
     run.judged.add(pair)
@@ -278,6 +279,9 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
         rule = "SV205"  # data and the life of a barrier share bytes
     message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
+    if beside:
+        severity, contested, strict_only = Severity.WARNING, "K8", True
+        message += ": right only if each warp reads no more than its own 16 rows of A"
     site = second.site
     if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
         # Compilers let every thread that holds a value store it.

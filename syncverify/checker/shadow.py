@@ -32,6 +32,7 @@ class Record:
     atomic: bool = False
     scope: int = 0  # of an atomic
     barrier: int = -1  # it initializes or ends this mbarrier
+    beside: bool = False  # rows of A that other warps multiply: read in strict mode only
     lane_free: bool = False  # by the warp as a whole: every lane's past precedes it
     fresh: bool = False  # a read of bytes that nobody had written yet
     over: Record | None = None  # the write that this one replaced

@@ -334,7 +334,7 @@ class DataOps(Ops):
             faults = [f for r in regions for f in r.faults]
             fps = [self._fp(r, where) for r in regions]
             left, right = fps if a is not None else (-1, fps[0])
-            return [*faults, (Ev.WGMMA, site, acc, left, fragment, right, int(bool(_int(v[accumulate]))))]
+            return [*faults, (Ev.WGMMA, site, acc, left, fragment, right, int(bool(_int(v[accumulate]))), -1)]
 
         op.build = build
         return op

@@ -65,7 +65,8 @@ class Ev(IntEnum):
     ST_ASYNC = 59  # fp written, bar, bytes, 1 if a reduction
 
     WGMMA_FENCE = 60
-    WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates
+    # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, fp of other warps' rows of A (-1)
+    WGMMA = 61
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment
@@ -236,6 +237,7 @@ class SystemInfo:
     smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
     tracks_global: bool = False
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
+    assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
 

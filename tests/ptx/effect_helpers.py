@@ -136,7 +136,7 @@ def emitted(line: str, ctx: FakeContext | None = None, **values: Any) -> list[Ev
 
 #: Which arguments after the site are footprints, and which are barriers.
 _FOOTPRINTS = {Ev.READ: (0,), Ev.WRITE: (0,), Ev.CP_ASYNC: (0,), Ev.BULK_STORE: (0,), Ev.BULK_COPY: (0, 1),
-               Ev.ST_ASYNC: (0,), Ev.WGMMA: (1, 3)}  # fmt: skip
+               Ev.ST_ASYNC: (0,), Ev.WGMMA: (1, 3, 5)}  # fmt: skip
 _BARRIERS = {Ev.INIT: 0, Ev.INVAL: 0, Ev.ARRIVE: 0, Ev.EXPECT_TX: 0, Ev.COMPLETE_TX: 0, Ev.WAIT: 0,
              Ev.WAIT_TOKEN: 0, Ev.POLL: 0, Ev.POLL_TOKEN: 0, Ev.CP_ARRIVE: 0, Ev.BULK_COPY: 2,
              Ev.ST_ASYNC: 1}  # fmt: skip

@@ -76,7 +76,7 @@ def test_k_major(swizzle: int, rows: int, size: int, advance: int) -> None:
         for x in k_major(rows, 32 // size, size, lbo, sbo, swizzle)
         for i in range(size)
     }
-    found = operand_bytes(descriptor(start, lbo, sbo, swizzle), rows, 32, False)
+    found = operand_bytes(descriptor(start, lbo, sbo, swizzle), range(rows), 32, False)
     assert found == intervals(wanted)
 
 
@@ -89,18 +89,18 @@ def test_mn_major(swizzle: int, rows: int) -> None:
         for x in mn_major(rows, 16, lbo, sbo, swizzle)
         for i in range(2)
     }
-    assert operand_bytes(descriptor(8192, lbo, sbo, swizzle), rows, 32, True) == intervals(wanted)
+    assert operand_bytes(descriptor(8192, lbo, sbo, swizzle), range(rows), 32, True) == intervals(wanted)
 
 
 def test_a_whole_tile_is_covered_by_its_steps_along_k() -> None:
-    parts = [operand_bytes(descriptor(2048 + 32 * i, 16, 1024, 128), 64, 32, False) for i in range(4)]
+    parts = [operand_bytes(descriptor(2048 + 32 * i, 16, 1024, 128), range(64), 32, False) for i in range(4)]
     covered = [b for p in parts for lo, hi in p for b in range(lo, hi)]
     assert sorted(covered) == list(range(2048, 2048 + 64 * 128))
 
 
 def test_base_offset_moves_the_pattern() -> None:
-    shifted = operand_bytes(descriptor(1024 + 256, 16, 1024, 128, base=2), 8, 32, False)
-    straight = operand_bytes(descriptor(1024, 16, 1024, 128), 8, 32, False)
+    shifted = operand_bytes(descriptor(1024 + 256, 16, 1024, 128, base=2), range(8), 32, False)
+    straight = operand_bytes(descriptor(1024, 16, 1024, 128), range(8), 32, False)
     assert shifted == tuple((lo + 256, hi + 256) for lo, hi in straight)
 
 
@@ -119,25 +119,36 @@ MMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16"
 def test_operands_in_shared_memory() -> None:
     ctx = FakeContext(cta=1, ctas=2)
     (event,) = emitted(f"{MMA} {ACC}, %d1, %d2, %p1, 1, 1, 0, 0", ctx, d1=A, d2=B, p1=1)
-    name, acc, left, a_fragment, right, accumulate = event
+    name, acc, left, a_fragment, right, accumulate, others = event
     assert (name, acc, a_fragment, accumulate) == ("WGMMA", 0, -1, 1)
-    assert left == (1, *operand_bytes(A, 64, 32, False))
-    assert right == (1, *operand_bytes(B, 8, 32, False))
+    assert left == (1, *operand_bytes(A, range(16), 32, False))
+    assert right == (1, *operand_bytes(B, range(8), 32, False))
+    assert others == (1, *operand_bytes(A, range(16, 64), 32, False))
     assert ctx.fragments == ["%f1"]
+
+
+@pytest.mark.parametrize("warp", range(8))
+def test_each_warp_has_rows_of_its_own(warp: int) -> None:
+    (event,) = emitted(f"{MMA} {ACC}, %d1, %d2, %p1, 1, 1, 0, 0", FakeContext(warp=warp), d1=A, d2=B, p1=1)
+    first = warp % 4 * 16
+    mine, others = event[2][1:], event[6][1:]
+    assert mine == operand_bytes(A, range(first, first + 16), 32, False)
+    together = {b for lo, hi in (*mine, *others) for b in range(lo, hi)}
+    assert intervals(together) == operand_bytes(A, range(64), 32, False)
 
 
 def test_a_in_registers() -> None:
     ctx = FakeContext()
     (event,) = emitted(f"{MMA} {ACC}, {{%r1, %r2, %r3, %r4}}, %d2, 0, 1, -1, 1", ctx, d2=B)
     assert event[2] is None
-    assert event[4] == (0, *operand_bytes(B, 8, 32, True))
+    assert event[4] == (0, *operand_bytes(B, range(8), 32, True))
     assert event[5] == 0
     assert {ctx.fragments[event[1]], ctx.fragments[event[3]]} == {"%f1", "%r1"}
 
 
 def test_transposed_a() -> None:
     (event,) = emitted(f"{MMA} {ACC}, %d1, %d2, 1, 1, 1, 1, 0", d1=A, d2=B)
-    assert event[2] == (0, *operand_bytes(A, 64, 32, True))
+    assert event[2] == (0, *operand_bytes(A, range(16), 32, True))
 
 
 @pytest.mark.parametrize(
@@ -152,16 +163,16 @@ def test_transposed_a() -> None:
 )
 def test_other_types_read_as_many_bytes(line: str) -> None:
     (event,) = emitted(line, d1=A, d2=B, p1=0)
-    assert event[2] == (0, *operand_bytes(A, 64, 32, False))
-    assert event[4] == (0, *operand_bytes(B, 8, 32, False))
+    assert event[2] == (0, *operand_bytes(A, range(16), 32, False))
+    assert event[4] == (0, *operand_bytes(B, range(8), 32, False))
 
 
 def test_sparse_a_is_packed() -> None:
     line = f"wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16 {ACC}, %d1, %d2, %r9, 0, %p1, 1, 1, 0, 0"
     ctx = FakeContext()
     (event,) = emitted(line, ctx, d1=A, d2=B, p1=1)
-    assert event[2] == (0, *operand_bytes(A, 64, 32, False))
-    assert event[4] == (0, *operand_bytes(B, 8, 64, False))
+    assert event[2] == (0, *operand_bytes(A, range(16), 32, False))
+    assert event[4] == (0, *operand_bytes(B, range(8), 64, False))
     assert ctx.fragments[event[3]] == "%r9"
 
 

@@ -45,8 +45,8 @@ def decode_descriptor(bits: int) -> Descriptor:
     )
 
 
-def operand_bytes(bits: int, rows: int, k_bytes: int, mn_major: bool) -> tuple[tuple[int, int], ...]:
-    """The bytes of an operand of ``rows`` rows along M or N and ``k_bytes`` along K: merged ``(lo, hi)``.
+def operand_bytes(bits: int, rows: range, k_bytes: int, mn_major: bool) -> tuple[tuple[int, int], ...]:
+    """The bytes of rows (along M or N, by eights) of an operand, ``k_bytes`` along K: merged ``(lo, hi)``.
 
     MN-major operands have 16-bit elements (imm-trans is of .f16 and .bf16 alone).
     """
@@ -55,20 +55,20 @@ def operand_bytes(bits: int, rows: int, k_bytes: int, mn_major: bool) -> tuple[t
     return _merge(sorted({_swizzled(d, d.start + x) for x in offsets}))
 
 
-def _k_major(d: Descriptor, rows: int, k_bytes: int) -> list[int]:
+def _k_major(d: Descriptor, rows: range, k_bytes: int) -> list[int]:
     pitch, step = (d.swizzle, _UNIT) if d.swizzle else (_UNIT, d.lbo)
     columns = range(k_bytes // _UNIT)
-    return [r % 8 * pitch + r // 8 * d.sbo + c * step for r in range(rows) for c in columns]
+    return [r % 8 * pitch + r // 8 * d.sbo + c * step for r in rows for c in columns]
 
 
-def _mn_major(d: Descriptor, rows: int, k_bytes: int) -> list[int]:
-    units, depth = rows * 2 // _UNIT, k_bytes // 2
+def _mn_major(d: Descriptor, rows: range, k_bytes: int) -> list[int]:
+    units, depth = range(rows.start * 2 // _UNIT, rows.stop * 2 // _UNIT), k_bytes // 2
     if not d.swizzle:
-        return [u * d.sbo + k % 8 * _UNIT + k // 8 * d.lbo for u in range(units) for k in range(depth)]
+        return [u * d.sbo + k % 8 * _UNIT + k // 8 * d.lbo for u in units for k in range(depth)]
     wide = d.swizzle // _UNIT
     return [
         u % wide * _UNIT + u // wide * d.lbo + k % 8 * d.swizzle + k // 8 * d.sbo
-        for u in range(units)
+        for u in units
         for k in range(depth)
     ]
 

@@ -27,6 +27,9 @@ from syncverify.model.events import Ev, Event, Footprint
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)")
 _M = 64
+#: A warp multiplies its own rows of A (PTX ISA, wgmma: Register Fragments). For A in shared memory the text
+#: says so nowhere, so in strict mode the other rows count as read too.
+_WARP_ROWS = 16
 _ROW_BYTES = 16  # of a matrix that ldmatrix and stmatrix move
 _MATRICES = {"x1": 1, "x2": 2, "x4": 4}
 
@@ -100,24 +103,29 @@ def _mma(m: Matrices) -> Decoded:
     held = m.a_registers[0].name if m.a_registers else None
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        right = _read(ctx, ctx.number(v[1], "a matrix descriptor"), m.n, m.b_bytes, m.b_transposed)
-        left = -1
+        right = _read(ctx, ctx.number(v[1], "a matrix descriptor"), (0, m.n), m.b_bytes, m.b_transposed)
+        left = others = -1
         if a_shared:
-            left = _read(ctx, ctx.number(v[2], "a matrix descriptor"), _M, m.a_bytes, m.a_transposed)
+            bits, first = ctx.number(v[2], "a matrix descriptor"), ctx.warp % 4 * _WARP_ROWS
+            mine = (first, first + _WARP_ROWS)
+            left = _read(ctx, bits, mine, m.a_bytes, m.a_transposed)
+            others = _read(ctx, bits, (0, first, first + _WARP_ROWS, _M), m.a_bytes, m.a_transposed)
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
-        return ((Ev.WGMMA, site, ctx.fragment(named), left, fragment, right, accumulate),)
+        return ((Ev.WGMMA, site, ctx.fragment(named), left, fragment, right, accumulate, others),)
 
     return effect(emit, (m.scale, m.b, *((m.a,) if a_shared else ())), unknown=m.acc)
 
 
-def _read(ctx: Context, bits: int, rows: int, k_bytes: int, transposed: bool) -> int:
+def _read(ctx: Context, bits: int, rows: tuple[int, ...], k_bytes: int, transposed: bool) -> int:
+    """``rows``: first and end, of each stretch."""
     return ctx.footprint(_operand(ctx.cta, bits, rows, k_bytes, transposed))
 
 
 @lru_cache(maxsize=4096)
-def _operand(cta: int, bits: int, rows: int, k_bytes: int, transposed: bool) -> Footprint:
-    found = operand_bytes(bits, rows, k_bytes, transposed)
+def _operand(cta: int, bits: int, rows: tuple[int, ...], k_bytes: int, transposed: bool) -> Footprint:
+    stretches = [range(a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)]
+    found = merge([piece for r in stretches for piece in operand_bytes(bits, r, k_bytes, transposed)])
     return Footprint(cta, found, cover=_cover(found))
 
 
