@@ -150,7 +150,8 @@ class Run:
         self.signals: list[tuple[int, int, int]] = []  # class, time, site of synchronizing global writes
         self.maps: dict[int, Any] = {}  # tensor maps
         self.grid_waits: list[tuple[int, int]] = []
-        self.early: dict[int, tuple[int, int, int]] = {}  # class -> first global access before a grid wait
+        # class -> first global access before a grid wait: time, site, place, whether only a warning
+        self.early: dict[int, tuple[int, int, int, bool]] = {}
         self.skipped_polls: set[int] = set()  # sites of polls that are no step of their own
         self.met: list[Thread] = []  # classes that a meeting just let through
         self.met_alone: set[int] = set()  # classes that a hang left waiting for lanes of their warp

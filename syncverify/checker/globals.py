@@ -17,6 +17,7 @@ from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.memory import access
 from syncverify.checker.shadow import Record
+from syncverify.diagnostics import Severity
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope
 
@@ -77,7 +78,7 @@ def location(run: Run, fp: int) -> Location:
 
 
 def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
-    early(run, t, site)
+    early(run, t, site, reads=kind == Access.GENERIC_READ)
     if fp >= 0:
         r = Record(kind, t.cls, t.time, fp, site, atomic=atomic, scope=scope)
         r.used = t.time
@@ -153,7 +154,7 @@ def fence_site(t: Thread, site: int, flags: int) -> int:
 def on_spin(run: Run, t: Thread, event: Event) -> int:
     """Spins on a strong load until the comparison holds; acquires what the writes released."""
     _, site, fp, flags, scope, compare, value = event
-    early(run, t, site)
+    early(run, t, site, reads=True)
     if fp < 0:
         raise Unmodelled("a spin on global memory that is not tracked", site)
     at = location(run, fp)
@@ -259,7 +260,7 @@ def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
 
 def bulk_read(run: Run, t: Thread, site: int, fp: int, column: int, value: int) -> Record | None:
     """A bulk load's read of global memory, through the async proxy."""
-    early(run, t, site)
+    early(run, t, site, reads=True)
     if fp < 0:
         return None
     r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column, tag_value=value)
@@ -291,13 +292,15 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
 # ------------------------------------------------------------------ dependent grids
 
 
-def early(run: Run, t: Thread, site: int) -> None:
+def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
-    if not run.info.dependent_launch or t.cls in run.early:
+    lenient = reads and run.info.assumes_inputs
+    known = run.early.get(t.cls)
+    if not run.info.dependent_launch or (known is not None and (lenient or not known[3])):
         return
     row = t.clock.past()
     if not any(row[c] >= time for c, time in run.grid_waits):
-        run.early[t.cls] = (t.time, site, len(run.trace))
+        run.early[t.cls] = (t.time, site, len(run.trace), lenient)
 
 
 def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
@@ -306,17 +309,28 @@ def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
 
 
 def check_early(run: Run) -> None:
-    """A kernel that waits for the grid before it must not touch global memory sooner (E70)."""
+    """A kernel that waits for the grid before it must not touch global memory sooner (E70).
+
+    What it reads sooner may be known to be no output of that grid: then that is assumed, and said.
+    """
     if not run.grid_waits:
         return
-    for cls, (_, site, position) in sorted(run.early.items(), key=lambda x: x[1][2])[:1]:
+    order = sorted(run.early.items(), key=lambda x: (x[1][3], x[1][2]))
+    for cls, (_, site, position, lenient) in order[:1]:
+        text = "global memory is accessed before griddep.wait: the grid before may still be writing it"
+        if lenient:
+            text = (
+                "global memory is read before griddep.wait: right only if the grid before leaves it alone"
+            )
         f = run.report(
             Obligation.UB,
             "SV503",
-            "global memory is accessed before griddep.wait: the grid before may still be writing it",
+            text,
             run.threads[cls],
             site,
             fix="move griddep.wait before it",
+            severity=Severity.WARNING if lenient else Severity.ERROR,
+            strict_only=lenient,
         )
         f.position = position
 
