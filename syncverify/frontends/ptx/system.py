@@ -125,6 +125,7 @@ class PtxSystem:
             smem_names=list(laid.names),
             one_value=program.one_value,
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
+            assumes_inputs=True,
         )
         system = cls(
             info,
