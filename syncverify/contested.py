@@ -48,9 +48,9 @@ _ROWS = (
     ("K7", "does wgmma.fence cover shared memory", "registers only", "registers only"),
     (
         "K8",
-        "who may release wgmma operands",
-        "one arrive after the wait",
-        "every reading warp, or a barrier",
+        "who reads and who may release wgmma operands",
+        "a warp reads its own rows of A; one arrive after the wait",
+        "each warp reads all of A; every reading warp, or a barrier",
     ),
     ("K9", "overwriting after wait_group.read", "accepted", "advisory"),
     ("K10", "proxy fence after mbarrier.init", "not needed", "not needed"),

@@ -65,8 +65,8 @@ class Ev(IntEnum):
     ST_ASYNC = 59  # fp written, bar, bytes, 1 if a reduction
 
     WGMMA_FENCE = 60
-    # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, fp of other warps' rows of A (-1)
-    WGMMA = 61
+    WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, see below
+    # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment
