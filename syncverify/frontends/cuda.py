@@ -20,7 +20,7 @@ _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?:
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)
 _NVFUSER = re.compile(r"\bnvfuser_index_t\b")
-_NO_FILE = re.compile(r'could not open source file "([^"]+)"')
+_NO_FILE = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,8 @@ def _located(error: nvrtc.CompileError, file: str) -> InputError:
         return InputError(f"NVRTC cannot compile it: {error.log}", Span(file))
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     first = found[0]
+    if _NO_FILE.search(first["text"]):
+        more += "; NVRTC compiles device code only: use -I, or hide host code behind #ifndef __CUDACC_RTC__"
     return InputError(first["text"] + more, Span(first["file"], int(first["line"])))
 
 

@@ -90,11 +90,13 @@ def test_the_standard_is_an_option(tmp_path: Path, store: Store) -> None:
         compile_cuda(path, store=store)
 
 
-def test_cudas_own_headers_are_found(tmp_path: Path, store: Store) -> None:
+@pytest.mark.parametrize("include", [(), ("inc",)])
+def test_cudas_own_headers_are_found(tmp_path: Path, store: Store, include: tuple[str, ...]) -> None:
     path = _file(
         tmp_path, "#include <cuda_fp16.h>\n__global__ void k(__half* p) { *p = __float2half(1.f); }\n"
     )
-    assert "cvt.rn.f16.f32" in compile_cuda(path, store=store)
+    options = CudaOptions(include_paths=include)
+    assert "cvt.rn.f16.f32" in compile_cuda(path, options, store=store)
 
 
 # ---------------------------------------------------------------- the cache
@@ -160,7 +162,7 @@ def test_a_kernel_that_lacks_its_prelude_is_told_so(tmp_path: Path, store: Store
 
 def test_a_missing_header_is_an_error_at_its_include(tmp_path: Path, store: Store) -> None:
     path = _file(tmp_path, "\n#include <nowhere.h>\n")
-    with pytest.raises(InputError, match=r"nowhere\.h") as e:
+    with pytest.raises(InputError, match=r"nowhere\.h.*-I.*__CUDACC_RTC__") as e:
         compile_cuda(path, store=store)
     assert e.value.span.line == 2
 
