@@ -26,6 +26,12 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "cache")
 
 
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A cache into which CUDA's own headers are unpacked once."""
+    return Store(tmp_path_factory.mktemp("cache"))
+
+
 def _file(tmp_path: Path, text: str, name: str = "k.cu") -> Path:
     path = tmp_path / name
     path.write_text(text)
@@ -91,12 +97,12 @@ def test_the_standard_is_an_option(tmp_path: Path, store: Store) -> None:
 
 
 @pytest.mark.parametrize("include", [(), ("inc",)])
-def test_cudas_own_headers_are_found(tmp_path: Path, store: Store, include: tuple[str, ...]) -> None:
+def test_cudas_own_headers_are_found(tmp_path: Path, unpacked: Store, include: tuple[str, ...]) -> None:
     path = _file(
         tmp_path, "#include <cuda_fp16.h>\n__global__ void k(__half* p) { *p = __float2half(1.f); }\n"
     )
     options = CudaOptions(include_paths=include)
-    assert "cvt.rn.f16.f32" in compile_cuda(path, options, store=store)
+    assert "cvt.rn.f16.f32" in compile_cuda(path, options, store=unpacked)
 
 
 # ---------------------------------------------------------------- the cache
@@ -160,10 +166,10 @@ def test_a_kernel_that_lacks_its_prelude_is_told_so(tmp_path: Path, store: Store
         compile_cuda(path, store=store)
 
 
-def test_a_missing_header_is_an_error_at_its_include(tmp_path: Path, store: Store) -> None:
+def test_a_missing_header_is_an_error_at_its_include(tmp_path: Path, unpacked: Store) -> None:
     path = _file(tmp_path, "\n#include <nowhere.h>\n")
     with pytest.raises(InputError, match=r"nowhere\.h.*-I.*__CUDACC_RTC__") as e:
-        compile_cuda(path, store=store)
+        compile_cuda(path, store=unpacked)
     assert e.value.span.line == 2
 
 
