@@ -17,6 +17,7 @@ BAR = ".shared .align 8 .b8 bar[64];"
     [
         ("mov.u32 %r0, 5; sub.s32 %r0, %r0, 9; neg.s32 %r0, %r0;", 4),
         ("mov.u32 %r1, 7; mad.lo.s32 %r0, %r1, 3, -1;", 20),
+        ("mov.u32 %r1, -7; max.relu.s32 %r2, %r1, -9; add.s32 %r0, %r2, 3;", 3),
         ("mov.u32 %r1, 100; mul.hi.u32 %r1, %r1, 0xcccccccd; shr.u32 %r0, %r1, 2;", 20),
         ("mov.u32 %r1, -7; div.s32 %r2, %r1, 2; add.s32 %r0, %r2, 10;", 7),
         ("mov.u32 %r1, -7; rem.s32 %r2, %r1, 4; add.s32 %r0, %r2, 10;", 7),

@@ -228,7 +228,7 @@ class Expressions:
         """An unsigned factor of a wider product."""
         text = self.text(op, bits)
         return (
-            f"({text} if {text}.__class__ is int else widened({text}, {bits}))"
+            f"({text} if ({text}).__class__ is int else widened({text}, {bits}))"
             if isinstance(op, Reg)
             else text
         )
@@ -290,10 +290,13 @@ class Expressions:
 
     def _extreme(self, i: Instr) -> list[tuple[str, str]]:
         k, bits, _ = self._typed(i)
-        if "relu" in i.mods:
-            raise NotPlain
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
-        return self._one(i, f"s{i.op}({a}, {b}, {bits})" if k == "s" else f"u{i.op}({a}, {b})")
+        found = f"s{i.op}({a}, {b}, {bits})" if k == "s" else f"u{i.op}({a}, {b})"
+        if "relu" in i.mods:
+            if i.mods[-1] != "s32":
+                raise NotPlain
+            found = f"smax({found}, 0, {bits})"
+        return self._one(i, found)
 
     op_min = op_max = _extreme
 
