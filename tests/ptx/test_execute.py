@@ -30,6 +30,7 @@ BAR = ".shared .align 8 .b8 bar[64];"
         ("mov.u32 %r1, 5; mov.u32 %r2, 9; setp.lt.s32 %p1, %r1, %r2; selp.b32 %r0, 1, 2, %p1;", 1),
         ("mov.u32 %r1, -1; setp.lt.s32 %p1, %r1, 0; selp.b32 %r0, 1, 2, %p1;", 1),
         ("mov.u32 %r1, -1; setp.lt.u32 %p1, %r1, 0; selp.b32 %r0, 1, 2, %p1;", 2),
+        ("selp.b32 %r0, 1, 2, 1;", 1),
         ("mov.u32 %r1, 3; setp.eq.u32 %p2, %r1, 3; setp.gt.and.u32 %p1, %r1, 5, %p2; "
          "selp.b32 %r0, 1, 2, %p1;", 2),
         ("mov.b64 %rd1, 0x500000007; mov.b64 {%r1, %r2}, %rd1; add.u32 %r0, %r1, %r2;", 12),

@@ -380,7 +380,7 @@ class Expressions:
     def op_selp(self, i: Instr) -> list[tuple[str, str]]:
         bits = width(i.mods[-1])
         a, b, p = self.text(i.operands[1], bits), self.text(i.operands[2], bits), self.text(i.operands[3])
-        return self._one(i, f"({a} if {p} else {b}) if {p}.__class__ in I else select({p}, {a}, {b})")
+        return self._one(i, f"({a} if {p} else {b}) if ({p}).__class__ in I else select({p}, {a}, {b})")
 
     def op_slct(self, i: Instr) -> list[tuple[str, str]]:
         if i.mods[-1] != "s32":
@@ -446,7 +446,7 @@ class Expressions:
             half = 1 << (source - 1)
             text = f"(({text} ^ {half}) - {half}) & {(1 << bits) - 1}"
         elif bits > source and isinstance(a, Reg):
-            text = f"{text} if {text}.__class__ is int else widened({text}, {source})"
+            text = f"{text} if ({text}).__class__ is int else widened({text}, {source})"
         elif bits < source:
             text = f"({text}) & {(1 << bits) - 1}"
         held = width(self.types.get(i.operands[0].name, to))
