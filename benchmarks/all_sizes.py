@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import signal
 import sys
 import time
 from collections import Counter
@@ -25,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.ir.parser import parse
 from syncverify.source import InputError
 from syncverify.verify import check_kernel
@@ -34,6 +35,8 @@ from tests.symbolic.brute import Brute, bare, brute, disagreement, fallback, lau
 from tests.symbolic.generate import program
 
 RANDOM = "random/"
+#: The smallest sizes that the files themselves state.
+STATED = {e.name: e.smallest for e in entries()}
 
 
 @dataclass(frozen=True)
@@ -63,31 +66,45 @@ def text_of(name: str) -> str:
     return (CORPUS / name).read_text(encoding="utf-8")
 
 
-def judge(name: str, laps: int, budget: float, known: dict[str, Any]) -> tuple[Row, str, Brute]:
+class OutOfTimeError(Exception):
+    """A verdict took longer than ``--limit``."""
+
+
+def _stop(*_: object) -> None:
+    raise OutOfTimeError
+
+
+def judge(name: str, laps: int, budget: float, limit: float, known: dict[str, Any]) -> tuple[Row, str, Brute]:
     """Both judgements of one kernel; ``known``: exact verdicts of earlier runs."""
     text = text_of(name)
     (kernel,) = parse(text, name)
     key = hashlib.sha256(f"{text}{launches(kernel, laps)}".encode()).hexdigest()
-    problem = reason = ""
+    report: KernelReport | None = None
+    problem = reason = verdict = ""
     scope, values, events = str(ScopeKind.ALL), {}, 0
     found = Brute(**known[key]) if key in known else brute(kernel, laps, budget)
-    start = time.perf_counter()
+    start = time.process_time()
+    signal.signal(signal.SIGPROF, _stop)
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         report = check_kernel(bare(kernel), scope=ScopeKind.ALL)
+    except OutOfTimeError:
+        verdict, reason = str(Verdict.UNKNOWN), f"no verdict after {limit:g} s"
     except InputError as e:
         verdict, reason = "input error", e.message
         problem = f"input error: {e.message}"
     except Exception as e:  # a crash is a finding of its own
         verdict = "crash"
         problem = f"{type(e).__name__}: {e}"
-    else:
+    seconds = time.process_time() - start
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    if report is not None:
         verdict, scope = str(report.verdict), str(report.scope.kind)
         events = int(report.stats.get("events", 0))
         reason = fallback(report) or ""
         if report.verdict is Verdict.REFUTED:
             values = {x: v for x, v in report.scope.values.items() if x in steering(kernel)}
-        problem = disagreement(kernel, report, found) or ""
-    seconds = time.perf_counter() - start
+        problem = disagreement(kernel, report, found, STATED.get(name, {})) or ""
     first = {x: v for x, v in found.refuted[0].items() if x in steering(kernel)} if found.refuted else None
     kind = name.split(".")[1] if name.count(".") == 2 else ""
     row = Row(
@@ -136,6 +153,7 @@ def main() -> int:
     parser.add_argument("--match", default="", help="only kernels whose name contains this")
     parser.add_argument("--laps", type=int, default=4, help="sizes up to this many times the stages")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of exact checks per kernel")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds of CPU per verdict")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="keep the rows here")
     parser.add_argument("--exact", type=Path, help="keep exact verdicts here")
@@ -152,7 +170,7 @@ def main() -> int:
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = []
         for name in chosen:
-            jobs.append(pool.submit(judge, name, options.laps, options.budget, kept))
+            jobs.append(pool.submit(judge, name, options.laps, options.budget, options.limit, kept))
         for job in jobs:
             row, key, found = job.result()
             rows.append(row)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
+from types import MappingProxyType
 
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.ir import nodes as n
@@ -16,6 +17,8 @@ from syncverify.verify import check_kernel
 #: What only says where data lies in global memory: no size in it changes what is synchronized.
 _DATA = (n.GlobalRegion,)
 
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 #: Up to here every size is tried.
 DENSE = 64
@@ -206,12 +209,17 @@ def smaller(kernel: n.Kernel, at: Mapping[str, int], most: int = 48) -> dict[str
     return None
 
 
-def disagreement(kernel: n.Kernel, report: KernelReport, found: Brute) -> str | None:
-    """What is wrong about a verdict for every size; None where exact checks bear it out."""
+def disagreement(
+    kernel: n.Kernel, report: KernelReport, found: Brute, stated: Mapping[str, int] = NOTHING
+) -> str | None:
+    """What is wrong about a verdict for every size; None where exact checks bear it out.
+
+    ``stated``: sizes that are known to be the smallest that the exact check refutes.
+    """
     some = steering(kernel)
     if fallback(report) is not None:
         return None
-    first = found.refuted[0] if found.refuted else None
+    first = found.refuted[0] if found.refuted else dict(stated) or None
     if report.verdict is Verdict.PROVED:
         if found.unknown:
             return f"proved for every size, but {found.unknown[0]} is unknown to the exact check"
