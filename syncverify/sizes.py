@@ -200,7 +200,7 @@ class _Attempt:
                     refuted = self.confirm(failed)
                     if refuted is not None:
                         return self.numbers.smallest(refuted)
-                    if self.unconfirmed > self.limits.failures:
+                    if self.unconfirmed > (0 if self.forgets else self.limits.failures):
                         break
                 self.explorers.append(explorer)
                 return None

@@ -41,8 +41,8 @@ class Limits:
 
     events: int = 600_000  # of all runs together
     path: int = 60_000  # of one run
-    nodes: int = 6_000
-    failures: int = 6  # that the exact check does not confirm
+    nodes: int = 4_000
+    failures: int = 3  # that the exact check does not confirm
     patience: int = 0  # earlier nodes of the same key before a state is widened
 
 

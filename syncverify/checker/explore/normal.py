@@ -248,13 +248,15 @@ class _Normal:
         event = t.event
         if event is not None and event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
             raise Symbolic("phase tokens")
+        # a wait for wgmmas is tried again from scratch: which it covers is in the event and the groups
+        waits = t.waits_on[:1] if t.waits_on[:1] == ("mma",) else t.waits_on
         own: list[tuple[int, tuple[int, ...]]] = []
         if t.clock.multi:
             for column, v in sorted(t.clock.own.items()):
                 own.append((column, tuple(self.rank(column, int(x)) for x in v)))
         return (
             t.agent.point() if hasattr(t.agent, "point") else None,
-            (t.answer, event, t.parked, t.blocked, t.done, t.waits_on),
+            (t.answer, event, t.parked, t.blocked, t.done, waits),
             (t.met == t.time and event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             (self.keep(t.clock.m), tuple(own)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
