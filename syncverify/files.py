@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.judge import merge, run_system, text_hash
@@ -124,6 +124,14 @@ def check_source(
     return apply_suppressions(reports, source.suppressions, source.path, complete)
 
 
+def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
+    """The verdict on a PTX kernel for all values of its open sizes."""
+    from syncverify.sizes import Limits, Problem, prove
+
+    limits = Limits(events=150_000, path=30_000, nodes=1_000, failures=1)
+    return prove(Problem(sizes, facts, systems, exact), policy, limits)
+
+
 def _checked(
     source: SourceFile,
     facts: LaunchFacts,
@@ -142,7 +150,7 @@ def _checked(
             source.module,
             facts,
             policy,
-            Checker(proved.judge if advice else run_system, merge),
+            Checker(proved.judge if advice else run_system, merge, _prove),
             kernel=kernel,
             values=values,
             source_hash=source.hash,

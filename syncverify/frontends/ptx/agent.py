@@ -27,7 +27,7 @@ from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
 from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
-from syncverify.model.terms import Interrupted
+from syncverify.model.terms import Interrupted, Symbolic
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -276,6 +276,8 @@ class PtxAgent:
                 except Interrupted:
                     r[:] = before
                     raise
+                except Symbolic as e:
+                    raise Symbolic(self._located(str(e))) from None
                 self.ticks += 1
                 if event is not None:
                     return event
@@ -295,15 +297,18 @@ class PtxAgent:
         """Sizes that are taken anew in every turn of a loop: none."""
         return {}
 
+    def _located(self, reason: str) -> str:
+        """A reason with the line where the agent stands."""
+        label = self.r[PC]
+        if label < START:
+            return reason
+        line = self.program.body[(label - START) // 8].line
+        return reason if f"line {line}" in reason else f"{reason} (line {line})"
+
     def _stop(self, reason: str) -> Event:
         label = self.r[PC]
-        site = 0
-        if START <= label:
-            k = (label - START) // 8
-            site = self.program.site(k)
-            line = self.program.body[k].line
-            if f"line {line}" not in reason:
-                reason = f"{reason} (line {line})"
+        site = self.program.site((label - START) // 8) if START <= label else 0
+        reason = self._located(reason)
         event = (Ev.UNKNOWN, site, reason)
         self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
         return event

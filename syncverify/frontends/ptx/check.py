@@ -20,14 +20,17 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
 from syncverify.frontends.ptx.nodes import Function, Imm, Module
+from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
+from syncverify.frontends.ptx.sized import NO_WRAP
 from syncverify.frontends.ptx.small import small_sizes
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
 from syncverify.frontends.ptx.tables import parameter_offsets
 from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.expr import Expr, Var
+from syncverify.ir.expr import Expr, Var, names
 from syncverify.launch import LaunchFacts
 from syncverify.model.automata.register_pool import most_registers
 from syncverify.model.events import System
+from syncverify.model.terms import Symbolic
 from syncverify.source import InputError, Span
 
 #: Clusters of a grid that are run one by one.
@@ -36,12 +39,17 @@ MAX_CLUSTERS = 16
 MAX_COMPARED = 512
 #: Questions about data and parameters of which both answers are tried together.
 MAX_CHOICES = 5
+#: Exact checks that a proof for every size may ask for.
+MOST_EXACT = 8
 _POINTERS = 1 << 41  # where the memory behind pointer parameters is put, one after the other
 _ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 _CLUSTER_OPS = ("mapa", "getctarank")
 
 Judge = Callable[[System, Policy], Outcome]
 Merge = Callable[[Iterable[Outcome]], Outcome]
+#: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
+#: Gives what ``sizes.prove`` gives.
+Prove = Callable[[Mapping[str, tuple[int, int]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class Checker:
 
     judge: Judge
     merge: Merge
+    prove: Prove | None = None  # for every size
 
 
 @dataclass(slots=True)
@@ -63,6 +72,7 @@ class _Kernel:
     checker: Checker
     hash: str
     assumptions: list[str] = field(default_factory=list)
+    program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
 
     @property
     def span(self) -> Span:
@@ -97,7 +107,7 @@ def check_module(
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
             k = _Kernel(module, f, bound, policy, checker, source_hash)
-            reports.append(_smallest(k, _check(k, scope)) if scope is ScopeKind.ALL else _check(k, scope))
+            reports.append(_every_size(k, _check(k)) if scope is ScopeKind.ALL else _check(k))
         except InputError as e:
             if on_error is None:
                 raise
@@ -105,12 +115,75 @@ def check_module(
     return reports
 
 
+def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
+    """A proof for every size that is left open, where the report cannot do without a number; or the smallest
+    sizes that refute the kernel; or the report, with a note."""
+    if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
+        return _smallest(k, report)
+    start = time.perf_counter()
+    try:
+        found = _proof(k, k.checker.prove)
+    except Symbolic:
+        found = None
+    if found is None:
+        return _smallest(k, report)
+    if found.verdict is Verdict.REFUTED:
+        bound = replace(k, facts=k.facts.bind(found.values), assumptions=[])
+        return replace(_check(bound), seconds=time.perf_counter() - start)
+    if found.verdict is Verdict.PROVED:
+        return replace(
+            report,
+            verdict=Verdict.PROVED,
+            reason=None,
+            seconds=report.seconds + time.perf_counter() - start,
+            assumptions=(*report.assumptions, NO_WRAP),
+            diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
+            stats=found.stats,
+        )
+    reason = f"this is not shown for every size: {found.reason}"
+    note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
+    return _smallest(k, replace(report, diagnostics=(*report.diagnostics, note)))
+
+
+def _proof(k: _Kernel, prove: Prove) -> Any:
+    """What is found for every size, with every answer to questions that have one for all agents; None if no
+    size is open."""
+    launch, program = _compiled(k)
+    sizes = open_sizes(k.facts, program)
+    if not sizes:
+        return None
+    facts = tuple(c for c in k.facts.constraints() if names(c) <= sizes.keys())
+    left = [MOST_EXACT]
+
+    def exact(values: Mapping[str, int]) -> Verdict:
+        left[0] -= 1
+        if left[0] < 0:
+            return Verdict.UNKNOWN
+        return _check(replace(k, facts=k.facts.bind(values), assumptions=[])).verdict
+
+    answers: list[dict[Any, int]] = [{}]
+    last = None
+    while answers:
+        taken = answers.pop()
+        asked: dict[Any, str] = {}
+        opened = replace(launch, answers=taken)
+        lanes = _elected(k, program, launch, None)
+        systems = open_systems(program, opened, k.facts, lanes, k.hash, asked)
+        last = prove(sizes, facts, systems, exact, k.policy)
+        if last.verdict is Verdict.UNKNOWN and asked and len(taken) < MAX_CHOICES:
+            question = next(iter(asked))
+            answers += [{**taken, question: 1}, {**taken, question: 0}]
+        elif last.verdict is not Verdict.PROVED:
+            return last
+    return last
+
+
 def _smallest(k: _Kernel, report: KernelReport) -> KernelReport:
     """Where open sizes leave a kernel undecided: the smallest of the first few that refute it, if any do."""
     if report.verdict is not Verdict.UNKNOWN:
         return report
     for sizes in small_sizes(k.facts):
-        found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]), ScopeKind.EXACT)
+        found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
         if found.verdict is Verdict.REFUTED:
             return found
         if found.verdict is Verdict.UNKNOWN:
@@ -118,7 +191,7 @@ def _smallest(k: _Kernel, report: KernelReport) -> KernelReport:
     return report
 
 
-def _check(k: _Kernel, scope: ScopeKind) -> KernelReport:
+def _check(k: _Kernel) -> KernelReport:
     start = time.perf_counter()
     outcome = k.checker.merge(_outcomes(k))
     witness = outcome.witness
@@ -149,21 +222,15 @@ def _check(k: _Kernel, scope: ScopeKind) -> KernelReport:
 
 def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     """The outcomes of all systems that stand for the launch."""
-    block = k.facts.block
-    if block is None:
+    if k.facts.block is None:
         yield unknown("the number of threads is not known: give block in a launch file", k.span)
         return
-    cluster = k.facts.cluster
-    if cluster is None:
-        if _uses_clusters(k.function):
-            yield unknown("the kernel is written for clusters: give cluster in a launch file", k.span)
-            return
-        cluster = (1, 1, 1)
-    launch = _launch(k.facts, block, cluster, k.function)
-    program = Program(k.module, k.function)
+    if k.facts.cluster is None and _uses_clusters(k.function):
+        yield unknown("the kernel is written for clusters: give cluster in a launch file", k.span)
+        return
+    launch, program = _compiled(k)
     if k.facts.registers is None and launch.registers is not None:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
-    k.assumptions += program.assumptions
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
@@ -178,6 +245,15 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             continue
         yield from outcomes
+
+
+def _compiled(k: _Kernel) -> tuple[Launch, Program]:
+    """The launch as far as it is known, and the kernel's code."""
+    assert k.facts.block is not None
+    launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
+    if not k.program:
+        k.program.append(Program(k.module, k.function))
+    return launch, k.program[0]
 
 
 def _answered(k: _Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
@@ -336,12 +412,17 @@ class _Parameters(dict[int, Any]):
         self.unknown: dict[str, Unknown] = {}
 
     def get(self, key: int, default: Any = None) -> Any:
+        place = self.place(key)
+        return default if place is None else self.load(*place)
+
+    def place(self, key: int) -> tuple[str, int, str] | None:
+        """Parameter, offset and type of the bytes at a place of the parameter space."""
         offset, size = key >> 8, key & 0xFF
         for p in self.function.params:
             start = self.offsets[p.name]
             if start <= offset and offset + size <= start + p.size:
-                return self.load(p.name, offset - start, f"b{8 * size}")
-        return default
+                return p.name, offset - start, f"b{8 * size}"
+        return None
 
     def load(self, name: str, offset: int, type_: str) -> Any:
         bits = width(type_)

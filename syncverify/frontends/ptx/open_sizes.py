@@ -37,6 +37,9 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
         if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
             extent = facts.grid[_AXES.index(axis)]
             wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
+    if "param" in program.slice.spaces:  # loads through a register may reach any of them
+        for leaf in (leaf for given in facts.params for leaf in given if isinstance(leaf.value, Expr)):
+            wanted |= names(leaf.value) if isinstance(leaf.value, Expr) else frozenset()
     return {name: known[name] for name in sorted(wanted) if name in known}
 
 
@@ -84,8 +87,10 @@ def open_systems(
     facts: PtxFacts,
     elected: Iterable[int],
     source_hash: str,
+    asked: dict[Any, str],
 ) -> Callable[[Mapping[str, Any], Space], list[PtxSystem]]:
-    """Makes the systems for what stands for each size: a number or a term."""
+    """Makes the systems for what stands for each size: a number or a term. ``asked``: takes up questions
+    that have one answer for all agents (``Tables.asked``)."""
     elected = list(elected)
 
     def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
@@ -106,14 +111,29 @@ def open_systems(
 
         extents = [value(e) for e in facts.grid]
         read = {n.partition(".")[0] for n in program.symbols}
-        opened = replace(launch, parameter=parameter, space=space)
+        opened = replace(
+            launch, parameter=parameter, bytes_of=_Bytes(launch.bytes_of, parameter), space=space
+        )
         if read.intersection((*_PLACES, *_EXTENTS)) and None not in extents:
             across = (size(extents[0], 32), size(extents[1], 32), size(extents[2], 32))
             places = _places(extents, launch, space) if read.intersection(_PLACES) else {}
             opened = replace(opened, extents=across, places=places)
-        return [PtxSystem.fresh(program, opened, None, lane, source_hash) for lane in elected]
+        return [PtxSystem.fresh(program, opened, None, lane, source_hash, asked=asked) for lane in elected]
 
     return systems
+
+
+class _Bytes(dict[int, Any]):
+    """The parameter space, for loads through a register: ``offset << 8 | size`` to values."""
+
+    def __init__(self, closed: Any, parameter: Callable[[str, int, str], Any]) -> None:
+        super().__init__()
+        self.closed = closed
+        self.parameter = parameter
+
+    def get(self, key: int, default: Any = None) -> Any:
+        place = self.closed.place(key)
+        return default if place is None else self.parameter(*place)
 
 
 def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple[Any, Any, Any]]:

@@ -91,6 +91,8 @@ class Size:
     def __mul__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
+        if o.__class__ is int and o >> 16 and self.kind != _BIASED:
+            return Scaled(self._value(), o, 0, self.bits)
         return size(self.term * self._plain(o), self.bits)
 
     __rmul__ = __mul__
@@ -104,7 +106,11 @@ class Size:
         if not _known(n):
             return NotImplemented
         if self.kind == _SIGNED:
+            if _int(n) >= self.bits - 1:
+                return 0 if self.term >= 0 else -1
             return size(self.term // (1 << _int(n)), self.bits, _SIGNED)
+        if _int(n) == self.bits - 1:
+            return int(self.signed() < 0)
         return size(self.unsigned() // (1 << _int(n)), self.bits)
 
     def __floordiv__(self, o: Any) -> Any:
@@ -224,8 +230,62 @@ class Size:
         return not self == 0
 
 
+class Scaled(Size):
+    """``x * factor >> shift``, kept apart: that is how compilers divide by a constant."""
+
+    __slots__ = ("factor", "shift", "x")
+
+    def __init__(self, x: Any, factor: int, shift: int, bits: int) -> None:
+        self.x = x
+        self.factor = factor
+        self.shift = shift
+        self.bits = bits
+        self.kind = _RAW
+
+    @property
+    def term(self) -> Any:  # type: ignore[override]
+        return self.x * self.factor // (1 << self.shift)
+
+    def _at_most(self) -> int | None:
+        low, high = self.x.space.bounds(self.x) if isinstance(self.x, Term) else (self.x, self.x)
+        return None if high is None or low is None or low < 0 else high * self.factor >> self.shift
+
+    def __and__(self, o: Any) -> Any:
+        most = self._at_most()
+        if most is not None and o in _WRAPS and most <= o:
+            return self
+        if self.shift == 0 and o in _WRAPS:
+            return wrapped(self.x * self.factor, _WRAPS[o])
+        return _forced(self, self.bits) & o
+
+    def __rshift__(self, n: Any) -> Any:
+        if not _known(n):
+            return NotImplemented
+        shift = self.shift + _int(n)
+        found = _quotient(self.x, self.factor, shift)
+        return Scaled(self.x, self.factor, shift, self.bits) if found is None else size(found, self.bits)
+
+
+def _quotient(x: Any, factor: int, shift: int) -> Any:
+    """``x * factor >> shift`` as a quotient by a small number; None if it is none for all that x may be."""
+    unit = 1 << shift
+    d = -(-unit // factor) if factor else 0
+    d = d if d * factor - unit < factor else 0
+    rest = d * factor - unit
+    low, high = x.space.bounds(x) if isinstance(x, Term) else (x, x)
+    if d < 2 or low is None or high is None or max(high, -low) * rest >= unit:
+        return None
+    if x >= 0:
+        return x // d
+    return -1 - (-1 * x) // d if rest else x // d
+
+
+def _forced(x: Scaled, bits: int) -> Any:
+    return size(x.term, bits)
+
+
 def _known(o: Any) -> bool:
-    return o.__class__ in INTS or o.__class__ is Size
+    return o.__class__ in INTS or isinstance(o, Size)
 
 
 def _value(o: Any) -> Any:

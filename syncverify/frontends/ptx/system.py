@@ -84,7 +84,8 @@ class PtxSystem:
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
-              source_hash: str = "", like: PtxSystem | None = None) -> PtxSystem:  # fmt: skip
+              source_hash: str = "", like: PtxSystem | None = None,
+              asked: dict[Any, str] | None = None) -> PtxSystem:  # fmt: skip
         """``like``: a system of the same launch, whose tables are used on."""
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
@@ -96,6 +97,7 @@ class PtxSystem:
                 launch.maps,
                 launch.bytes_of,
                 launch.answers,
+                {} if asked is None else asked,
             )
         else:
             tables = like.tables
