@@ -133,14 +133,16 @@ def table(rows: list[Row]) -> str:
 
 
 def summary(rows: list[Row]) -> dict[str, Any]:
-    good = [r for r in rows if r.exact_refuted is None]
-    bad = [r for r in rows if r.exact_refuted is not None]
+    bad = [
+        r for r in rows if r.exact_refuted is not None or r.verdict == Verdict.REFUTED or STATED.get(r.kernel)
+    ]
+    good = [r for r in rows if r not in bad]
     return {
         "kernels": len(rows),
         "exact checks": sum(r.exact_checks for r in rows),
-        "wrong": sum(status(r) == "wrong" for r in rows),
-        "right for all sizes tried": dict(Counter(map(status, good))),
-        "wrong for some size": dict(Counter(map(status, bad))),
+        "wrong verdicts": sum(status(r) == "wrong" for r in rows),
+        "good": dict(Counter(map(status, good))),
+        "bad": dict(Counter(map(status, bad))),
         "reasons": dict(Counter(r.reason.split(": ", 1)[-1][:90] for r in rows if r.reason).most_common()),
     }
 
