@@ -9,12 +9,15 @@ import tilelang
 import tilelang.language as T
 from emit import Emitter, Launch, Leaf, Size, ptr, tensormap
 from nvcc import to_ptx
+from tilelang import tvm
 from tilelang.engine.lower import lower
 from tvm.target import Target
 
 HOME = Path(tilelang.__file__).parent
 INCLUDES = [f"-I{HOME / 'src'}", f"-I{HOME / '3rdparty' / 'cutlass' / 'include'}"]
 HOPPER = Target({"kind": "cuda", "arch": "sm_90a"})
+# The compiler is told not to split these kernels into producer and consumer warps, as its users often do.
+ONE_ROLE = "one role"
 # CUtensorMapDataType and CUtensorMapSwizzle.
 DTYPES = {0: "u8", 1: "u16", 2: "u32", 3: "i32", 6: "f16", 7: "f32", 9: "bf16", 11: "f32"}
 SWIZZLES = {0: 0, 1: 32, 2: 64, 3: 128}
@@ -295,7 +298,8 @@ def value(text: str, sizes: dict[str, int]) -> int:
 
 
 def compile_kernel(emitter: Emitter, name: str, function, sizes: dict[str, int], covers) -> None:
-    with HOPPER:
+    one_role = {"tl.disable_warp_specialized": True} if ONE_ROLE in covers else {}
+    with HOPPER, tvm.transform.PassContext(config=one_role):
         artifact = lower(function, target=HOPPER)
     ((entry, device),) = [(str(k.name_hint), f) for k, f in artifact.device_mod.functions.items()]
     host = str(artifact.host_mod)
@@ -385,15 +389,44 @@ def cases() -> list[tuple]:
     ]
 
 
-def main(out: Path) -> None:
+def one_role_cases() -> list[tuple]:
+    M, N, K = (T.dynamic(n) for n in "MNK")
+    some = {"M": 256, "N": 256, "K": 256}
+    square, small = (128, 128, 64), (64, 64, 64)
+    kernels = {
+        "matmul_s3": (lambda: matmul(256, 256, 256, square, 3), {}),
+        "matmul_s2_256_threads": (lambda: matmul(256, 256, 512, square, 2, threads=256), {}),
+        "matmul_s4_small": (lambda: matmul(256, 256, 512, small, 4), {}),
+        "matmul_bf16_rows": (
+            lambda: matmul(256, 256, 512, square, 3, dtype="bfloat16", out="bfloat16", rows=True),
+            {},
+        ),
+        "matmul_f32_out": (lambda: matmul(256, 256, 256, square, 3, out="float32"), {}),
+        "matmul_any_k": (lambda: matmul(256, 256, K, square, 3), {"K": 256}),
+        "matmul_any_size": (lambda: matmul(M, N, K, square, 2), some),
+        "relu_shared_epilogue": (lambda: matmul_shared_epilogue(256, 256, 256, square, 3), {}),
+        "split_k": (lambda: split_k(256, 256, 512, square, 2, 2), {}),
+        "persistent": (lambda: persistent(256, 256, 256, square, 3, 2), {}),
+        "attention_d64": (lambda: attention(1, 2, 256, 64, 64, 64, 2, 128), {}),
+        "attention_d128": (lambda: attention(1, 2, 256, 128, 128, 64, 2, 256), {}),
+        "attention_d64_causal": (lambda: attention(1, 2, 256, 64, 64, 64, 2, 128, causal=True), {}),
+        "int8_weights": (lambda: dequantized(256, 256, 256, small, 2), {}),
+        "row_sums_s3": (lambda: column_reduction(256, 1024, 64, 64, 3), {}),
+    }
+    return [(f"one_role_{name}", make, sizes, [ONE_ROLE]) for name, (make, sizes) in kernels.items()]
+
+
+def main(out: Path, only: list[str]) -> None:
     emitter = Emitter(out, f"tilelang {tilelang.__version__}")
-    for name, make, sizes, covers in cases():
+    for name, make, sizes, covers in [*cases(), *one_role_cases()]:
+        if only and not any(name.startswith(prefix) for prefix in only):
+            continue
         try:
             compile_kernel(emitter, name, make(), sizes, covers)
         except Exception as error:
             emitter.failed(name, error)
-    emitter.close()
+        emitter.close()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
