@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.compile import (
     QUEUE,
     QUEUED,
     SHARED,
+    SIZED,
     START,
     Disagreement,
     Program,
@@ -290,8 +291,11 @@ class PtxAgent:
 
     @property
     def size_slots(self) -> frozenset[int]:
-        """Where sizes are kept until they are used: nowhere apart from other values."""
-        return frozenset()
+        """Where sizes are kept until they are used."""
+        found = self.program.symbols.items()
+        return frozenset(
+            s for name, s in found if name.startswith(SIZED) and isinstance(self.r[s], int | Size)
+        )
 
     def turns(self) -> dict[str, Any]:
         """Sizes that are taken anew in every turn of a loop: none."""

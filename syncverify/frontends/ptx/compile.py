@@ -24,6 +24,7 @@ from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.memory import Access, access_events, decode_access, written
 from syncverify.frontends.ptx.nodes import (
     Function,
+    Imm,
     Instr,
     Mem,
     Module,
@@ -45,6 +46,8 @@ QUEUED, ENDED = 0, 1
 #: Labels of instruction k are ``8 * k`` plus these.
 START, EVENT, AFTER, DECIDE = range(8, 12)
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: What the agent is given that may be a size without a number.
+SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid")
 
 Registers = list[Any]
 Run = Callable[[Registers, Any], Event | None]
@@ -115,6 +118,8 @@ class Program:
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
         self.slots: dict[str, int] = {}
+        self.at = 0  # the instruction that is being compiled
+        self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
         self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
         self.size = FIRST
         self.steers = bool({"shared"} & self.slice.spaces)
@@ -148,6 +153,8 @@ class Program:
         """The place of something that the agent is given: ``%tid.x``, ``&variable``, ``param name+8:u32``."""
         found = self.slot(name)
         self.symbols[name] = found
+        if name.startswith(SIZED):
+            self.constants.setdefault(self.at, set()).add(name)
         return found
 
     @cached_property
@@ -160,11 +167,15 @@ class Program:
 
     @cached_property
     def _live(self) -> list[frozenset[str]]:
-        return live_before(self.flow, self._reads, self._writes, self.slice.registers)
+        return live_before(self.flow, self._reads, self._writes, self._kept)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        return self.slice.registers.union(*self.constants.values())
 
     def _reads(self, k: int) -> tuple[str, ...]:
         if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
-            return sources(self.body[k])
+            return (*sources(self.body[k]), *self.constants.get(k, ()))
         return ()
 
     def _writes(self, k: int) -> tuple[str, ...]:
@@ -197,7 +208,7 @@ class Program:
         for j in range(block.hi - 1, stop - 1, -1):
             if self.body[j].guard is None:
                 live -= set(self._writes(j))
-            live |= set(self._reads(j)) & self.slice.registers
+            live |= set(self._reads(j)) & self._kept
         if kind == AFTER - START:
             live -= set(self._writes(k))
         return live
@@ -249,6 +260,32 @@ def _shared_pointers(function: Function) -> frozenset[str]:
     return frozenset(found)
 
 
+def _parameter_pointers(function: Function) -> dict[str, Sym]:
+    """Registers that hold nothing but the place of a kernel parameter."""
+    names = {p.name for p in function.params} if function.entry else set()
+    found: dict[str, Sym] = {}
+    written: set[str] = set()
+    for i in function.body:
+        source = i.operands[1] if i.op in ("mov", "cvta", "add") and len(i.operands) > 1 else None
+        if isinstance(source, Reg):
+            source = found.get(source.name)
+        for name in results(i):
+            found.pop(name, None)
+            if (
+                name in written
+                or i.guard is not None
+                or not isinstance(source, Sym)
+                or source.name not in names
+            ):
+                written.add(name)
+                continue
+            written.add(name)
+            more = i.operands[2].value if i.op == "add" and isinstance(i.operands[2], Imm) else 0
+            if i.op != "add" or isinstance(i.operands[2], Imm):
+                found[name] = Sym(source.name, source.offset + more)
+    return found
+
+
 def _entry_parameter(i: Instr, function: Function) -> bool:
     """A load of a kernel parameter: no pointer to shared memory can come from the host."""
     m = i.operands[1]
@@ -288,6 +325,7 @@ class _Writer:
         self._targets: dict[int, int] = {}
         #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
         self.read_only = not any(i.op in ("st", "red", "atom") and "global" in i.mods for i in self.body)
+        self.parameters = _parameter_pointers(program.function)
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
         self.joins: dict[
             int, set[int]
@@ -384,6 +422,7 @@ class _Writer:
             self._text(f"if r[{PARTED}]: J(r, {n})")
         for k in range(b.lo, b.hi):
             i = self.body[k]
+            self.p.at = k
             if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
                 break
             if k in self.p.decoded:
@@ -536,10 +575,11 @@ class _Writer:
             if not isinstance(d, Reg):
                 continue
             offset = m.offset + n * size
-            if space == "param" and isinstance(m.base, Sym):
-                offset += m.base.offset
-                known = any(q.name == m.base.name for q in self.p.function.params) and self.p.function.entry
-                name = f"param {m.base.name}+{offset}:{type_}"
+            base = self.parameters.get(m.base.name) if isinstance(m.base, Reg) else m.base
+            if space == "param" and isinstance(base, Sym):
+                offset += base.offset
+                known = any(q.name == base.name for q in self.p.function.params) and self.p.function.entry
+                name = f"param {base.name}+{offset}:{type_}"
                 yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
             elif space == "global" and not isinstance(m.base, Sym):
                 if self.read_only:

@@ -12,10 +12,11 @@ from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.facts_params import Leaf
 from syncverify.frontends.ptx.flow import results, sources
 from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Reg
-from syncverify.frontends.ptx.sized import size
+from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr, evaluate, names
-from syncverify.model.terms import Space, Symbolic, Term
+from syncverify.model.terms import Space, Symbolic
 
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
@@ -37,9 +38,6 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
         if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
             extent = facts.grid[_AXES.index(axis)]
             wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
-    if "param" in program.slice.spaces:  # loads through a register may reach any of them
-        for leaf in (leaf for given in facts.params for leaf in given if isinstance(leaf.value, Expr)):
-            wanted |= names(leaf.value) if isinstance(leaf.value, Expr) else frozenset()
     return {name: known[name] for name in sorted(wanted) if name in known}
 
 
@@ -105,7 +103,7 @@ def open_systems(
         def parameter(name: str, offset: int, type_: str) -> Any:
             leaf = parameter_leaf(facts, program.function, f"param {name}+{offset}:{type_}")
             found = value(leaf.value) if leaf is not None else None
-            if isinstance(found, Term):
+            if found is not None and not isinstance(found, bytes):
                 return size(found, width(type_))
             return launch.parameter(name, offset, type_)
 
@@ -133,7 +131,15 @@ class _Bytes(dict[int, Any]):
 
     def get(self, key: int, default: Any = None) -> Any:
         place = self.closed.place(key)
-        return default if place is None else self.parameter(*place)
+        if place is None:
+            return default
+        found = self.parameter(*place)
+        # what a size is now is known of registers only
+        return (
+            Unknown("a size in a parameter that is read through a pointer")
+            if isinstance(found, Size)
+            else found
+        )
 
 
 def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple[Any, Any, Any]]:
