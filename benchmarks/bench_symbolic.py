@@ -1,12 +1,14 @@
-"""Cost of a proof for every trip count: a persistent pipeline with two consumer warpgroups, 4 to 32 stages.
+"""Cost of a proof for all sizes: a persistent pipeline with two consumer warpgroups, tiles times steps.
 
     python benchmarks/bench_symbolic.py [STAGES...]
 
-Prints the time, the process's peak memory so far, and how many exact runs and events the proof took.
+Each row is a process of its own: processor time, peak memory, decisions and events of the exploration.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import time
 from resource import RUSAGE_SELF, getrusage
@@ -18,13 +20,15 @@ from syncverify.verify import check_kernel
 
 
 def pipeline(stages: int) -> str:
-    """Tiles dealt to the blocks of a grid; stage and parity carry over from tile to tile."""
+    """Tiles dealt to the blocks of a grid of any size; stage and phase carry over from tile to tile."""
     return f"""kernel pipeline {{
-  launch grid [132] block [384] registers 168
+  launch grid [G] block [384] registers 168
+  param G : i32 = 132
   param T : i32 = 9
-  assume T >= 1
-  tensor a : f32[T * 132 * 256] in
-  tensor out : f32[T * 132 * 256] out
+  param K : i32 = 8
+  assume K >= 1
+  tensor a : f32[T * K * 256 + 256] in
+  tensor out : f32[T * 256] inout
   shared tile : f32[{stages}, 256]
   mbarrier full[{stages}]
   mbarrier empty[{stages}]
@@ -43,45 +47,70 @@ def pipeline(stages: int) -> str:
     setmaxnreg.dec 24
     elect p
     if warp == 8 and p {{
-      for t in 0..T {{
-        mbarrier.wait empty[t % {stages}], (t // {stages} + 1) % 2
-        mbarrier.arrive.expect_tx full[t % {stages}], 1024
-        bulk.load tile[t % {stages}], a[(t * 132 + block) * 256 : 256], full[t % {stages}]
+      let stage = 0
+      let phase = 1
+      for t in block..T step grid {{
+        for k in 0..K {{
+          mbarrier.wait empty[stage], phase
+          mbarrier.arrive.expect_tx full[stage], 1024
+          bulk.load tile[stage], a[(t * K + k) * 256 : 256], full[stage]
+          stage = stage + 1
+          if stage == {stages} {{
+            stage = 0
+            phase = 1 - phase
+          }}
+        }}
       }}
     }}
   }}
   role math warpgroups 0..2 {{
     setmaxnreg.inc 240
-    for t in 0..T {{
-      mbarrier.wait full[t % {stages}], (t // {stages}) % 2
-      ld.shared x, tile[t % {stages}][tid : 1]
-      compute y = x * 2.0
-      fence.proxy.async.shared_cta
-      mbarrier.arrive empty[t % {stages}]
-      st.global out[(t * 132 + block) * 256 + tid], y
+    let stage = 0
+    let phase = 0
+    for t in block..T step grid {{
+      compute sum = 0.0
+      for k in 0..K {{
+        mbarrier.wait full[stage], phase
+        ld.shared x, tile[stage][tid : 1]
+        compute sum = sum + x
+        fence.proxy.async.shared_cta
+        mbarrier.arrive empty[stage]
+        stage = stage + 1
+        if stage == {stages} {{
+          stage = 0
+          phase = 1 - phase
+        }}
+      }}
+      st.global out[t * 256 + tid : 1], sum
     }}
   }}
 }}
 """
 
 
-def measure(stages: int) -> tuple[float, dict[str, int]]:
+def measure(stages: int) -> dict[str, float]:
     (kernel,) = parse(pipeline(stages), "pipeline.syncir")
-    start = time.perf_counter()
+    start = time.process_time()
     found = all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: check_kernel(kernel, v).verdict)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     if found.verdict is not Verdict.PROVED:
         raise SystemExit(f"{stages} stages: {found.verdict}: {found.reason}")
-    return seconds, found.stats
+    peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
+    return {"stages": stages, "seconds": seconds, "peak": peak, **found.stats}
 
 
 def main() -> None:
-    print("stages  seconds  peak MiB  exact runs  events")
-    for stages in map(int, sys.argv[1:] or ("4", "8", "16", "32")):
-        seconds, stats = measure(stages)
-        peak = getrusage(RUSAGE_SELF).ru_maxrss / 1024
-        row = f"{stages:6d}  {seconds:7.2f}  {peak:8.0f}  {stats['runs']:10d}  {stats['events']:6d}"
-        print(row, flush=True)
+    if sys.argv[1:2] == ["--one"]:
+        print(json.dumps(measure(int(sys.argv[2]))))
+        return
+    print("stages  seconds  peak MiB  decisions  events")
+    for stages in sys.argv[1:] or ("4", "8", "16", "32"):
+        command = [sys.executable, __file__, "--one", stages]
+        r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        print(
+            f"{r['stages']:6d}  {r['seconds']:7.2f}  {r['peak']:8.0f}  {r['nodes']:9d}  {r['events']:6d}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ class Need(Enum):
     NOTHING = "no hazard: two reads"
     ORDER = "any causality path (program order, barrier, mbarrier, warp sync)"
     BRIDGE = "a causality path with fence.proxy.async for shared memory after the first access"
-    COMPLETION = "the observed completion of the first access (its mbarrier phase or group), then a causality path"
+    COMPLETION = (
+        "the observed completion of the first access (its mbarrier phase or group), then a causality path"
+    )
     COMPLETION_BRIDGE = "the observed completion, then a path with fence.proxy.async for shared memory"
 
 
@@ -73,12 +75,32 @@ def _row(first: Access, seconds: tuple[Access, ...], need: Need, recipe: str, ci
 _row(GW, (GW, GR, CW, SW), Need.ORDER, "R1", "PTX ISA, Memory Consistency Model: Causality Order")
 _row(GW, (AW, AR, MR), Need.BRIDGE, "R2", "PTX ISA, Async Proxy; fence.proxy.async", unbridged="SV101")
 _row(GR, (GW, CW, SW), Need.ORDER, "R1", "PTX ISA, Memory Consistency Model: Causality Order")
-_row(GR, (AW,), Need.BRIDGE, "R2", "PTX ISA, Async Proxy; measured on H200", unbridged="SV105", contested="K1")
-_row(AW, (GW, GR, AW, AR, MR, CW, SW), Need.COMPLETION, "R3", "PTX ISA, cp.async.bulk: Completion; Async Proxy")
-_row(AR, (GW, AW, CW, SW), Need.COMPLETION, "R4", "PTX ISA, cp.async.bulk.wait_group", unordered="SV104", contested="K9")
+_row(
+    GR, (AW,), Need.BRIDGE, "R2", "PTX ISA, Async Proxy; measured on H200", unbridged="SV105", contested="K1"
+)
+_row(
+    AW, (GW, GR, AW, AR, MR, CW, SW), Need.COMPLETION, "R3", "PTX ISA, cp.async.bulk: Completion; Async Proxy"
+)
+_row(
+    AR,
+    (GW, AW, CW, SW),
+    Need.COMPLETION,
+    "R4",
+    "PTX ISA, cp.async.bulk.wait_group",
+    unordered="SV104",
+    contested="K9",
+)
 _row(MR, (GW, AW, CW, SW), Need.COMPLETION, "R5", "PTX ISA, wgmma.wait_group", contested="K8")
 _row(CW, (GW, GR, CW, SW), Need.COMPLETION, "R6", "PTX ISA, cp.async.wait_group")
-_row(CW, (AW, AR, MR), Need.COMPLETION_BRIDGE, "R7", "PTX ISA, cp.async (generic proxy)", unbridged="SV101", contested="K6")
+_row(
+    CW,
+    (AW, AR, MR),
+    Need.COMPLETION_BRIDGE,
+    "R7",
+    "PTX ISA, cp.async (generic proxy)",
+    unbridged="SV101",
+    contested="K6",
+)
 _row(SW, (GW, GR, CW, SW), Need.COMPLETION, "R8", "PTX ISA, st.async")
 _row(SW, (AW, AR, MR), Need.COMPLETION_BRIDGE, "R9", "PTX ISA, st.async (generic proxy)", unbridged="SV101")
 _row(GR, (GR, AR, MR), Need.NOTHING, "R0", "two reads")

@@ -269,6 +269,8 @@ class Path:
                     work[p] = min(left.pop(p), work.get(p, 1 << 80))
                     atoms |= {a for a, _ in p}
                     grown = True
+        if len(work) == 1:
+            return False  # bounds of atoms alone: ``bounds`` has said what these say
         for a in atoms:
             low, high = self.interval(a)
             if low is not None:

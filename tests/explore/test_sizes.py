@@ -104,8 +104,47 @@ def test_a_fixed_parameter_makes_the_scope_partial() -> None:
     )  # fmt: skip
 
 
-def _old() -> None:
-    (kernel,) = read_source(CORPUS / "depth" / "reset_per_tile.good.syncir").kernels
+def test_what_is_not_shown_for_every_size_is_said_and_stays_exact() -> None:
+    (kernel,) = read_source(CORPUS / "sizes" / "flat_against_nested.good.syncir").kernels
     report = check_kernel(kernel, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.EXACT)
-    assert any("sizes that steer together" in d.message for d in report.diagnostics)
+
+
+#: Loops in loops, sizes that are read again, blocks of any grid: right for all sizes.
+NESTED = [
+    "depth/reset_per_tile.good",
+    "sizes/block_dependent_trips.good",
+    "sizes/phase_reset_by_consumer.good",
+    "sizes/persistent_phase_reset.good",
+    "sizes/tile_loop_of_any_grid.good",
+]
+
+
+@pytest.mark.parametrize("path", NESTED)
+def test_sizes_that_steer_together_are_proved(path: str) -> None:
+    (kernel,) = read_source(CORPUS / f"{path}.syncir").kernels
+    assert every(kernel)[0] is Verdict.PROVED
+
+
+#: Mistakes of nested loops, and the smallest sizes that show them.
+NESTED_MISTAKES = {
+    "depth/reset_per_tile.bad": {"TILES": 2, "K": 2},
+    "sizes/phase_reset_by_consumer.bad": {"T": 2, "K": 1},
+    "sizes/phase_reset_multiple_of_stages.bad": {"T": 2, "K": 2},
+    "sizes/release_missing_at_step_12.bad": {"T": 5, "K": 3},
+}
+
+
+@pytest.mark.parametrize("path", NESTED_MISTAKES)
+def test_nested_mistakes_are_shown_at_small_sizes(path: str) -> None:
+    (kernel,) = read_source(CORPUS / f"{path}.syncir").kernels
+    verdict, values = every(kernel)
+    assert verdict is Verdict.REFUTED
+    assert sum(values.values()) <= sum(NESTED_MISTAKES[path].values())
+
+
+def test_an_answer_does_not_cover_its_own_question() -> None:
+    # both answers of `i >= 40` stand at the point that asked: neither may be taken for the other's future
+    for at in (20, 40, 1000):
+        verdict, values = every(ring(1, release=skipping(f"i != {at}")))
+        assert (verdict, values.get("N")) == (Verdict.REFUTED, at + 2)

@@ -107,12 +107,12 @@ class Explorer:
         return state
 
     def push(self, state: State) -> None:
-        low = self.space
+        """Keeps a state for later; those of the smallest sizes come first."""
+        self.space.path = state.path
         total: Any = 0
         for value in state.path.sizes.values():
             total = total + value
-        low.path = state.path
-        least = low.bounds(total)[0]
+        least = self.space.bounds(total)[0]
         heappush(self._heap, (least if least is not None else -(1 << 62), next(self._numbers), state))
 
     # ------------------------------------------------------------ one run
