@@ -217,3 +217,19 @@ def test_a_file_without_entry_is_bad_input(check: Check) -> None:
     status, _, said = check(".version 8.6\n.target sm_90a\n.address_size 64\n", "")
     assert status == 2
     assert "no kernel" in said
+
+
+def test_what_goes_wrong_for_some_answer_only_is_unknown(check: Check) -> None:
+    body = """
+    ld.param.u64 %rd1, [k_n];
+    ld.global.u64 %rd2, [%rd1];
+    setp.eq.s64 %p1, %rd2, 0;
+    @%p1 bra END;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p2, %r1, 32;
+    @%p2 bar.sync 1, 64;
+    END:
+    ret;"""
+    status, (report,), _ = check(module_text(body, params=".param .u64 k_n"), "[kernel.k]\nblock = 64\n")
+    assert status == 3
+    assert "whether this goes wrong depends on data" in report["reason"]

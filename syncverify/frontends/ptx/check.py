@@ -234,6 +234,7 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
+    asked_before: dict[Any, str] = {}
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
@@ -243,8 +244,24 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
         if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
             question = next(iter(asked))
             answers += [{**taken, question: 1}, {**taken, question: 0}]
+            asked_before |= asked
             continue
-        yield from outcomes
+        yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
+        asked_before |= asked
+
+
+def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:
+    """What a finding under assumed answers is worth: whether they can be so is not known."""
+    if outcome.verdict is not Verdict.REFUTED:
+        return outcome
+    first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+    on = "; ".join(dict.fromkeys(why.get(q, "data") for q in taken))
+    text = f"whether this goes wrong depends on {on}: {first.message if first is not None else ''}"
+    found = tuple(
+        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
+        for d in outcome.diagnostics
+    )
+    return Outcome(Verdict.UNKNOWN, found, None, text, outcome.stats)
 
 
 def _compiled(k: _Kernel) -> tuple[Launch, Program]:

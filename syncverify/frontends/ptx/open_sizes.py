@@ -112,8 +112,9 @@ def open_systems(
         opened = replace(
             launch, parameter=parameter, bytes_of=_Bytes(launch.bytes_of, parameter), space=space
         )
-        if read.intersection((*_PLACES, *_EXTENTS)) and None not in extents:
-            across = (size(extents[0], 32), size(extents[1], 32), size(extents[2], 32))
+        if read.intersection((*_PLACES, *_EXTENTS)):
+            a, b, c = (None if e is None else size(e, 32) for e in extents)
+            across = (a, b, c)
             places = _places(extents, launch, space) if read.intersection(_PLACES) else {}
             opened = replace(opened, extents=across, places=places)
         return [PtxSystem.fresh(program, opened, None, lane, source_hash, asked=asked) for lane in elected]
@@ -146,8 +147,8 @@ def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple
     """Where the blocks of any cluster of the grid are."""
     first: list[Any] = []
     for axis, extent, c in zip(_AXES, extents, launch.cluster, strict=True):
-        if isinstance(extent, int) and extent == c:
-            first.append(0)
+        if extent is None or (isinstance(extent, int) and extent == c):
+            first.append(None if extent is None else 0)
             continue
         at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, None)
         space.path.assume(*space.of(extent - c - at * c))
@@ -156,6 +157,6 @@ def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple
     for cta in range(launch.ctas):
         x, y, _ = launch.cluster
         inner = (cta % x, cta // x % y, cta // (x * y))
-        a, b, z = (size(f + i, 32) for f, i in zip(first, inner, strict=True))
+        a, b, z = (None if f is None else size(f + i, 32) for f, i in zip(first, inner, strict=True))
         out[cta] = (a, b, z)
     return out

@@ -269,7 +269,8 @@ class PtxSystem:
         launch = self.launch
         if launch.extents is not None and base in ("%nctaid", "%ctaid", "%nclusterid", "%clusterid"):
             value = launch.extents[n] if base.startswith("%n") else launch.places[cta][n]
-            return value if base.endswith("ctaid") else value // launch.cluster[n]
+            if value is not None:
+                return value if base.endswith("ctaid") else value // launch.cluster[n]
         if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
             return Unknown(f"the grid ({base}.{_AXES[n]}): give grid", "grid")
         match base:
