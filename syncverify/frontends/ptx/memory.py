@@ -152,6 +152,8 @@ class Bytes:
         cell = self.cells.get(address)
         if cell is not None and cell[0] == size:
             return cell[1]
+        if address.__class__ not in INTS:
+            return missing  # somewhere, for a size without a number
         total, at = 0, address
         while at < address + size:
             part = self._piece(at, address + size - at)
