@@ -13,12 +13,13 @@ from .brute import bare, brute, disagreement
 
 SAMPLE = [
     "depth/reset_per_tile.bad", "depth/reset_per_tile.good", "depth/second_tile_staging.bad",
-    "depth/third_wrap_consumer.bad", "idioms/D02_tma_ring", "idioms/D07_pingpong", "idioms/cp_async_gemm",
+    "depth/third_wrap_consumer.bad", "idioms/D02_tma_ring", "idioms/D12_setmaxnreg_split",
+    "idioms/cp_async_gemm",
     "large/persistent_gemm_staging.bad", "large/attention_v_released_early.good",
     "nvfuser/4524_wait_without_predicate.bad", "nvfuser/5862_slots_shared_across_groups.good",
     "rulebook/E31_tx_count_overflow.bad", "rulebook/E66_as_many_mmas_as_stages.bad",
-    "rulebook/E67_k_counts_disagree.bad", "two_async_warps/v1_as_generated", "two_async_warps/v6_mended",
-    "two_async_warps/v6_ragged_guarded", "two_async_warps/v7_shared_barrier_count_1",
+    "rulebook/E67_k_counts_disagree.bad", "two_async_warps/v1_as_generated",
+    "two_async_warps/v7_shared_barrier_count_1",
 ]  # fmt: skip
 
 
