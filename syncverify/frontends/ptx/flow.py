@@ -160,7 +160,7 @@ class Flow:
         loop = min(inside, key=len)
         body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
         asked = self.body[poll]
-        if sum(map(is_poll, body)) != 1 or not all(map(_harmless, body)):
+        if sum(map(is_poll, body)) != 1 or not all(map(harmless, body)):
             return False
         written = {r for x in body for r in results(x)}
         if written.intersection(sources(asked)) - set(results(asked)):
@@ -177,9 +177,10 @@ class Flow:
         guard = self.body[b.hi - 1].guard
         if guard is not None and guard.name in answers:
             return True
-        return all(self._gives_up(s) for s in outside)
+        return all(self.gives_up(s) for s in outside)
 
-    def _gives_up(self, block: int) -> bool:
+    def gives_up(self, block: int) -> bool:
+        """Whether control that comes to a block ends in a trap."""
         for _ in range(8):
             if block == self.end:
                 return False
@@ -193,7 +194,7 @@ class Flow:
         return False
 
 
-def _harmless(i: Instr) -> bool:
+def harmless(i: Instr) -> bool:
     """No effect beyond registers, apart from a poll."""
     if i.op in (
         "st",

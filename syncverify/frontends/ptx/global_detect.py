@@ -1,0 +1,346 @@
+"""Whether a kernel hands data over through global memory, and where: only then global accesses have events.
+
+A hand-over inside one kernel has somebody who waits, or decides by what others have written; without such a
+consumer the order of global accesses is no business of the kernel's own synchronization. Bulk copies are looked
+at besides where they meet other accesses to the memory that one parameter names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.frontends.ptx.effect_parts import spaces
+from syncverify.frontends.ptx.flow import Flow, harmless, registers, results, sources
+from syncverify.frontends.ptx.global_access import (
+    COMPARISONS,
+    NEGATED,
+    SWAPPED,
+    GlobalAccess,
+    GlobalSpin,
+    decode_global,
+    semantics,
+    space_of,
+)
+from syncverify.frontends.ptx.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Sym
+from syncverify.model.events import Flag
+
+_WIDE = ("gl", "gpu", "sys")
+_MANY_FORMS = 200_000  # register uses that are looked at before giving up on origins
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What a kernel does with global memory that other blocks, or its own async copies, may look at.
+
+    ``accesses`` and ``spins``: by instruction. ``line``: where the first consumer stands, for reasons.
+    ``together``: blocks may wait for each other, or combine atomics and bulk reductions.
+    """
+
+    accesses: Mapping[int, GlobalAccess]
+    spins: Mapping[int, GlobalSpin]
+    line: int
+    together: bool
+    settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
+
+
+def hand_over(flow: Flow, generic: Mapping[int, bool]) -> HandOver | None:
+    """The hand-over of a function; None where there is none.
+
+    ``generic``: accesses without a state space, and whether their address may be in shared memory.
+    """
+    body = flow.body
+    places = [
+        k for k, i in enumerate(body)
+        if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic)
+    ]  # fmt: skip
+    spins = global_spins(flow, places)
+    consumers = sorted({*spins, *_deciding(flow, places)})
+    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)])
+    if not consumers and mixed is None:
+        return None
+    accesses = {k: a for k in places if (a := decode_global(body[k], generic.get(k, False))) is not None}
+    settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
+    line = body[consumers[0]].line if consumers else body[mixed or 0].line
+    atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
+    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled)
+
+
+def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
+    """Loads and atomics whose value decides what happens, where it may say what others have written."""
+    body = flow.body
+    fenced = any(_wide_fence(i) for i in body)
+    released = fenced or any(semantics(body[k]) & Flag.RELEASE for k in accesses)
+    asked = _asked_again(flow) if any(body[k].op in ("ld", "atom") for k in accesses) else {}
+    out = []
+    for k in accesses:
+        i = body[k]
+        flags = semantics(i)
+        acquires = flags & Flag.ACQUIRE and i.op in ("ld", "atom")
+        strong = flags & Flag.STRONG and i.op in ("ld", "atom") and fenced
+        if i.op == "ld" and flags & Flag.ACQUIRE:
+            out.append(k)
+        elif released and (acquires or strong) and _steers(flow, k):
+            out.append(k)
+        elif i.op in ("ld", "atom") and _polled(flow, k, asked):
+            out.append(k)
+    return out
+
+
+def _wide_fence(i: Instr) -> bool:
+    return i.op in ("fence", "membar") and i.mods[:1] != ("proxy",) and any(m in _WIDE for m in i.mods)
+
+
+def _steers(flow: Flow, k: int) -> bool:
+    """Whether a value comes to a guard, or to shared memory where others may decide by it."""
+    for i in _users(flow.body, results(flow.body[k])):
+        if i.op in ("bra", "brx", "exit", "ret") or i.guard is not None:
+            return True
+        if i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global":
+            return True
+    return False
+
+
+def _users(body: Sequence[Instr], start: Collection[str]) -> list[Instr]:
+    """The instructions that use some registers, or what is computed from them."""
+    reading: dict[str, list[Instr]] = {}
+    for i in body:
+        for name in sources(i):
+            reading.setdefault(name, []).append(i)
+    seen, work = set(start), list(start)
+    out: list[Instr] = []
+    while work:
+        for i in reading.get(work.pop(), ()):
+            out.append(i)
+            for name in results(i):
+                if name not in seen:
+                    seen.add(name)
+                    work.append(name)
+    return out
+
+
+def _asked_again(flow: Flow) -> Mapping[frozenset[int], Collection[str]]:
+    """For each loop, the registers that say in it whether it is left."""
+    out = {}
+    for loop in flow.loops:
+        body = _body_of(flow, loop)
+        found = {g.name for g in _exit_guards(flow, loop) if g is not None}
+        grown = True
+        while grown:
+            new = {r for x in body if found.intersection(results(x)) for r in sources(x)} - found
+            grown = bool(new)
+            found |= new
+        out[loop] = found
+    return out
+
+
+def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
+    """Whether a loop looks at one place again and again, and is left by what it finds there."""
+    loop = _innermost(flow, k)
+    if loop is None or not set(results(flow.body[k])).intersection(asked[loop]):
+        return False
+    written = {r for x in _body_of(flow, loop) for r in results(x)}
+    return not written.intersection(registers(_address(flow.body[k])))
+
+
+def _innermost(flow: Flow, k: int) -> frozenset[int] | None:
+    inside = [loop for loop in flow.loops if flow.block_of[k] in loop]
+    return min(inside, key=len) if inside else None
+
+
+def _body_of(flow: Flow, loop: Collection[int]) -> list[Instr]:
+    return [flow.body[k] for b in sorted(loop) for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]
+
+
+def _exit_guards(flow: Flow, loop: Collection[int]) -> list[Reg | None]:
+    return [flow.body[flow.blocks[b].hi - 1].guard for b in loop if set(flow.blocks[b].succ) - set(loop)]
+
+
+# ---------------------------------------------------------------- spins
+
+
+def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]:
+    """Strong loads in loops that end by one comparison of their value alone, and the same load and
+    comparison before such a loop (its first turn)."""
+    out: dict[int, GlobalSpin] = {}
+    for k in sorted(accesses):
+        i = flow.body[k]
+        if i.op != "ld" or not semantics(i) & Flag.STRONG or i.guard is not None:
+            continue
+        spin = _spin(flow, k)
+        if spin is not None:
+            out[k] = spin
+    for k in sorted(accesses):
+        if k not in out and flow.body[k].op == "ld":
+            peeled = next((p for s in list(out.values()) if (p := _first_turn(flow, k, s)) is not None), None)
+            if peeled is not None:
+                out[k] = peeled
+    return out
+
+
+def _spin(flow: Flow, k: int) -> GlobalSpin | None:
+    loop = _innermost(flow, k)
+    if loop is None:
+        return None
+    body = _body_of(flow, loop)
+    load = flow.body[k]
+    if not all(x is load or harmless(x) for x in body):
+        return None
+    written = {r for x in body for r in results(x)}
+    if written.intersection(registers(load.operands[1])):
+        return None
+    exits = [b for b in loop if set(flow.blocks[b].succ) - set(loop)]
+    leaving = [b for b in exits if not all(flow.gives_up(s) for s in flow.blocks[b].succ if s not in loop)]
+    if len(leaving) != 1:
+        return None
+    (last,) = leaving
+    taken = _taken(flow, last)
+    if taken is None:
+        return None
+    spin = _decided_by(flow, k, flow.blocks[last].hi - 1, taken not in loop)
+    if spin is None or written.intersection(registers(spin.bound)):
+        return None
+    decides = flow.block_of[spin.decides]
+    if sum(spin.predicate in results(x) for x in body) != 1 or decides not in loop:
+        return None
+    inside = flow.dominates(flow.block_of[k], decides) and flow.dominates(decides, last)
+    return spin if inside and (flow.block_of[k] != decides or k < spin.decides) else None
+
+
+def _taken(flow: Flow, block: int) -> int | None:
+    """The block that a guarded branch at the end of a block goes to."""
+    i = flow.body[flow.blocks[block].hi - 1]
+    target = next((o.target for o in i.operands if isinstance(o, Label)), None)
+    if i.op != "bra" or i.guard is None or target is None or target >= len(flow.body):
+        return None
+    return flow.block_of[target]
+
+
+def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | None:
+    """The comparison of the load ``k`` that a branch asks; ``leaves``: the branch, if taken, ends the spin."""
+    guard = flow.body[branch].guard
+    assert guard is not None
+    setters = [j for j, x in enumerate(flow.body) if guard.name in results(x)]
+    at = [j for j in setters if flow.block_of[j] == flow.block_of[branch] and j < branch]
+    at = at or [j for j in setters if len(setters) == 1]
+    if not at:
+        return None
+    j = at[-1]
+    i = flow.body[j]
+    value = results(flow.body[k])
+    if i.op != "setp" or i.guard is not None or len(i.operands) != 3 or len(i.mods) != 2 or len(value) != 1:
+        return None
+    compare, (d, a, b) = COMPARISONS.get(i.mods[0]), i.operands
+    if compare is None or not isinstance(d, Reg):
+        return None
+    if isinstance(b, Reg) and b.name == value[0]:
+        compare, a, b = SWAPPED[compare], b, a
+    if not isinstance(a, Reg) or a.name != value[0] or not isinstance(b, Reg | Imm) or b == a:
+        return None
+    passed = int(leaves != flow.body[branch].negated)
+    unsigned = i.mods[0] not in ("eq", "ne") and i.mods[1][0] in "ub"
+    return GlobalSpin(k, compare if passed else NEGATED[compare], b, unsigned, j, d.name, passed)
+
+
+def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
+    """A load before a spin's loop that asks the same: it is passed, or the loop goes on to ask."""
+    here, there = flow.body[k], flow.body[spin.load]
+    if here.mods != there.mods or here.operands[1] != there.operands[1] or here.guard is not None:
+        return None
+    block = flow.block_of[k]
+    last = flow.blocks[block].hi - 1
+    loop = _innermost(flow, spin.load)
+    taken = _taken(flow, block)
+    if loop is None or taken is None or len(flow.blocks[block].succ) != 2 or block in loop:
+        return None
+    exits = {s for b in loop for s in flow.blocks[b].succ if s not in loop and not flow.gives_up(s)}
+    other = next((s for s in flow.blocks[block].succ if s != taken), taken)
+    into = {taken, other} & set(loop)
+    if len(into) != 1 or not ({taken, other} - into) <= exits:
+        return None
+    found = _decided_by(flow, k, last, taken not in loop)
+    if found is None or (found.compare, found.bound, found.unsigned) != (
+        spin.compare, spin.bound, spin.unsigned
+    ):  # fmt: skip
+        return None
+    between = {r for x in flow.body[k : last + 1] for r in results(x)}
+    if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
+        return None
+    return found if k < found.decides and flow.block_of[found.decides] == block else None
+
+
+# ---------------------------------------------------------------- bulk copies beside other accesses
+
+
+def _mixed(flow: Flow, accesses: Collection[int]) -> int | None:
+    """A bulk write of memory that the kernel accesses in another way too, or loads again."""
+    writes: list[int] = []
+    loads: list[int] = []
+    for k, i in enumerate(flow.body):
+        if (
+            i.op != "cp"
+            or "bulk" not in i.mods
+            or "prefetch" in i.mods
+            or flow.block_of[k] not in flow.reached
+        ):
+            continue
+        ways = spaces(i.mods)
+        if ways[:1] == ["global"]:
+            writes.append(k)
+        elif ways[1:] == ["global"]:
+            loads.append(k)
+    if not writes:
+        return None
+    origins = _Origins(flow)
+    seen = {k: origins.of(_global_operand(flow.body[k])) for k in writes}
+    others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
+    others += [
+        (k, origins.of(_global_operand(flow.body[k]))) for k in loads if "tensor" not in flow.body[k].mods
+    ]
+    for k in writes:
+        if "tensor" not in flow.body[k].mods and any(seen[k] & o for _, o in others):
+            return k
+    return None
+
+
+def _address(i: Instr) -> Operand:
+    return next(o for o in i.operands if isinstance(o, Mem))
+
+
+def _global_operand(i: Instr) -> Operand:
+    memory = [o for o in i.operands if isinstance(o, Mem)]
+    return memory[0] if spaces(i.mods)[:1] == ["global"] else memory[1]
+
+
+class _Origins:
+    """Which parameters and variables an address may be computed from."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.types = flow.function.registers
+        self.setters: dict[str, list[Instr]] = {}
+        for i in flow.body:
+            for name in results(i):
+                self.setters.setdefault(name, []).append(i)
+        self.known: dict[str, frozenset[str]] = {}
+
+    def of(self, op: Operand) -> frozenset[str]:
+        out: set[str] = set()
+        seen: set[str] = set()
+        work: list[Operand] = [op.base if isinstance(op, Mem) else op]
+        while work and len(seen) < _MANY_FORMS:
+            x = work.pop()
+            if isinstance(x, Sym):
+                out.add(x.name)
+            if not isinstance(x, Reg) or x.name in seen or not self.types.get(x.name, "").endswith("64"):
+                continue
+            seen.add(x.name)
+            for i in self.setters.get(x.name, ()):
+                if i.op in ("ld", "ldu"):
+                    m = i.operands[1]
+                    if isinstance(m, Mem):
+                        name = m.base.name if isinstance(m.base, Sym | Reg) else ""
+                        offset = m.offset + (m.base.offset if isinstance(m.base, Sym) else 0)
+                        out.add(f"{name}+{offset}")
+                elif i.op not in ("atom", "shfl"):
+                    work += [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
+        return frozenset(out)
