@@ -109,15 +109,17 @@ def check_source(
     on_error: Callable[[InputError], None] | None = None,
     advice: bool = False,
     scope: ScopeKind = ScopeKind.EXACT,
+    infer: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
     used is handed there and the others are still checked; without it its InputError is raised.
+    ``infer``: host facts that PTX only implies may be used, as assumptions.
     ``advice`` adds notes on what proved kernels could do without (SV6xx). Comments of the source silence
     warnings and notes.
     """
-    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope)
+    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope, infer)
     complete = kernel is None and len(reports) == (
         len(source.kernels) or len(source.module.entries if source.module else ())
     )
@@ -129,7 +131,7 @@ def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> 
     from syncverify.sizes import Limits, Problem, prove
 
     limits = Limits(events=30_000, path=10_000, nodes=400, failures=1)
-    return prove(Problem(sizes, facts, systems, exact), policy, limits)
+    return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False)
 
 
 def _checked(
@@ -141,6 +143,7 @@ def _checked(
     on_error: Callable[[InputError], None] | None,
     advice: bool,
     scope: ScopeKind,
+    infer: bool,
 ) -> list[KernelReport]:
     if source.module is not None:
         from syncverify.frontends.ptx.check import Checker, check_module
@@ -156,6 +159,7 @@ def _checked(
             source_hash=source.hash,
             on_error=on_error,
             scope=scope,
+            infer=infer,
         )
         return [proved.advised(r, source.module, policy) for r in found] if advice else found
     from syncverify.verify import check_launched

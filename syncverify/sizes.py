@@ -120,8 +120,8 @@ def _true(f: Expr, values: Mapping[str, int]) -> bool:
 # ---------------------------------------------------------------- proving
 
 
-def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS) -> Sized:
-    """The verdict for all sizes of a problem.
+def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: bool = True) -> Sized:
+    """The verdict for all sizes of a problem; ``small``: small sizes are tried where nothing was decided.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn; if that cannot be
     proved, with the same value.
@@ -137,8 +137,8 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS) -> Sized:
         if not attempt.space.forgotten:
             break
     assert found is not None
-    small = search.smallest(None)
-    return Sized(Verdict.REFUTED, values=small) if small is not None else found
+    values = search.smallest(None) if small else None
+    return Sized(Verdict.REFUTED, values=values) if values is not None else found
 
 
 @dataclass(slots=True)
