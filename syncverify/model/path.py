@@ -84,7 +84,12 @@ class Path:
         return low, high
 
     def _resolved_interval(self, a: int) -> tuple[int | None, int | None]:
-        return self.bounds(*self.resolve(0, ((a, 1),))) if a in self.defs else self.interval(a)
+        if a not in self.defs:
+            return self.interval(a)
+        c, parts = self.defs[a]
+        if any(self.space.atoms[b].factors for b, _ in parts):
+            return None, None  # it may be the very product that asks
+        return self.bounds(c, parts)
 
     def bounds(self, c: int, parts: Parts) -> tuple[int | None, int | None]:
         """Bounds of a resolved sum, from those of its atoms and from what was assumed of it as a whole."""
@@ -205,6 +210,10 @@ class Path:
             self.assume(c - low, parts)
         if high is not None:
             self.assume(*combined([(-1, value), (1, (high, ()))]))
+        if not parts:
+            for both, other in self.space.products_with(atom):
+                if both not in self.defs:
+                    self.rewrite(both, *combined([(c, self.resolve(0, ((other, 1),)))]))
         self.entries = {self._key(k): self._value(v) for k, v in self.entries.items()}
         self.sizes = {k: self._value(v) for k, v in self.sizes.items()}
 

@@ -302,6 +302,10 @@ class Space:
                 out = out + self.resolved(self.term(0, ((self._products[key], i * j),)))
         return out
 
+    def products_with(self, a: int) -> list[tuple[int, int]]:
+        """The products that an atom is a factor of, each with the other factor."""
+        return [(p, y if x == a else x) for (x, y), p in self._products.items() if a in (x, y)]
+
     # ------------------------------------------------------------ division
 
     def quotient(self, x: Any, m: Any) -> Any:

@@ -223,13 +223,19 @@ class Widening:
                     yield c, p
 
     def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
-        """Old atoms by rows that consist of just one of them."""
+        """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
         out: dict[int, Sum] = {}
-        for row in self.rows:
-            c, p = replaced(values, row)
-            if len(p) == 1 and abs(p[0][1]) == 1:
-                a, k = p[0]
-                out.setdefault(a, combined([(k, row), (1, (-k * c, ()))]))
+        work = [(row, replaced(values, row)) for row in self.rows]
+        found = True
+        while found:
+            found = False
+            for row, (c, p) in work:
+                new = [(a, k) for a, k in p if a not in out]
+                if len(new) == 1 and abs(new[0][1]) == 1:
+                    ((a, k),) = new
+                    rest = replaced(out, (c, tuple(x for x in p if x[0] != a)))
+                    out[a] = combined([(k, row), (-k, rest)])
+                    found = True
         return out
 
 
