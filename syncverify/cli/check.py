@@ -93,7 +93,7 @@ def check(
 
         cuda = CudaOptions(include, define, std, prelude)
     for file in files:
-        _check_file(found, file, facts, values, kernel, Policy(policy), cuda)
+        _check_file(found, file, facts, values, kernel, Policy(policy), cuda, not no_infer)
     if kernel is not None and found.names and not found.reports and not found.failed:
         has = ", ".join(sorted(found.names))
         found.reject(InputError(f"no kernel matches --kernel {kernel} (found: {has})"))
@@ -114,6 +114,7 @@ def _check_file(
     kernel: str | None,
     policy: Policy,
     cuda: CudaOptions | None,
+    infer: bool,
 ) -> None:
     """Checks one file; whatever is wrong with it is reported and the run goes on."""
     try:
@@ -131,6 +132,7 @@ def _check_file(
             on_error=found.reject,
             advice=True,
             scope=ScopeKind.ALL,
+            infer=infer,
         )
     except InputError as e:
         found.reject(e)

@@ -19,6 +19,8 @@ from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
+from syncverify.frontends.ptx.infer import Boxes, copies_tensors, lacks_box
+from syncverify.frontends.ptx.global_check import assumed, together
 from syncverify.frontends.ptx.nodes import Function, Imm, Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
 from syncverify.frontends.ptx.sized import NO_WRAP
@@ -73,6 +75,7 @@ class _Kernel:
     hash: str
     assumptions: list[str] = field(default_factory=list)
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
+    boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
     def span(self) -> Span:
@@ -90,11 +93,13 @@ def check_module(
     source_hash: str = "",
     on_error: Callable[[InputError], None] | None = None,
     scope: ScopeKind = ScopeKind.EXACT,
+    infer: bool = True,
 ) -> list[KernelReport]:
     """A report for each entry whose name (or its part before the template arguments) matches ``kernel``.
 
-    ``values``: numbers for sizes that the facts leave open. Raises InputError for facts that do not fit a
-    kernel; with ``on_error`` it is handed there and the others are still checked.
+    ``values``: numbers for sizes that the facts leave open. ``infer``: boxes of tensor maps that the facts
+    leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
+    that do not fit a kernel; with ``on_error`` it is handed there and the others are still checked.
     """
     reports = []
     for f in module.entries:
@@ -106,7 +111,7 @@ def check_module(
             if values and len(module.entries) == 1:
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
-            k = _Kernel(module, f, bound, policy, checker, source_hash)
+            k = _Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
             reports.append(_every_size(k, _check(k)) if scope is ScopeKind.ALL else _check(k))
         except InputError as e:
             if on_error is None:
@@ -136,7 +141,7 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(*report.assumptions, NO_WRAP),
+            assumptions=(*dict.fromkeys((*report.assumptions, *_boxes_taken(k))), NO_WRAP),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
@@ -152,6 +157,8 @@ def _proof(k: _Kernel, prove: Prove) -> Any:
     sizes = open_sizes(k.facts, program)
     if not sizes:
         return None
+    if k.boxes is not None and copies_tensors(program):
+        launch = _inferred(k, launch, program)
     facts = tuple(c for c in k.facts.constraints() if names(c) <= sizes.keys())
     left = [MOST_EXACT]
 
@@ -214,7 +221,7 @@ def _check(k: _Kernel) -> KernelReport:
         reason=outcome.reason,
         seconds=time.perf_counter() - start,
         witness=witness,
-        assumptions=tuple(k.assumptions),
+        assumptions=(*k.assumptions, *_boxes_taken(k)),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
     )
@@ -232,6 +239,8 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     if k.facts.registers is None and launch.registers is not None:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
+    if program.handing is not None:
+        k.assumptions += assumed(program, clusters)
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
@@ -270,15 +279,43 @@ def _compiled(k: _Kernel) -> tuple[Launch, Program]:
     launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
         k.program.append(Program(k.module, k.function))
-    return launch, k.program[0]
+    return (launch if k.boxes is None else _with_boxes(launch, k.boxes.facts())), k.program[0]
+
+
+def _boxes_taken(k: _Kernel) -> list[str]:
+    return [] if k.boxes is None else k.boxes.assumptions(k.module.path)
+
+
+def _with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
+    """A launch with inferred boxes; those that are given win."""
+    return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.box is not None}})
+
+
+def _inferred(k: _Kernel, launch: Launch, program: Program) -> Launch:
+    """The launch with the boxes that it implies itself."""
+    assert k.boxes is not None
+
+    def launch_of(facts: PtxFacts) -> Launch:
+        assert facts.block is not None
+        return replace(
+            _launch(facts, facts.block, facts.cluster or (1, 1, 1), k.function), answers=launch.answers
+        )
+
+    k.boxes.learn(k.facts, program, launch_of)
+    return _with_boxes(launch, k.boxes.facts())
 
 
 def _answered(k: _Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
               asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes under some answers; ``asked``: questions without one that came up."""
-    firsts = [
-        PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in _elected(k, program, launch, whole)
-    ]
+    if program.handing is not None and program.handing.together:
+        yield from _handing_over(k, program, launch, clusters, asked)
+        return
+    lanes = _elected(k, program, launch, whole)
+    firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
+    if k.boxes is not None and any(lacks_box(reason) for first in firsts for reason in first.stuck):
+        launch = _inferred(k, launch, program)
+        firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
     try:
         yield from _placed(k, firsts, clusters)
     finally:
@@ -286,10 +323,21 @@ def _answered(k: _Kernel, program: Program, launch: Launch, whole: int | None, c
             asked.update(first.tables.asked)
 
 
+def _handing_over(k: _Kernel, program: Program, launch: Launch, clusters: int | None,
+                  asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes of a kernel whose blocks may wait for each other."""
+    for lane in _elected(k, program, launch, 0):
+
+        def fresh(n: int, lane: int = lane) -> PtxSystem:
+            return PtxSystem.fresh(program, launch, 0, lane, k.hash, asked=asked, clusters=n)
+
+        yield from together(program, clusters, k.span, fresh, lambda s: _judged(k, s))
+
+
 def _placed(k: _Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
     """The outcomes for every place in the grid."""
     if not any(_place(reason) for first in firsts for reason in first.stuck):
-        outcomes = [k.checker.judge(first, k.policy) for first in firsts]
+        outcomes = [_judged(k, first) for first in firsts]
         if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason or "") for o in outcomes):
             yield from outcomes
             return
@@ -322,7 +370,30 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
                 text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
                 yield unknown(text, k.span)
                 return
-            yield k.checker.judge(system, k.policy)
+            yield _judged(k, system)
+
+
+def _judged(k: _Kernel, system: PtxSystem) -> Outcome:
+    """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
+    outcome = k.checker.judge(system, k.policy)
+    if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
+        return outcome
+    unsure = k.boxes.unsure(system.tables.map_names)
+    if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
+        launch = _with_boxes(system.launch, k.boxes.facts(least=True))
+        least = PtxSystem.fresh(system.program, launch, system.cluster, system.info.elected_lane, k.hash, clusters=system.info.clusters)
+        if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
+            unsure = []
+    if unsure:
+        first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+        maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure)
+        text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
+        return unknown(text, k.span if first is None else first.span)
+    torn = k.boxes.contradiction()
+    if torn is None:
+        return outcome
+    others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
+    return replace(outcome, diagnostics=(torn, *others))
 
 
 def _elected(k: _Kernel, program: Program, launch: Launch, cluster: int | None,
