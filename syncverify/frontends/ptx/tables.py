@@ -178,8 +178,12 @@ class Tables:
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if known.bytes is None and isinstance(address, int):
+        if known.box is None and isinstance(address, int):
             self._maps[address] = (number, replace(facts, name=known.name))
+
+    def facts_of(self, number: int) -> MapFacts:
+        """The facts of the tensor map of a number."""
+        return next(facts for n, facts in self._maps.values() if n == number)
 
     def _map_name(self, address: Any) -> str:
         if isinstance(address, Unknown):
