@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
 
 import networkx as nx
 
@@ -165,14 +166,10 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         Shared(tile_buffer(n), types[n], (Int(schedule.tile),)) for n in (*fusion.streamed, *staged_out)
     )
     _check_shared(fusion, schedule, types, staged_out)
-    elements = _product([Var(d) for d in fusion.dims])
-    tile = Int(schedule.tile)
     body: list[Stmt] = [
-        Let("tiles", elements // tile),
         Let("n", Call("cdiv", (Var("tiles") - Var("block"), Var("grid")))),
-        Let("rest", elements - Var("tiles") * tile),
         For("i", Int(0), Var("n"), Int(1), tuple(_tile_body(fusion, schedule, vector, loads))),
-        If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule, elements),)),
+        If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule),)),
     ]
     assumes: list[Expr] = [Var(d) >= 1 for d in fusion.dims]
     if vector > 1 and any(t.dims for n, t in fusion.inputs if n in fusion.broadcast):
@@ -180,12 +177,12 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
     return Kernel(
         name=fusion.name,
         launch=Launch(
-            grid=(Call("max", (Int(1), Call("min", (elements // tile, Var("blocks"))))), Int(1), Int(1)),
+            grid=(Var("blocks"), Int(1), Int(1)),
             block=(threads, 1, 1),
         ),
-        params=(
-            *(Param(d, schedule.index, v) for d, v in default_sizes(fusion, schedule).items()),
-            Param("blocks", "i32", 2),
+        params=tuple(
+            Param(name, "i32" if name in ("rest", "blocks") else schedule.index, v)
+            for name, v in launch_values(fusion, schedule, default_sizes(fusion, schedule), 2).items()
         ),
         tensors=tuple(
             [Tensor(n, t.dtype, tuple(Var(d) for d in t.dims) or (Int(1),), "in") for n, t in fusion.inputs]
@@ -193,7 +190,13 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         ),
         shared=shared,
         barriers=tuple(Barrier(full_barrier(w)) for w in sorted({p.warp for p in loads})),
-        assumes=(*assumes, Var("blocks") >= 1),
+        assumes=(
+            *assumes,
+            Var("tiles") >= 0,
+            Var("rest") >= 0,
+            Var("rest") < schedule.tile,
+            Var("blocks") >= 1,
+        ),
         body=tuple(body),
         span=fusion.span,
     )
@@ -207,6 +210,17 @@ def default_sizes(fusion: Fusion, schedule: Schedule) -> dict[str, int]:
     wanted = (2 * (2 * schedule.stages + 2) + 1) * schedule.tile + schedule.tile // 2
     sizes[fusion.dims[0]] = -(-wanted // inner)
     return sizes
+
+
+def launch_values(
+    fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int], blocks: int
+) -> dict[str, int]:
+    """The kernel's parameters for given sizes: whole tiles, the elements left over, and the grid.
+
+    The grid has one block for each whole tile, but at least 1 and at most ``blocks``.
+    """
+    tiles, rest = divmod(prod(sizes[d] for d in fusion.dims), schedule.tile)
+    return {**sizes, "tiles": tiles, "rest": rest, "blocks": max(1, min(tiles, blocks))}
 
 
 def _check_shared(fusion: Fusion, schedule: Schedule, types: Mapping[str, str], staged: list[str]) -> None:
@@ -259,7 +273,7 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     return [*copies, base, loop, *stores]
 
 
-def _remainder(fusion: Fusion, schedule: Schedule, elements: Expr) -> Stmt:
+def _remainder(fusion: Fusion, schedule: Schedule) -> Stmt:
     threads = schedule.compute_warps * 32
     index = Var("tiles") * schedule.tile + Var("p")
     body: list[Stmt] = [LdGlobal(_register(n), GlobalRegion(n, index)) for n in fusion.streamed]

@@ -34,6 +34,7 @@ from syncverify.ir.execute_text import (
     symbolic,
 )  # fmt: skip
 from syncverify.ir.layout import launch_values
+from syncverify.ir.quiet import without_quiet
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
 from syncverify.model.terms import Interrupted, Rewrite, Symbolic, mapped
 from syncverify.source import InputError
@@ -59,7 +60,7 @@ def systems(
     Raises InputError for launch values that the kernel cannot be launched with.
     """
     try:
-        yield from _systems(kernel, values, source_hash)
+        yield from _systems(without_quiet(kernel), values, source_hash)
     except RecursionError:
         raise InputError("an expression is nested too deeply", kernel.span) from None
 

@@ -48,11 +48,20 @@ from syncverify.ir.execute_text import (
     symbolic,
 )  # fmt: skip
 from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
-from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
+from syncverify.ir.expr import LANE_BUILTINS, Binary, Call, Expr, Int, Var, names, walk
 from syncverify.ir.printer import print_stmt
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
+
+
+def _ratio(e: Expr) -> bool:
+    """Whether an expression divides by a size: what comes out is no sum, so it is computed once and kept."""
+    return any(
+        (isinstance(x, Binary) and x.op in ("//", "%") and not isinstance(x.right, Int))
+        or (isinstance(x, Call) and x.name == "cdiv" and not isinstance(x.args[1], Int))
+        for x in walk(e)
+    )  # fmt: skip
 
 
 class Program:
@@ -218,7 +227,7 @@ class Code(CodeText):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
                 self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
-                if name in self.named_once and names(e) <= set(self.program.symbols):
+                if name in self.named_once and names(e) <= set(self.program.symbols) and not _ratio(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
                 text = f"control depends on data loaded from {region.tensor}"

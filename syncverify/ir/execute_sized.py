@@ -14,6 +14,7 @@ from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_tables import synchronizes_globally, tables
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.ir.quiet import without_quiet
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Clusters of a grid with a number that are run one by one.
@@ -39,6 +40,7 @@ def open_systems(
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
     that do not matter. Raises Symbolic where numbers would matter.
     """
+    kernel = without_quiet(kernel)
     _declarations(kernel, set(sizes))
     if synchronizes_globally(kernel):
         raise Symbolic("blocks synchronize through global memory")

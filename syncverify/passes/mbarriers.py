@@ -19,6 +19,7 @@ from syncverify.ir.nodes import (
     If,
     Kernel,
     LdShared,
+    Let,
     MbarrierArrive,
     MbarrierInit,
     MbarrierWait,
@@ -226,8 +227,9 @@ class InitBarriers:
             BarrierSync(Int(0)),
         ]
         body = kernel.body
-        at = 1 if body and isinstance(body[0], Elect) else 0
-        first = body[:at] if at else (Elect("elected"),)
+        # after what all threads compute alike: warps that ask for it together need one answer
+        at = next((i for i, s in enumerate(body) if not isinstance(s, Elect | Let)), len(body))
+        first = body[:at] if any(isinstance(s, Elect) for s in body[:at]) else (*body[:at], Elect("elected"))
         return replace(kernel, body=(*first, *prologue, *body[at:]))
 
 

@@ -11,7 +11,15 @@ import pytest
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, trace
-from syncverify.fusion.lower import broadcast_index, fitted, lower, pieces, vector_for, widest_vector
+from syncverify.fusion.lower import (
+    broadcast_index,
+    fitted,
+    launch_values,
+    lower,
+    pieces,
+    vector_for,
+    widest_vector,
+)
 from syncverify.fusion.pipeline import build
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var, evaluate
@@ -102,13 +110,15 @@ def test_impossible_tiles(settings: str) -> None:
 
 
 def test_trip_count_is_hoisted_and_covers_all_tiles() -> None:
-    kernel = lower(examples.mul, Schedule(tile=1024, compute_warps=4))
+    schedule = Schedule(tile=1024, compute_warps=4)
+    kernel = lower(examples.mul, schedule)
     lets = {s.name: s.value for s in kernel.body if isinstance(s, n.Let)}
-    for elements, blocks in product((1, 1023, 1024, 5000, 33 * 1024), (1, 2, 7)):
-        env = {"R": 1, "C": elements, "blocks": blocks}
+    for elements, most in product((1, 1023, 1024, 5000, 33 * 1024), (1, 2, 7)):
+        env = launch_values(examples.mul, schedule, {"R": 1, "C": elements}, most)
+        assert env["tiles"] * 1024 + env["rest"] == elements
+        assert all(evaluate(fact, env) for fact in kernel.assumes)
         grid = evaluate(kernel.launch.grid[0], env)
-        assert grid >= 1
-        tiles = elements // 1024
-        trips = [evaluate(lets["n"], {**env, "tiles": tiles, "grid": grid, "block": b}) for b in range(grid)]
-        assert sum(trips) == tiles and min(trips) >= 0
+        assert 1 <= grid <= most
+        trips = [evaluate(lets["n"], {**env, "grid": grid, "block": b}) for b in range(grid)]
+        assert sum(trips) == env["tiles"] and min(trips) >= 0
     assert isinstance(kernel.body[-1], n.If) and kernel.barriers[0].count == Int(1)

@@ -1,0 +1,131 @@
+"""Statements that no event depends on: conditionals and loops around nothing but plain global accesses.
+
+Where blocks do not synchronize through global memory, its data is nobody's business here, and neither is
+which lanes touch it. Left in, ``if i < rest`` would part the lanes of a warp at every value of ``rest``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import bodies, statements
+from syncverify.ir.execute_tables import synchronizes_globally
+from syncverify.ir.expr import Binary, Call, Expr, Int, names, walk
+from syncverify.source import Span
+
+
+def without_quiet(kernel: n.Kernel) -> n.Kernel:
+    """The kernel without its quiet statements: with the same synchronization, shared accesses and uses."""
+    if synchronizes_globally(kernel) or any(
+        isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
+    ):
+        return kernel
+    if not any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(kernel.body)):
+        return kernel
+    values = frozenset(
+        s.name
+        for s in statements(kernel.body)
+        if isinstance(s, n.LdShared | n.LdMatrix | n.FragRead | n.Compute | n.AtomShared) and s.name
+    )
+    return replace(kernel, body=_kept(kernel.body, frozenset(), values))
+
+
+def _kept(body: tuple[n.Stmt, ...], live: frozenset[str], values: frozenset[str]) -> tuple[n.Stmt, ...]:
+    """The body without what is quiet; ``live``: names that are read after it."""
+    out: list[n.Stmt] = []
+    for s in reversed(body):
+        if isinstance(s, n.If | n.For) and _plain(s) and _apart(s, live, values):
+            continue
+        match s:
+            case n.If():
+                out.append(replace(s, then=_kept(s.then, live, values), orelse=_kept(s.orelse, live, values)))
+            case n.For():
+                again = live | frozenset(_exposed(s.body, frozenset()))
+                out.append(replace(s, body=_kept(s.body, again, values)))
+            case n.Role():
+                out.append(replace(s, body=_kept(s.body, live, values)))
+            case _:
+                out.append(s)
+        live = (live - frozenset(_made(s))) | frozenset(_exposed((s,), frozenset()))
+    return tuple(reversed(out))
+
+
+def _plain(s: n.If | n.For) -> bool:
+    """Whether a statement touches global memory, and nothing in it is another event or might fail."""
+    inside = [x for b in bodies(s) for x in statements(b)]
+    touches = any(isinstance(x, n.LdGlobal | n.StGlobal) for x in inside)
+    return touches and all(map(_silent, (s, *inside)))
+
+
+def _silent(s: n.Stmt) -> bool:
+    match s:
+        case n.If(cond):
+            return _total(cond)
+        case n.For(_, lo, hi, step):
+            return _total(lo) and _total(hi) and isinstance(step, Int) and step.value > 0
+        case n.LdGlobal(sem="weak") | n.StGlobal(sem="weak") | n.Compute():
+            return True
+        case n.Let(_, value):
+            return _total(value)
+    return False
+
+
+def _total(e: Expr) -> bool:
+    """Whether an expression has a value whatever its names stand for."""
+    for x in walk(e):
+        match x:
+            case Binary("//" | "%", _, by) | Call("cdiv", (_, by)) if not _positive(by):
+                return False
+            case Binary("<<" | ">>"):
+                return False
+    return True
+
+
+def _positive(e: Expr) -> bool:
+    return isinstance(e, Int) and e.value > 0
+
+
+def _apart(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> bool:
+    """Whether a statement hands nothing on, and uses no value that may have been read from shared memory."""
+    made = {name for b in bodies(s) for x in statements(b) for name in _made(x)}
+    used = {name for b in bodies(s) for name in _exposed(b, frozenset())}
+    return not made & live and not used & values
+
+
+def _exposed(body: tuple[n.Stmt, ...], made: frozenset[str]) -> Iterator[str]:
+    """Names that may be read with a value from before the body."""
+    for s in body:
+        inner = bodies(s)
+        read = {x for b in inner for x in _exposed(b, made | ({s.var} if isinstance(s, n.For) else set()))}
+        yield from (read | set(_names_in(s))) - made
+        made |= frozenset(_made(s))
+
+
+def _made(s: n.Stmt) -> Iterator[str]:
+    """What a statement surely gives a value."""
+    if isinstance(s, n.Let | n.Assign | n.Compute | n.LdGlobal | n.LdShared | n.LdMatrix | n.FragRead):
+        yield s.name
+
+
+def _names_in(s: n.Stmt) -> Iterator[str]:
+    """The names in a statement's own expressions."""
+    for f in fields(s):
+        if f.name not in ("body", "then", "orelse"):
+            yield from _names(getattr(s, f.name))
+
+
+def _names(x: Any) -> Iterator[str]:
+    if isinstance(x, Expr):
+        yield from names(x)
+    elif isinstance(x, tuple):
+        for y in x:
+            yield from _names(y)
+    elif is_dataclass(x) and not isinstance(x, Span):
+        for f in fields(x):
+            yield from _names(getattr(x, f.name))
+
+
+__all__ = ["without_quiet"]

@@ -1,0 +1,64 @@
+"""Statements around plain global accesses are left out where no event depends on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import statements
+from syncverify.ir.parser import parse
+from syncverify.ir.quiet import without_quiet
+from syncverify.verify import check_kernel
+
+HEAD = """kernel k {
+  launch grid [1] block [64]
+  param N : i32 = 7
+  assume N >= 0
+  tensor a : f32[N] in
+  tensor b : f32[N] out
+  shared s : f32[64]
+"""
+
+
+def kernel(body: str) -> n.Kernel:
+    (k,) = parse(HEAD + body + "\n}", "k.syncir")
+    return k
+
+
+def guards(k: n.Kernel) -> int:
+    return sum(isinstance(s, n.If | n.For) for s in statements(k.body))
+
+
+TAIL = "if tid < N {\n ld.global x, a[tid]\n st.global b[tid], x\n }"
+
+
+def test_a_predicated_tail_is_left_out() -> None:
+    k = kernel(TAIL + "\nbar.sync 0")
+    assert guards(k) == 1 and guards(without_quiet(k)) == 0
+    report = check_kernel(k, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if tid < N {\n ld.global x, a[tid]\n bar.sync 0\n }",  # an event
+        "if tid < N {\n ld.global x, a[tid]\n exit\n }",  # lanes leave
+        "ld.shared y, s[][tid : 1]\nif tid < N {\n st.global b[tid], y\n }",  # a use of a shared read
+        "ld.shared y, s[][tid : 1]\ncompute z = y\nif tid < N {\n st.global b[tid], z\n }",
+        "let c = 0\nif tid < N {\n ld.global x, a[tid]\n c = 1\n }\nif c == 1 {\n bar.sync 0\n }",  # hands on
+        "ld.shared x, s[][tid : 1]\nif tid < N {\n ld.global x, a[tid]\n }\nst.shared s[][tid : 1], x",
+        "if (tid // N) < 1 {\n ld.global x, a[tid]\n }",  # may have no value
+        "if tid < N {\n ld.global.acquire.gpu x, a[tid]\n }",
+        "if tid < N {\n ld.global x, a[tid]\n }\ngriddep.wait",
+    ],
+)
+def test_what_may_matter_stays(body: str) -> None:
+    k = kernel(body)
+    assert without_quiet(k).body == k.body
+
+
+def test_values_made_inside_are_no_uses_of_others() -> None:
+    k = kernel("ld.shared x, s[][tid : 1]\nst.shared s[][tid : 1], x\n" + TAIL)
+    assert guards(without_quiet(k)) == 0
