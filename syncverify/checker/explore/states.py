@@ -37,6 +37,8 @@ class State:
 
     def turned(self, t: Thread) -> bool:
         """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
+        if t.cls not in self.places:
+            return False  # its event is there, and what it means is asked
         place = self.agent(t).point()[0]
         back = bool(place < self.places[t.cls])
         self.places[t.cls] = place
