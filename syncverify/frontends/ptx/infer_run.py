@@ -283,8 +283,16 @@ class FairRun:
             t.met = False  # released
             return True
         threads = event[3] or -(-self.system.info.threads // 32) * 32
-        live = self.live[t.info.cta, t.info.warp]
-        if b.arrive(t.info.warp, t.info.lanes, live, threads):
+        warp = t.info.warp
+        if waits and b.ahead(warp, t.info.lanes):  # the warp's other lanes have still to come a first time
+            return self._block(t, ("lanes", *key, warp))
+        inside = any(o.info.warp == warp for o in self.blocked.get(("named", *key), ()))
+        if waits and warp in b.marked and not inside:  # it arrived before, and counts twice
+            b.count_again(warp)
+        full = b.arrive(warp, t.info.lanes, self.live[t.info.cta, warp], threads)
+        if warp in b.marked:
+            self._wake(("lanes", *key, warp))
+        if full:
             b.reset()
             self._wake(("named", *key))
             return True
