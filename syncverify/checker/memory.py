@@ -50,7 +50,10 @@ def access(run: Run, t: Thread, record: Record) -> None:
             run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
-    if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and lanes_share(fp):
+    shared = fp.memory != GLOBAL_MEMORY or bool(fp.lanes)  # one store by a whole warp writes the same values
+    if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and (
+        shared and lanes_share(fp)
+    ):  # fmt: skip
         run.report(
             Obligation.RACE,
             "SV112",
@@ -111,6 +114,8 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if own and t.clock.multi and not second.lane_free and not first.lane_free:
         fps = run.info.footprints
         own, anywhere = same_lanes(fps[first.fp], fps[second.fp], lo, hi), False
+    if _one_copy(run, first, second):
+        return False
     if _mixed_atomics(run, t, first, second, own):
         return False
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
@@ -133,6 +138,17 @@ def really_meet(run: Run, first: Record, second: Record, lo: int, hi: int) -> bo
         for u, v in b.intervals[max(bisect_right(b.intervals, (x, x)) - 1, 0) :]
         if u < y
     )
+
+
+def _one_copy(run: Run, first: Record, second: Record) -> bool:
+    """One bulk store that several lanes of a warp start, in classes apart: they write the same bytes with
+    the same values (warps issue such copies as a whole)."""
+    if first.kind != Access.ASYNC_WRITE or second.kind != first.kind or first.site != second.site:
+        return False
+    fps, a, b = run.info.footprints, run.threads[first.cls].info, run.threads[second.cls].info
+    if fps[first.fp].memory != GLOBAL_MEMORY or fps[first.fp].intervals != fps[second.fp].intervals:
+        return False
+    return first.cls != second.cls and (a.cta, a.warp) == (b.cta, b.warp)
 
 
 def _mixed_atomics(run: Run, t: Thread, first: Record, second: Record, own: bool) -> bool:
@@ -288,8 +304,10 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         severity, strict_only = Severity.WARNING, True
         message += ": right only if both store the same value"
     if rule == "SV501":
-        site = next((x for c, time, x in run.signals if c == first.cls and time > first.time), site)
-        message = f"the flag is released before the bulk write is complete: {message}"
+        released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
+        if released >= 0 or first.cls != t.cls:
+            site = released if released >= 0 else site
+            message = f"the flag is released before the bulk write is complete: {message}"
     elif rule == "SV115":
         site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
     f = Failure(

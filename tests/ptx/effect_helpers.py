@@ -71,7 +71,7 @@ class FakeContext:
     def global_bytes(self, value: Any, size: int) -> int:
         return -1
 
-    def global_box(self, tensor_map: Any, coords: Sequence[Any]) -> int:
+    def global_box(self, tensor_map: Any, coords: Sequence[Any], writes: bool = False) -> int:
         return -1
 
     def read_handle(self) -> int:

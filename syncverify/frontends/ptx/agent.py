@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from syncverify.frontends.ptx.compile import (
@@ -23,6 +24,7 @@ from syncverify.frontends.ptx.compile import (
 )
 from syncverify.frontends.ptx.compile_expr import RANK, WINDOW
 from syncverify.frontends.ptx.effects import MapFacts, Opaque, Value
+from syncverify.frontends.ptx.global_access import box_footprint, global_footprint, signed
 from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
 from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
@@ -40,8 +42,9 @@ class ClassContext:
 
     def __init__(self, tables: Tables, cta: int, warp: int, mask: int, warp_lanes: int) -> None:
         self.tables = tables
-        self.cta = cta
         self.ctas = tables.ctas
+        self.cta = cta % tables.ctas
+        self.first = cta - self.cta  # CTAs of the clusters before this one, where several run together
         self.warp = warp
         self.mask = mask
         self.lanes = tuple(i for i in range(WARP) if mask >> i & 1)
@@ -91,16 +94,43 @@ class ClassContext:
         return address >> RANK, address & (1 << RANK) - 1
 
     def barrier(self, cta: int, offset: int) -> int:
-        return self.tables.barrier(cta, offset)
+        return self.tables.barrier(self.first + cta, offset)
 
     def footprint(self, fp: Footprint) -> int:
+        if self.first and fp.memory >= 0:
+            fp = replace(fp, memory=self.first + fp.memory)
         return self.tables.footprints.add(fp)
 
     def global_bytes(self, value: Value, size: int) -> int:
-        return -1
+        if not self.tables.tracks:
+            return -1
+        addresses = self.each(value, "the address of an access to global memory")
+        return self.tables.footprints.add(global_footprint(addresses, size, self.lanes))
 
-    def global_box(self, tensor_map: Value, coords: Sequence[Value]) -> int:
-        return -1
+    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
+        if not self.tables.tracks or self.tables.edits_maps:
+            return -1
+        number, facts = self.tables.map_at(self._one(tensor_map, "the address of a tensor map"))
+        if facts.box is None or facts.element is None or len(facts.box) != len(coords):
+            at = None
+        else:
+            at = self._coordinates(coords)
+        if writes:
+            self.tables.written_maps.setdefault(number, number)
+        elif at is None:
+            self.tables.loose_maps.add(number)
+        if number in self.tables.written_maps and (at is None or number in self.tables.loose_maps):
+            raise Opaque(f"the boxes of tensor map {facts.name}, through which the kernel hands data over, "
+                         "are not known")  # fmt: skip
+        if at is None or facts.box is None or facts.element is None:
+            return -1
+        return self.tables.footprints.add(box_footprint(number, facts.box, facts.element, at))
+
+    def _coordinates(self, coords: Sequence[Value]) -> list[int] | None:
+        try:
+            return [signed(self.number(c, "a coordinate"), 32) for c in coords]
+        except Opaque:
+            return None
 
     def read_handle(self) -> int:
         return -1  # the caller puts it in
@@ -151,7 +181,9 @@ class ClassContext:
             return None
         found = self._parts.get(mask)
         if found is None:
-            found = self._parts[mask] = ClassContext(self.tables, self.cta, self.warp, mask, self.warp_lanes)
+            found = self._parts[mask] = ClassContext(
+                self.tables, self.first + self.cta, self.warp, mask, self.warp_lanes
+            )
         return found
 
     def elect(self, mask: Value, elected: int) -> tuple[int, Value]:
@@ -225,7 +257,7 @@ class ClassContext:
                 memory.store(addresses[i], size, vec(old))
 
     def _contents(self, r: list[Any], address: int) -> Bytes:
-        rank = address >> RANK & 0xFF
+        rank = self.first + (address >> RANK & 0xFF)
         contents: SharedContents | None = r[SHARED]
         if contents is None or rank >= len(contents.of):
             return Bytes()

@@ -19,8 +19,8 @@ from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
-from syncverify.frontends.ptx.infer import Boxes, copies_tensors, lacks_box
 from syncverify.frontends.ptx.global_check import assumed, together
+from syncverify.frontends.ptx.infer import Boxes, copies_tensors, lacks_box
 from syncverify.frontends.ptx.nodes import Function, Imm, Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
 from syncverify.frontends.ptx.sized import NO_WRAP
@@ -278,8 +278,14 @@ def _compiled(k: _Kernel) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
-        k.program.append(Program(k.module, k.function))
+        k.program.append(Program(k.module, k.function, _apart(k.facts)))
     return (launch if k.boxes is None else _with_boxes(launch, k.boxes.facts())), k.program[0]
+
+
+def _apart(facts: PtxFacts) -> bool:
+    """Whether no pointer is given to two parameters."""
+    named = [{leaf.name for leaf in leaves if leaf.kind == "ptr"} for leaves in facts.params]
+    return sum(map(len, named)) == len(set().union(*named))
 
 
 def _boxes_taken(k: _Kernel) -> list[str]:
@@ -381,7 +387,14 @@ def _judged(k: _Kernel, system: PtxSystem) -> Outcome:
     unsure = k.boxes.unsure(system.tables.map_names)
     if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
         launch = _with_boxes(system.launch, k.boxes.facts(least=True))
-        least = PtxSystem.fresh(system.program, launch, system.cluster, system.info.elected_lane, k.hash, clusters=system.info.clusters)
+        least = PtxSystem.fresh(
+            system.program,
+            launch,
+            system.cluster,
+            system.info.elected_lane,
+            k.hash,
+            clusters=system.info.clusters,
+        )
         if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
             unsure = []
     if unsure:

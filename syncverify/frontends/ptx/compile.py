@@ -20,8 +20,10 @@ from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
 from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
+from syncverify.frontends.ptx.global_access import GlobalAccess, spin_effect
+from syncverify.frontends.ptx.global_detect import hand_over
 from syncverify.frontends.ptx.lanes import crossing, elections
-from syncverify.frontends.ptx.memory import Access, access_events, decode_access, written
+from syncverify.frontends.ptx.memory import Access, decode_access, written
 from syncverify.frontends.ptx.nodes import (
     Function,
     Imm,
@@ -82,9 +84,12 @@ def agreed(r: Registers, value: Any, what: str) -> Any:
 
 
 class Program:
-    """A function of a module, compiled. ``sites`` grows as it is compiled, then stays."""
+    """A function of a module, compiled. ``sites`` grows as it is compiled, then stays.
 
-    def __init__(self, module: Module, function: Function) -> None:
+    ``apart``: pointers of different parameters lead to different memory.
+    """
+
+    def __init__(self, module: Module, function: Function, apart: bool = True) -> None:
         self.module = module
         self.function = function
         self.flow = Flow(function)
@@ -92,17 +97,26 @@ class Program:
         self.spins = self.flow.spins()
         self.decoded: dict[int, Decoded] = {}
         pointers = _shared_pointers(function)
+        generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
         for k, i in enumerate(self.body):
             access = decode_access(i)
-            if access is not None and access.space == "generic" and not pointers.intersection(
-                registers(access.address)
-            ) and not _names_shared(access.address, function, module):  # fmt: skip
-                access = None
+            if access is not None and access.space == "generic":
+                generic[k] = bool(pointers.intersection(registers(access.address))) or _names_shared(
+                    access.address, function, module
+                )
+                access = access if generic[k] else None
             found = access or decode(i, function)
             if found is None and i.op in ("trap", "call"):
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
+        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        self.handing = hand_over(self.flow, generic, apart)
+        if self.handing is not None:
+            self.decoded.update(self.handing.accesses)
+            for k, spin in self.handing.spins.items():
+                self.decoded[k] = spin_effect(self.body[k], spin)
+            self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = late_uses(self.flow, loads)
         wgmma = any(i.op == "wgmma" for i in self.body)
@@ -220,7 +234,8 @@ def _reads_shared(e: Decoded, i: Instr) -> bool:
 
 def _as_effect(e: Decoded) -> Effect | Unsupported:
     if isinstance(e, Access):
-        return Effect(lambda ctx, site, v: (), (e.address,))
+        stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        return Effect(lambda ctx, site, v: (), (e.address, *stored))
     return e
 
 
@@ -532,6 +547,10 @@ class _Writer:
 
     def _pure(self, k: int) -> None:
         i = self.body[k]
+        if self.p.handing is not None and k in self.p.handing.settled:
+            name, value = self.p.handing.settled[k]
+            self._text(f"r[{self.p.slot(name)}] = {value}")
+            return
         for name, text in self._assignments(k, i):
             slot = self.p.slot(name)
             if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl"):
@@ -743,7 +762,7 @@ class _Writer:
             if stored and self.p.stored.setdefault(site, stored) != stored:
                 self.p.one_value.discard(site)
             if part is not None:
-                events += access_events(a, part, site, address, stored, handle, part is not ctx)
+                events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             if not any(isinstance(x, Size) for x in key):
                 memo[key] = found

@@ -84,7 +84,7 @@ def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
         here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source")
         own_source(ctx, site, faults, here)
         number = ctx.map_index(v[0])
-        event = (Ev.BULK_STORE, site, here.footprint(ctx), ctx.global_box(v[0], v[2:]), number, reduces)
+        event = (Ev.BULK_STORE, site, here.footprint(ctx), ctx.global_box(v[0], v[2:], True), number, reduces)
         return [*faults, event]
 
     return effect(emit, (_address(to), source, *to.coords))

@@ -52,7 +52,7 @@ class Context(Protocol):
         """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
         memory is not tracked."""
 
-    def global_box(self, tensor_map: Value, coords: Sequence[Value]) -> int:
+    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
         """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked."""
 
     def read_handle(self) -> int:

@@ -1,4 +1,4 @@
-"""Accesses to global memory as events, in kernels whose blocks hand data over through it (rules SV501, SV504)."""
+"""Accesses to global memory as events, in kernels whose blocks hand data over through it (SV501, SV504)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEMANTICS = {
     "volatile": Flag.STRONG,
     "mmio": Flag.STRONG,
 }
-#: What passing a spin's comparison means, by the predicate of ``setp``; and the comparison that fails with it.
+#: Comparisons by the predicate of ``setp``; those that hold where another fails; those with swapped sides.
 COMPARISONS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
@@ -76,7 +76,7 @@ class GlobalAccess(Access):
             return None
         value = self.elements[0].value if isinstance(self.elements[0], Imm) else values[0] if values else None
         if value.__class__ is Vec:
-            same = {v for v in value.lanes if v.__class__ in INTS}  # type: ignore[union-attr]
+            same = {v for v in value.lanes if v.__class__ in INTS}
             value = same.pop() if len(same) == 1 else None
         return signed(value, self.bits) if isinstance(value, int) else None
 

@@ -1,8 +1,8 @@
 """Whether a kernel hands data over through global memory, and where: only then global accesses have events.
 
 A hand-over inside one kernel has somebody who waits, or decides by what others have written; without such a
-consumer the order of global accesses is no business of the kernel's own synchronization. Bulk copies are looked
-at besides where they meet other accesses to the memory that one parameter names.
+consumer the order of global accesses is no business of the kernel's own synchronization. Bulk copies are
+looked at besides where they meet other accesses to the memory that one parameter names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Label, Mem, Not, Operand,
 from syncverify.model.events import Flag
 
 _WIDE = ("gl", "gpu", "sys")
-_MANY_FORMS = 200_000  # register uses that are looked at before giving up on origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +43,14 @@ class HandOver:
     settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
 
 
-def hand_over(flow: Flow, generic: Mapping[int, bool]) -> HandOver | None:
+def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
-    ``generic``: accesses without a state space, and whether their address may be in shared memory.
+    ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
+    pointers of different parameters lead to different memory.
     """
     body = flow.body
-    places = [
+    places: Sequence[int] = [
         k for k, i in enumerate(body)
         if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic)
     ]  # fmt: skip
@@ -59,6 +59,8 @@ def hand_over(flow: Flow, generic: Mapping[int, bool]) -> HandOver | None:
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)])
     if not consumers and mixed is None:
         return None
+    if apart:
+        places = _met(flow, places, consumers)
     accesses = {k: a for k in places if (a := decode_global(body[k], generic.get(k, False))) is not None}
     settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
@@ -217,7 +219,7 @@ def _taken(flow: Flow, block: int) -> int | None:
 
 
 def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | None:
-    """The comparison of the load ``k`` that a branch asks; ``leaves``: the branch, if taken, ends the spin."""
+    """The comparison of the load ``k`` that a branch asks; ``leaves``: taken, the branch ends the spin."""
     guard = flow.body[branch].guard
     assert guard is not None
     setters = [j for j, x in enumerate(flow.body) if guard.name in results(x)]
@@ -272,33 +274,28 @@ def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
 # ---------------------------------------------------------------- bulk copies beside other accesses
 
 
+def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+    """Bulk copies to global memory, and from there; those through tensor maps left out."""
+    found: dict[str, list[int]] = {"to": [], "from": []}
+    for k, i in enumerate(flow.body):
+        if i.op == "cp" and "bulk" in i.mods and not {"prefetch", "tensor"}.intersection(i.mods):
+            ways = spaces(i.mods)
+            if flow.block_of[k] in flow.reached and "global" in ways:
+                found["to" if ways[0] == "global" else "from"].append(k)
+    return ("to", found["to"]), ("from", found["from"])
+
+
 def _mixed(flow: Flow, accesses: Collection[int]) -> int | None:
     """A bulk write of memory that the kernel accesses in another way too, or loads again."""
-    writes: list[int] = []
-    loads: list[int] = []
-    for k, i in enumerate(flow.body):
-        if (
-            i.op != "cp"
-            or "bulk" not in i.mods
-            or "prefetch" in i.mods
-            or flow.block_of[k] not in flow.reached
-        ):
-            continue
-        ways = spaces(i.mods)
-        if ways[:1] == ["global"]:
-            writes.append(k)
-        elif ways[1:] == ["global"]:
-            loads.append(k)
+    (_, writes), (_, loads) = _bulk(flow)
     if not writes:
         return None
     origins = _Origins(flow)
     seen = {k: origins.of(_global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
-    others += [
-        (k, origins.of(_global_operand(flow.body[k]))) for k in loads if "tensor" not in flow.body[k].mods
-    ]
+    others += [(k, origins.of(_global_operand(flow.body[k]))) for k in loads]
     for k in writes:
-        if "tensor" not in flow.body[k].mods and any(seen[k] & o for _, o in others):
+        if any(seen[k] & (o - {_ANY}) for _, o in others):
             return k
     return None
 
@@ -312,8 +309,42 @@ def _global_operand(i: Instr) -> Operand:
     return memory[0] if spaces(i.mods)[:1] == ["global"] else memory[1]
 
 
+def _met(flow: Flow, places: Sequence[int], consumers: Collection[int]) -> Sequence[int]:
+    """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
+    atomically: nothing is handed over there."""
+    origins = _Origins(flow)
+    names = {k: origins.of(_address(flow.body[k])) for k in places}
+    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(_global_operand(flow.body[k]))}
+    if not all(names.values()) or any(_ANY in x for x in (bulk, *names.values())):
+        return places
+    group = {x: x for found in names.values() for x in found}
+
+    def head(x: str) -> str:
+        while group[x] != x:
+            x = group[x]
+        return x
+
+    for found in names.values():
+        first, *rest = found
+        for x in rest:
+            group[head(x)] = head(first)
+    uses: dict[str, set[str]] = {}
+    for k in places:
+        of = uses.setdefault(head(next(iter(names[k]))), set())
+        of.add(_USES[flow.body[k].op])
+        if k in consumers:
+            of.add("decides")
+    for x in bulk & group.keys():
+        uses[head(x)].add("bulk")
+    return [k for k in places if len(uses[head(next(iter(names[k])))]) > 1]
+
+
+_USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red": "combines"}
+_ANY = "*"
+
+
 class _Origins:
-    """Which parameters and variables an address may be computed from."""
+    """Which parameters and variables an address may be computed from; ``*``: from what is in memory."""
 
     def __init__(self, flow: Flow) -> None:
         self.types = flow.function.registers
@@ -321,13 +352,12 @@ class _Origins:
         for i in flow.body:
             for name in results(i):
                 self.setters.setdefault(name, []).append(i)
-        self.known: dict[str, frozenset[str]] = {}
 
     def of(self, op: Operand) -> frozenset[str]:
         out: set[str] = set()
         seen: set[str] = set()
         work: list[Operand] = [op.base if isinstance(op, Mem) else op]
-        while work and len(seen) < _MANY_FORMS:
+        while work:
             x = work.pop()
             if isinstance(x, Sym):
                 out.add(x.name)
@@ -335,12 +365,10 @@ class _Origins:
                 continue
             seen.add(x.name)
             for i in self.setters.get(x.name, ()):
-                if i.op in ("ld", "ldu"):
-                    m = i.operands[1]
-                    if isinstance(m, Mem):
-                        name = m.base.name if isinstance(m.base, Sym | Reg) else ""
-                        offset = m.offset + (m.base.offset if isinstance(m.base, Sym) else 0)
-                        out.add(f"{name}+{offset}")
-                elif i.op not in ("atom", "shfl"):
+                if i.op in ("ld", "ldu") and "param" in i.mods and isinstance(i.operands[1], Mem):
+                    work.append(i.operands[1].base)
+                elif i.op in ("ld", "ldu", "atom", "shfl", "call"):
+                    out.add(_ANY)
+                else:
                     work += [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
         return frozenset(out)

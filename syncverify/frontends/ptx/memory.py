@@ -39,6 +39,11 @@ class Access:
     def bytes(self) -> int:
         return self.size * len(self.elements)
 
+    def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
+               part: bool) -> list[Event]:  # fmt: skip
+        """The events of the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
+        return access_events(self, ctx, site, address, values, handle, part)
+
 
 def decode_access(i: Instr) -> Access | None:
     """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""

@@ -85,8 +85,11 @@ class PtxSystem:
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
               source_hash: str = "", like: PtxSystem | None = None,
-              asked: dict[Any, str] | None = None) -> PtxSystem:  # fmt: skip
-        """``like``: a system of the same launch, whose tables are used on."""
+              asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
+        """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
+        together, from ``cluster`` on. Raises Symbolic for open sizes where blocks hand data over."""
+        if program.handing is not None and launch.space is not None:
+            raise Symbolic("what is handed over through global memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
             tables = Tables(
@@ -98,6 +101,8 @@ class PtxSystem:
                 launch.bytes_of,
                 launch.answers,
                 {} if asked is None else asked,
+                program.handing is not None,
+                any(i.op == "tensormap" for i in program.body),
             )
         else:
             tables = like.tables
@@ -128,6 +133,9 @@ class PtxSystem:
             one_value=program.one_value,
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
             assumes_inputs=True,
+            tracks_global=tables.tracks,
+            clusters=clusters,
+            cooperative=clusters > 1,  # so few are resident at once
         )
         system = cls(
             info,
@@ -141,7 +149,7 @@ class PtxSystem:
         )
         whole = [
             ThreadClass(cta, warp, _warp_mask(launch.threads, warp))
-            for cta in range(launch.ctas)
+            for cta in range(launch.ctas * clusters)
             for warp in range(info.warps)
         ]
         info.classes = whole
@@ -151,7 +159,7 @@ class PtxSystem:
 
     def agents(self) -> Sequence[PtxAgent]:
         """Fresh agents at the kernel's entry, one per class."""
-        contents = SharedContents(self.launch.ctas) if self.program.steers else None
+        contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
         return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
 
     def refined(self, split: LaneSplit) -> PtxSystem:
@@ -215,7 +223,7 @@ class PtxSystem:
     def _address(self, name: str, cta: int) -> Any:
         laid = self.tables.layout
         if name in laid.shared:
-            return cta << RANK | laid.shared[name]
+            return cta % self.launch.ctas << RANK | laid.shared[name]
         for table in (laid.local, laid.params, laid.globals):
             if name in table:
                 return table[name]
@@ -254,13 +262,13 @@ class PtxSystem:
                     return Unknown("dynamic_smem", "param")
                 return self.tables.layout.static + launch.dynamic
             case "%cluster_ctarank":
-                return cta
+                return cta % launch.ctas
             case "%cluster_nctarank":
                 return launch.ctas
             case "%cluster_nctaid":
                 return launch.cluster[n]
             case "%cluster_ctaid":
-                return _unflatten(cta, launch.cluster)[n]
+                return _unflatten(cta % launch.ctas, launch.cluster)[n]
             case "%is_explicit_cluster":
                 return int(launch.ctas > 1)
         return self._grid_special(base, n, cta)
@@ -287,7 +295,8 @@ class PtxSystem:
                         return _unflatten(cta, launch.cluster)[n] if base == "%ctaid" else 0
                     return Unknown(f"{base}.{_AXES[n]}", "ctaid")
                 g = Grid(launch.grid, launch.block, launch.cluster)
-                at = g.coordinates(g.block_of(self.cluster, cta))[n]
+                block = g.block_of(self.cluster + cta // launch.ctas, cta % launch.ctas)
+                at = g.coordinates(block)[n]
                 return at if base == "%ctaid" else at // launch.cluster[n]
         return Unknown(f"{base}")
 
@@ -373,7 +382,8 @@ class PtxSystem:
             self.answered |= event[0] in _POLLS or (event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN))
             self.fingerprint = hash((self.fingerprint, i, event))
             if event[0] == Ev.ELECT:
-                self.electing.add((agent.r[CONTEXT].cta, agent.r[CONTEXT].warp))
+                context = agent.r[CONTEXT]
+                self.electing.add((context.first + context.cta, context.warp))
             if event[0] == Ev.UNKNOWN:
                 self.stuck.append(event[2])
             if event[0] in (Ev.EXIT, Ev.UNKNOWN):

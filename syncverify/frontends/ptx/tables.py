@@ -123,6 +123,10 @@ class Tables:
     #: questions with one answer for all agents: what this run takes it to be; those that came up besides
     answers: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
     asked: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    tracks: bool = False  # accesses to global memory have footprints
+    edits_maps: bool = False  # the kernel edits tensor maps: their boxes then say little of the memory behind
+    written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
+    loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
     barriers: list[BarrierInfo] = field(default_factory=list)
     footprint_table: list[Footprint] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)

@@ -1,0 +1,52 @@
+"""Grids whose blocks hand data over to each other through global memory: their clusters run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import Diagnostic, Severity, Verdict
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.system import PtxSystem
+from syncverify.source import Span
+
+#: Clusters that run together; so few have a place on the device at the same time.
+MAX_TOGETHER = 16
+_ZERO = "flags and counters in global memory are zero at launch"
+_APART = "tensor maps and pointers of different names lead to different memory"
+
+
+def assumed(program: Program, clusters: int | None) -> list[str]:
+    """What a verdict on the hand-over rests on."""
+    found = [_APART]
+    if program.handing is not None and program.handing.together:
+        found.append(_ZERO)
+        if clusters is not None and 1 < clusters <= MAX_TOGETHER:
+            found.append(f"the {clusters} clusters of the grid run at the same time")
+    return found
+
+
+def together(program: Program, clusters: int | None, span: Span, fresh: Callable[[int], PtxSystem],
+             judge: Callable[[PtxSystem], Outcome]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcome of the clusters as one system, which ``fresh`` makes of the first so many.
+
+    More than can run together are never proved; a race among the first of them is one all the same.
+    """
+    assert program.handing is not None
+    where = f"blocks hand data over through global memory (line {program.handing.line})"
+    if clusters is None:
+        yield undecided(f"{where}: give grid in a launch file", span)
+        return
+    outcome = judge(fresh(min(clusters, MAX_TOGETHER)))
+    if clusters <= MAX_TOGETHER or outcome.verdict is Verdict.REFUTED:
+        yield outcome
+        return
+    reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None
+    most = f"{where} and the grid has {clusters} clusters; at most {MAX_TOGETHER} are run together"
+    yield undecided(most if reason is None else f"{most}; {reason}", span)
+
+
+def undecided(reason: str, span: Span) -> Outcome:
+    """An outcome that only gives a reason."""
+    note = Diagnostic("SV902", Severity.WARNING, reason, span)
+    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})
