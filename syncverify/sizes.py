@@ -7,7 +7,7 @@ taken to numbers: a refutation is always one of the exact check, for the smalles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -29,6 +29,10 @@ from syncverify.source import InputError
 MAX_RESTARTS = 256
 #: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
 MOST_SMALL = 60
+#: Sizes that are looked at for them, most of which some fact may exclude.
+MOST_LOOKED = 4_000
+#: Decisions that are explored beyond a refutation, for a smaller one.
+MORE_NODES = 150
 #: Numbers that are tried for one failing run.
 MOST_TRIED = 3
 
@@ -134,11 +138,13 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: b
         if again.verdict is not Verdict.UNKNOWN:
             return again
         found = again if found is None or not found.values else found
+        values = search.smallest(None) if small else None
+        if values is not None:
+            return Sized(Verdict.REFUTED, values=values)
         if not attempt.space.forgotten:
             break
     assert found is not None
-    values = search.smallest(None) if small else None
-    return Sized(Verdict.REFUTED, values=values) if values is not None else found
+    return found
 
 
 @dataclass(slots=True)
@@ -199,7 +205,7 @@ class _Attempt:
                 for failed in explorer.failures():
                     refuted = self.confirm(failed)
                     if refuted is not None:
-                        return self.numbers.smallest(refuted)
+                        return self.numbers.smallest(self.smaller(explorer, refuted))
                     if self.unconfirmed > (0 if self.forgets else self.limits.failures):
                         break
                 self.explorers.append(explorer)
@@ -208,6 +214,20 @@ class _Attempt:
                 space.path = path
                 system = _refined(space, system, split)
         raise Symbolic("lane classes did not settle")
+
+    def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
+        """The smallest sizes among what a little more exploration finds."""
+        explorer.limits = replace(explorer.limits, nodes=len(explorer.graph.nodes) + MORE_NODES)
+        best = found
+        try:
+            while explorer.pending:
+                failed = next(explorer.failures(), None)
+                other = None if failed is None else self.confirm(failed)
+                if other is not None and sum(map(abs, other.values())) < sum(map(abs, best.values())):
+                    best = other
+        except (Symbolic, Unmodelled, LaneSplit):
+            pass
+        return best
 
     def confirm(self, failed: Failed) -> dict[str, int] | None:
         """Sizes for which the exact check fails as the run did."""
@@ -305,7 +325,7 @@ class _Numbers:
         if found is not None:
             rest |= {k: v for k, v in found.items() if k not in steering}
         limit = None if found is None else sum(abs(found[x]) for x in steering)
-        tried = 0
+        tried = looked = 0
         lows = [self.lowest(name) for name in steering]
         for total in count(sum(lows)):
             if (limit is not None and total >= limit) or tried >= MOST_SMALL or total > sum(lows) + 64:
@@ -313,6 +333,9 @@ class _Numbers:
             for extra in _splits(total - sum(lows), len(steering)):
                 values = {**rest, **{x: low + e for x, low, e in zip(steering, lows, extra, strict=True)}}
                 values = {x: values.get(x, 1) for x in self.problem.sizes}
+                looked += 1
+                if looked > MOST_LOOKED:
+                    return found
                 if not all(_true(f, {**self.problem.fixed, **values}) for f in self.problem.facts):
                     continue
                 tried += 1

@@ -82,6 +82,7 @@ class Explorer:
         """Explores everything; yields what fails. Raises Symbolic, LaneSplit, Unmodelled."""
         for path in self.roots:
             self.push(self.start(path))
+        self.roots = []
         while self._heap:
             _, _, state = heappop(self._heap)
             before = len(state.run.trace)
@@ -92,6 +93,11 @@ class Explorer:
             if found is not None:
                 self.graph.add(state.parent, Settled.FAILED)
                 yield found
+
+    @property
+    def pending(self) -> bool:
+        """Whether states are left to follow."""
+        return bool(self._heap)
 
     def start(self, path: Path) -> State:
         if self._columns is None:
