@@ -106,14 +106,17 @@ class _Emitter:
         tid = "int(threadIdx.x)" if dims[1] == dims[2] == 1 else (
             f"int(threadIdx.x + {dims[0]} * (threadIdx.y + {dims[1]} * threadIdx.z))"
         )  # fmt: skip
+        flat = self.kernel_ir.launch.grid[1:] == (Int(1), Int(1))
         known = {
             "tid": tid,
             # the same in all lanes, and the compiler knows it
             "warp": f"__shfl_sync(0xffffffff, {tid} / 32, 0)",
             "lane": f"{tid} % 32",
             "wg": f"__shfl_sync(0xffffffff, {tid} / 128, 0)",
-            "block": "int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z))",
-            "grid": "int(gridDim.x * gridDim.y * gridDim.z)",
+            "block": "int(blockIdx.x)"
+            if flat
+            else "int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z))",
+            "grid": "int(gridDim.x)" if flat else "int(gridDim.x * gridDim.y * gridDim.z)",
         }
         used = _identifiers(text)
         yield from (f"const int {name} = {code};" for name, code in known.items() if name in used)

@@ -20,7 +20,7 @@ from syncverify.source import UNKNOWN_SPAN, InputError, Span
 DTYPES = ("f32", "bf16", "f16")
 
 #: Names that the lowering uses itself.
-RESERVED = frozenset({"i", "j", "k", "n", "p", "q", "base", "tiles", "rest", "last", "blocks"}) | BUILTINS
+RESERVED = frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks"}) | BUILTINS
 
 
 @dataclass(frozen=True, slots=True)

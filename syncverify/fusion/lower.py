@@ -167,7 +167,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
     )
     _check_shared(fusion, schedule, types, staged_out)
     body: list[Stmt] = [
-        Let("n", Call("cdiv", (Var("tiles") - Var("block"), Var("grid")))),
+        Let("n", Var("each") + (Var("block") < Var("more"))),
         For("i", Int(0), Var("n"), Int(1), tuple(_tile_body(fusion, schedule, vector, loads))),
         If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule),)),
     ]
@@ -181,7 +181,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
             block=(threads, 1, 1),
         ),
         params=tuple(
-            Param(name, "i32" if name in ("rest", "blocks") else schedule.index, v)
+            Param(name, "i32" if name in ("more", "rest", "blocks") else schedule.index, v)
             for name, v in launch_values(fusion, schedule, default_sizes(fusion, schedule), 2).items()
         ),
         tensors=tuple(
@@ -192,7 +192,9 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         barriers=tuple(Barrier(full_barrier(w)) for w in sorted({p.warp for p in loads})),
         assumes=(
             *assumes,
-            Var("tiles") >= 0,
+            Var("each") >= 0,
+            Var("more") >= 0,
+            Var("more") < Var("blocks"),
             Var("rest") >= 0,
             Var("rest") < schedule.tile,
             Var("blocks") >= 1,
@@ -215,12 +217,14 @@ def default_sizes(fusion: Fusion, schedule: Schedule) -> dict[str, int]:
 def launch_values(
     fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int], blocks: int
 ) -> dict[str, int]:
-    """The kernel's parameters for given sizes: whole tiles, the elements left over, and the grid.
+    """The kernel's parameters for given sizes.
 
-    The grid has one block for each whole tile, but at least 1 and at most ``blocks``.
+    ``each``: whole tiles of every block; the first ``more`` blocks have another one. ``rest``: elements left
+    over. ``blocks``: the grid, one for each whole tile, but at least 1 and at most as many as given.
     """
     tiles, rest = divmod(prod(sizes[d] for d in fusion.dims), schedule.tile)
-    return {**sizes, "tiles": tiles, "rest": rest, "blocks": max(1, min(tiles, blocks))}
+    grid = max(1, min(tiles, blocks))
+    return {**sizes, "each": tiles // grid, "more": tiles % grid, "rest": rest, "blocks": grid}
 
 
 def _check_shared(fusion: Fusion, schedule: Schedule, types: Mapping[str, str], staged: list[str]) -> None:
@@ -275,7 +279,7 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
 
 def _remainder(fusion: Fusion, schedule: Schedule) -> Stmt:
     threads = schedule.compute_warps * 32
-    index = Var("tiles") * schedule.tile + Var("p")
+    index = (Var("each") * Var("grid") + Var("more")) * schedule.tile + Var("p")
     body: list[Stmt] = [LdGlobal(_register(n), GlobalRegion(n, index)) for n in fusion.streamed]
     body += _broadcast_loads(fusion, index, 1)
     body += _arithmetic(fusion)

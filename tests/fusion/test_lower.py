@@ -115,10 +115,11 @@ def test_trip_count_is_hoisted_and_covers_all_tiles() -> None:
     lets = {s.name: s.value for s in kernel.body if isinstance(s, n.Let)}
     for elements, most in product((1, 1023, 1024, 5000, 33 * 1024), (1, 2, 7)):
         env = launch_values(examples.mul, schedule, {"R": 1, "C": elements}, most)
-        assert env["tiles"] * 1024 + env["rest"] == elements
+        tiles = env["each"] * env["blocks"] + env["more"]
+        assert tiles * 1024 + env["rest"] == elements
         assert all(evaluate(fact, env) for fact in kernel.assumes)
         grid = evaluate(kernel.launch.grid[0], env)
         assert 1 <= grid <= most
         trips = [evaluate(lets["n"], {**env, "grid": grid, "block": b}) for b in range(grid)]
-        assert sum(trips) == env["tiles"] and min(trips) >= 0
+        assert sum(trips) == tiles and min(trips) >= 0
     assert isinstance(kernel.body[-1], n.If) and kernel.barriers[0].count == Int(1)
