@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.engine import Unmodelled
 from syncverify.checker.explore.explorer import Explorer, Failed, Limits, allowed
 from syncverify.checker.explore.graph import Graph, Settled
@@ -25,6 +26,8 @@ from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
 
+#: Columns of clocks beyond the usual, after which an exploration gives up.
+MOST_COLUMNS = 256
 #: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
 #: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
@@ -197,10 +200,11 @@ class _Attempt:
 
     def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
         """The smallest sizes that refute a system, if it is refuted."""
+        slack = 64
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
-            explorer = Explorer(system, space, [path], self.policy, self.limits)
+            explorer = Explorer(system, space, [path], self.policy, self.limits, slack)
             try:
                 for failed in explorer.failures():
                     refuted = self.confirm(failed)
@@ -210,6 +214,10 @@ class _Attempt:
                         break
                 self.explorers.append(explorer)
                 return None
+            except ColumnsExhausted:
+                slack *= 4
+                if slack > MOST_COLUMNS:
+                    raise Symbolic("too many synchronization objects") from None
             except LaneSplit as split:
                 space.path = path
                 system = _refined(space, system, split)
@@ -225,7 +233,7 @@ class _Attempt:
                 other = None if failed is None else self.confirm(failed)
                 if other is not None and sum(map(abs, other.values())) < sum(map(abs, best.values())):
                     best = other
-        except (Symbolic, Unmodelled, LaneSplit):
+        except (Symbolic, Unmodelled, LaneSplit, ColumnsExhausted):
             pass
         return best
 

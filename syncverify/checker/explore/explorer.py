@@ -14,7 +14,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
-from syncverify.checker.clocks import Columns, ColumnsExhausted
+from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
 from syncverify.checker.explore.graph import Graph, Node, Settled
@@ -70,6 +70,7 @@ class Explorer:
     roots: list[Path]
     policy: Policy
     limits: Limits
+    slack: int = 64  # columns of clocks beyond the usual
     graph: Graph = field(default_factory=Graph)
     notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
@@ -79,7 +80,7 @@ class Explorer:
     _columns: Columns | None = None
 
     def failures(self) -> Iterator[Failed]:
-        """Explores everything; yields what fails. Raises Symbolic, LaneSplit, Unmodelled."""
+        """Explores all; yields what fails. Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled."""
         for path in self.roots:
             self.push(self.start(path))
         self.roots = []
@@ -102,7 +103,7 @@ class Explorer:
     def start(self, path: Path) -> State:
         if self._columns is None:
             classes = len(self.system.info.classes)
-            self._columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + 64)
+            self._columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + self.slack)
         self.space.path = path = path.fork()
         like = SimpleNamespace(system=self.system, columns=self._columns, ignores_pool=False, parks=False)
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
@@ -130,8 +131,6 @@ class Explorer:
             return self._walk(state)
         except TooManyEvents:
             raise Symbolic(f"a run exceeds {self.limits.path} events before its states repeat") from None
-        except ColumnsExhausted:
-            raise Symbolic("too many synchronization objects") from None
 
     def _walk(self, state: State) -> Failed | None:
         run = state.run
