@@ -347,28 +347,42 @@ class _Origins:
     """Which parameters and variables an address may be computed from; ``*``: from what is in memory."""
 
     def __init__(self, flow: Flow) -> None:
-        self.types = flow.function.registers
-        self.setters: dict[str, list[Instr]] = {}
+        types = flow.function.registers
+        self.known: dict[str, set[str]] = {}
+        users: dict[str, list[str]] = {}
         for i in flow.body:
             for name in results(i):
-                self.setters.setdefault(name, []).append(i)
+                if types.get(name, "").endswith("64"):
+                    for x in _inputs(i):
+                        if isinstance(x, Reg):
+                            users.setdefault(x.name, []).append(name)
+                        else:
+                            self.known.setdefault(name, set()).add(x)
+        work = list(self.known)
+        while work:
+            name = work.pop()
+            for user in users.get(name, ()):
+                found = self.known.setdefault(user, set())
+                if not self.known[name] <= found:
+                    found |= self.known[name]
+                    work.append(user)
 
     def of(self, op: Operand) -> frozenset[str]:
-        out: set[str] = set()
-        seen: set[str] = set()
-        work: list[Operand] = [op.base if isinstance(op, Mem) else op]
-        while work:
-            x = work.pop()
-            if isinstance(x, Sym):
-                out.add(x.name)
-            if not isinstance(x, Reg) or x.name in seen or not self.types.get(x.name, "").endswith("64"):
-                continue
-            seen.add(x.name)
-            for i in self.setters.get(x.name, ()):
-                if i.op in ("ld", "ldu") and "param" in i.mods and isinstance(i.operands[1], Mem):
-                    work.append(i.operands[1].base)
-                elif i.op in ("ld", "ldu", "atom", "shfl", "call"):
-                    out.add(_ANY)
-                else:
-                    work += [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
-        return frozenset(out)
+        base = op.base if isinstance(op, Mem) else op
+        if isinstance(base, Sym):
+            return frozenset({base.name})
+        return frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
+
+
+def _inputs(i: Instr) -> list[Reg | str]:
+    """What an instruction's result is computed from: registers, and names of variables and parameters."""
+    if i.op in ("atom", "shfl", "call"):
+        return [_ANY]
+    if i.op in ("ld", "ldu"):
+        m = i.operands[1]
+        if "param" not in i.mods or not isinstance(m, Mem):
+            return [_ANY]
+        operands: Sequence[Operand] = (m.base,)
+    else:
+        operands = [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
+    return [o if isinstance(o, Reg) else o.name for o in operands if isinstance(o, Reg | Sym)]
