@@ -12,7 +12,7 @@ from syncverify.checker.clocks import E, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.checker.globals import check_early, check_spins
+from syncverify.checker.globals import check_early, check_spins, check_stuck
 from syncverify.checker.phases import check_accounting
 from syncverify.diagnostics import Severity
 from syncverify.model.events import END, Ev
@@ -31,6 +31,8 @@ def finish(run: Run) -> None:
         _overlaid(run, s)
     _aliased_waits(run)
     check_early(run)
+    if run.hung:
+        check_stuck(run)
     if not run.hung:
         check_spins(run)
         _late_remote(run)
@@ -169,7 +171,7 @@ def registers(run: Run) -> None:
         groups.setdefault((r.cta, r.group), []).append(r)
     for (cta, group), requests in groups.items():
         _whole_group(run, cta, group, requests)
-    if not any(f.rule == "SV304" for f in run.failures.values()):
+    if not any(f.rule == "SV304" and f.severity == Severity.ERROR for f in run.failures.values()):
         for cta in {c for c, _ in groups}:
             _pool(run, cta, {g: rs for (c, g), rs in groups.items() if c == cta})
 

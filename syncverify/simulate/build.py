@@ -462,13 +462,16 @@ def _collectives(p: Program, code: list[Instr], tracers: list[Tracer]) -> None:
 
 
 def _requests(p: Program, owner: list[int]) -> None:
-    """For each setmaxnreg, the ones before it of the warpgroup's other warps."""
+    """For each setmaxnreg, the ones before it of the warpgroup's other warps, which must be over.
+
+    In practical mode one that asks for the same number again changes nothing.
+    """
     requests = [(p.groups[owner[i]], e) for i, e in enumerate(p.events) if e.op is Op.REGISTERS]
     for mine, e in requests:
         wg = (mine.cta, mine.warp // 4)
         for other, before in requests:
             same = (other.cta, other.warp // 4) == wg and other.warp != mine.warp
-            if same and before.count == e.count - 1:
+            if same and before.count == e.count - 1 and (p.strict or before.n != e.n):
                 e.own |= before.mask
         p.demand[wg] = max(p.demand.get(wg, 0), e.n if e.key else 0)
 
