@@ -25,6 +25,8 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
         t.release_scope = scope
         t.release_site = event[1]
     if flags & (ACQUIRE | SC) and t.acquirable is not None:
+        if scope < run.spun.pop(t.cls, scope):
+            raise Unmodelled("a fence of too small a scope after a relaxed spin on global memory", event[1])
         np.maximum(t.clock.m, t.acquirable, out=t.clock.m)
         t.acquirable = None
     if flags & SC or (flags & ACQUIRE and flags & RELEASE):

@@ -147,6 +147,7 @@ class Run:
             tuple[int, int], int
         ] = {}  # (class, CTA reached) -> site of a release of too small scope
         self.locations: dict[int, Any] = {}  # flags and counters in global memory
+        self.spun: dict[int, int] = {}  # after a relaxed spin: class -> scope that the fence needs
         self.signals: list[tuple[int, int, int]] = []  # class, time, site of synchronizing global writes
         self.maps: dict[int, Any] = {}  # tensor maps
         self.grid_waits: list[tuple[int, int]] = []

@@ -18,7 +18,7 @@ from syncverify.checker.flags import ACQUIRE, RELEASE, STRONG
 from syncverify.checker.memory import access
 from syncverify.checker.shadow import Record
 from syncverify.diagnostics import Severity
-from syncverify.model.events import Event
+from syncverify.model.events import GLOBAL_MEMORY, Event
 from syncverify.model.proxies import Access, Scope
 
 _COMPARE = {
@@ -69,7 +69,10 @@ class Location:
 
 
 def location(run: Run, fp: int) -> Location:
-    key = run.info.footprints[fp].intervals[0][0]
+    return _at(run, run.info.footprints[fp].intervals[0][0])
+
+
+def _at(run: Run, key: int) -> Location:
     at = run.locations.get(key)
     if at is None:
         at = run.locations[key] = Location()
@@ -111,25 +114,20 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
     """A strong read-modify-write (PTX ISA: atom, red); as a semaphore it adds."""
     _, site, fp, flags, scope, op, value = event
     _touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
-    if fp >= 0:
-        n = t.n
-        signal(run, t, site, fp, flags, scope, None, None if op != "add" or value is None else value * n)
+    if fp >= 0 and flags & (STRONG | RELEASE):
+        signal(run, t, site, fp, flags, scope, None, None if op != "add" else value)
     return DONE
 
 
 def signal(
     run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, value: int | None, added: int | None
 ) -> None:
-    """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6)."""
-    at = location(run, fp)
+    """A synchronizing write: its release (or the fence before it) is there for acquirers (A5, A6).
+
+    ``added``: what each lane adds; None for a store.
+    """
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    if added is not None:
-        at.value = None if at.value is None else at.value + added
-    else:
-        at.value = value
-    write = Write(t.cls, t.time, at.value, added, t.clock.past(), site, t.n)
-    at.writes.append(write)
     full: Matrix | None = None
     width = scope
     if flags & RELEASE:
@@ -137,13 +135,32 @@ def signal(
         t.clock.hand(full)
     elif t.release_fence is not None:
         full, width = t.release_fence, min(scope, t.release_scope)
-    if full is not None:
-        write.released, write.wide = full, width >= Scope.GPU
-        if not write.wide:
-            run.narrow[t.cls, -1] = fence_site(t, site, flags)
-    for o in at.waiting:
-        run.wake(o)
-    at.waiting = []
+    wide = full is not None and width >= Scope.GPU
+    if full is not None and not wide:
+        run.narrow[t.cls, -1] = fence_site(t, site, flags)
+    past = t.clock.past()
+    for key, lanes in _places(run, fp, t.n).items():
+        at = _at(run, key)
+        if added is not None:
+            at.value = None if at.value is None else at.value + added * lanes
+        else:
+            at.value = value
+        amount = None if added is None else added * lanes
+        at.writes.append(Write(t.cls, t.time, at.value, amount, past, site, lanes, full, wide))
+        for o in at.waiting:
+            run.wake(o)
+        at.waiting = []
+
+
+def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:
+    """The locations of a footprint, and how many lanes write each."""
+    f = run.info.footprints[fp]
+    if not f.lanes:
+        return {f.intervals[0][0]: lanes}
+    found: dict[int, int] = {}
+    for lo, _, _ in f.lanes:
+        found[lo] = found.get(lo, 0) + 1
+    return found
 
 
 def fence_site(t: Thread, site: int, flags: int) -> int:
@@ -174,17 +191,26 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     for w in at.writes[:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
-            if flags & ACQUIRE and w.released is not None:
-                _acquire(run, t, w, w.released, scope, site)
+            if w.released is not None:
+                _acquire(run, t, w, w.released, scope, site, fenced=not flags & ACQUIRE)
         _launch_order(run, t, w, site)
     return DONE
 
 
-def _acquire(run: Run, t: Thread, w: Write, released: Matrix, scope: int, site: int) -> None:
-    """What a release hands to an acquire: both scopes must contain the other thread (A3, A10)."""
+def _acquire(run: Run, t: Thread, w: Write, released: Matrix, scope: int, site: int, *, fenced: bool) -> None:
+    """What a release hands to an acquire: both scopes must contain the other thread (A3, A10).
+
+    ``fenced``: the load is relaxed, and only a fence after it acquires (A5).
+    """
     m = t.clock.m
     inside = run.threads[w.cls].info.cta == t.info.cta
     if inside or (w.wide and scope >= Scope.GPU):
+        if fenced:
+            if t.acquirable is None:
+                t.acquirable = np.zeros_like(released)
+            np.maximum(t.acquirable, released, out=t.acquirable)
+            run.spun[t.cls] = Scope.CTA if inside else Scope.GPU
+            return
         np.maximum(m[H:], released[H:], out=m[H:])
         return
     np.maximum(m[HW], released[HW], out=m[HW])
@@ -209,6 +235,20 @@ def _launch_order(run: Run, t: Thread, w: Write, site: int) -> None:
         raise Unmodelled(
             f"block {mine} waits for block {other}, which may not be running: launch cooperatively", site
         )
+
+
+def check_stuck(run: Run) -> None:
+    """A spin that never ends may be ended by something that is no write of a flag: then nothing is known."""
+    for t in run.blocked():
+        if t.waits_on[:1] != ("spin",) or t.event is None:
+            continue
+        fp = run.info.footprints[t.event[2]]
+        at = location(run, t.event[2])
+        known = {(w.cls, w.time) for w in at.writes}
+        for lo, hi in fp.intervals:
+            for s in run.shadow(GLOBAL_MEMORY).overlapping(lo, hi):
+                if s.write is not None and (s.write.cls, s.write.time) not in known:
+                    raise Unmodelled("a write that is no signal may end this spin", t.event[1])
 
 
 def check_spins(run: Run) -> None:
@@ -319,9 +359,7 @@ def check_early(run: Run) -> None:
     for cls, (_, site, position, lenient) in order[:1]:
         text = "global memory is accessed before griddep.wait: the grid before may still be writing it"
         if lenient:
-            text = (
-                "global memory is read before griddep.wait: right only if the grid before leaves it alone"
-            )
+            text = "global memory is read before griddep.wait: right only if the grid before leaves it alone"
         f = run.report(
             Obligation.UB,
             "SV503",

@@ -115,7 +115,9 @@ class Program:
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
-                self.decoded[k] = spin_effect(self.body[k], spin)
+                outside = "a loop waits for what nothing in this kernel writes"
+                mine = k in self.handing.accesses
+                self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
             self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = late_uses(self.flow, loads)

@@ -73,6 +73,7 @@ def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
     body = flow.body
     fenced = any(_wide_fence(i) for i in body)
     released = fenced or any(semantics(body[k]) & Flag.RELEASE for k in accesses)
+    readers: dict[str, list[Instr]] = {}
     asked = _asked_again(flow) if any(body[k].op in ("ld", "atom") for k in accesses) else {}
     out = []
     for k in accesses:
@@ -82,7 +83,7 @@ def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
         strong = flags & Flag.STRONG and i.op in ("ld", "atom") and fenced
         if i.op == "ld" and flags & Flag.ACQUIRE:
             out.append(k)
-        elif released and (acquires or strong) and _steers(flow, k):
+        elif released and (acquires or strong) and _steers(flow, k, readers):
             out.append(k)
         elif i.op in ("ld", "atom") and _polled(flow, k, asked):
             out.append(k)
@@ -93,9 +94,13 @@ def _wide_fence(i: Instr) -> bool:
     return i.op in ("fence", "membar") and i.mods[:1] != ("proxy",) and any(m in _WIDE for m in i.mods)
 
 
-def _steers(flow: Flow, k: int) -> bool:
+def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]]) -> bool:
     """Whether a value comes to a guard, or to shared memory where others may decide by it."""
-    for i in _users(flow.body, results(flow.body[k])):
+    if not readers:
+        for i in flow.body:
+            for name in sources(i):
+                readers.setdefault(name, []).append(i)
+    for i in _users(results(flow.body[k]), readers):
         if i.op in ("bra", "brx", "exit", "ret") or i.guard is not None:
             return True
         if i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global":
@@ -103,16 +108,12 @@ def _steers(flow: Flow, k: int) -> bool:
     return False
 
 
-def _users(body: Sequence[Instr], start: Collection[str]) -> list[Instr]:
+def _users(start: Collection[str], readers: Mapping[str, list[Instr]]) -> list[Instr]:
     """The instructions that use some registers, or what is computed from them."""
-    reading: dict[str, list[Instr]] = {}
-    for i in body:
-        for name in sources(i):
-            reading.setdefault(name, []).append(i)
     seen, work = set(start), list(start)
     out: list[Instr] = []
     while work:
-        for i in reading.get(work.pop(), ()):
+        for i in readers.get(work.pop(), ()):
             out.append(i)
             for name in results(i):
                 if name not in seen:
