@@ -18,9 +18,10 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer_run import FairRun, Found
 from syncverify.frontends.ptx.infer_solve import UNIT, Solved, solve
+from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.open_sizes import open_sizes
 from syncverify.frontends.ptx.system import Launch, PtxSystem
-from syncverify.ir.expr import Expr, evaluate, names
+from syncverify.ir.expr import Expr, Var, evaluate, names
 from syncverify.model.events import LaneSplit
 from syncverify.source import Span
 
@@ -74,7 +75,7 @@ class Boxes:
         """Runs the kernel in the launch of the facts; for open sizes, in two launches that must agree."""
         if self.launches >= MOST_LAUNCHES:
             return
-        sizes = open_sizes(facts, program)
+        sizes = _open(facts, program)
         found: list[dict[str, Box]] = []
         for bound in _instances(facts, sizes) if sizes else [facts]:
             self.launches += 1
@@ -84,6 +85,8 @@ class Boxes:
             if not sizes:
                 self.conflicts += [c for c in conflicts if c not in self.conflicts]
             found.append(boxes)
+            if not boxes:
+                break
         if not found:
             return
         first, *others = found
@@ -113,7 +116,11 @@ def lacks_box(reason: str) -> bool:
 
 
 def copies_tensors(program: Program) -> bool:
-    return any(i.op == "cp" and "tensor" in i.mods and "prefetch" not in i.mods for i in program.body)
+    return any(map(_is_tensor_copy, program.body))
+
+
+def _is_tensor_copy(i: Instr) -> bool:
+    return i.op == "cp" and "tensor" in i.mods and "prefetch" not in i.mods
 
 
 class _OpenMaps(dict[str, MapFacts]):
@@ -130,16 +137,23 @@ def _agrees(box: Box, other: Box | None) -> bool:
 # ---------------------------------------------------------------- launches
 
 
-def _instances(facts: PtxFacts, sizes: Mapping[str, tuple[int, int]]) -> Iterator[PtxFacts]:
+def _open(facts: PtxFacts, program: Program) -> list[str]:
+    """The sizes that need a number: those that the kernel's synchronization may depend on, the grid's, and
+    all that is too short for a pointer."""
+    grid = [name for extent in facts.grid if isinstance(extent, Expr) for name in sorted(names(extent))]
+    short = [name for name, (_, high) in facts.symbols().items() if high < 1 << 32]
+    return list(dict.fromkeys((*open_sizes(facts, program), *grid, *short)))
+
+
+def _instances(facts: PtxFacts, sizes: Iterable[str]) -> Iterator[PtxFacts]:
     """The facts with numbers for the sizes; fewer than two if the facts allow none of those tried."""
     constraints = facts.constraints()
+    extents = zip(facts.grid, facts.cluster or (1, 1, 1), strict=True)
+    across = {e.name: size for e, size in extents if isinstance(e, Var)}
     for guesses in _GUESSES:
         bound: dict[str, int] = {}
         for name in sizes:
-            cluster = (
-                (facts.cluster or (1, 1, 1))["xyz".index(name[-1])] if name.startswith("grid.") else None
-            )
-            tried = guesses if cluster is None else (cluster, *guesses)
+            tried = (across[name], *guesses) if name in across else guesses
             value = next((v for v in tried if _allowed(constraints, {**bound, name: v}, name)), None)
             if value is None:
                 return
@@ -185,9 +199,10 @@ def _launched(program: Program, launch: Launch) -> tuple[dict[str, Box], list[tu
 
 
 def _run(system: PtxSystem) -> tuple[PtxSystem, Found | None]:
+    copies = sum(map(_is_tensor_copy, system.program.body))
     for _ in range(MOST_RESTARTS):
         try:
-            return system, FairRun(system, _is_open(system)).run()
+            return system, FairRun(system, _is_open(system), copies).run()
         except LaneSplit as split:
             system = system.refined(split)
     return system, None

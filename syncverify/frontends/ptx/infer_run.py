@@ -17,8 +17,9 @@ from syncverify.model.automata.mbarrier import Mbarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
 from syncverify.model.events import Agent, Ev, Event, Flag, ThreadClass
 
-#: Events after which a run ends with what it has found.
-MOST_EVENTS = 60_000
+#: Events after which a run ends with what it has found; phases like earlier ones after which it ends once it
+#: has seen every copy of the text.
+MOST_EVENTS, MOST_ALIKE = 60_000, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,10 @@ class _Barrier:
 
 
 class FairRun:
-    """Runs a system once; ``is_open``: whether the box of the tensor map of a number is not known."""
+    """Runs a system once. ``is_open``: whether the box of the tensor map of a number is not known;
+    ``copies``: tensor copies in the text."""
 
-    def __init__(self, system: PtxSystem, is_open: Callable[[int], bool]) -> None:
+    def __init__(self, system: PtxSystem, is_open: Callable[[int], bool], copies: int) -> None:
         self.system = system
         self.is_open = is_open
         self.found = Found()
@@ -100,6 +102,9 @@ class FairRun:
         self.cluster = ClusterBarrier({t.cls for t in self.threads})
         self.ready = deque(self.threads)
         self.blocked: dict[tuple[Any, ...], list[_Thread]] = {}
+        self.copies = copies
+        self.met: set[int] = set()  # sites of tensor copies
+        self.alike = 0  # phases in a row that told nothing new
         self.written: set[int] = set()  # footprints
         self._measured: dict[tuple[int, int, int], int] = {}  # store -> how many of them it has seen
 
@@ -111,7 +116,8 @@ class FairRun:
                 t = self.ready.popleft()
                 while t.waits is None and left > 0 and self._step(t):
                     left -= 1
-            if left <= 0 or not self._complete_one():
+            over = self.alike >= MOST_ALIKE and len(self.met) >= self.copies
+            if left <= 0 or over or not self._complete_one():
                 break
         # a copy that came to a phase without an announcement may belong to the phase before
         if any(b.open and b.state.tx == 0 and b.state.phase for b in self.barriers.values()):
@@ -128,7 +134,9 @@ class FairRun:
         known = {e.boxes: e.bytes for e in self.found.equations}
         self._measure()
         b = next((b for b in lacking if known.get(_boxes(b.open)) == b.state.tx), lacking[0])
-        self.found.equations.setdefault(Equation(_boxes(b.open), b.state.tx, b.expects))
+        equation = Equation(_boxes(b.open), b.state.tx, b.expects)
+        self.alike = self.alike + 1 if equation in self.found.equations else 0
+        self.found.equations[equation] = None
         for c in b.open:
             self.found.places.setdefault(c.map, set()).add((c.cta, c.lo))
         b.open = []
@@ -323,6 +331,7 @@ class FairRun:
 
     def _load(self, t: _Thread, event: Event) -> None:
         number = event[4]
+        self.met.add(event[1])
         opened = number >= 0 and self.is_open(number)
         for footprint, bar, size in event[2]:
             b = self._barrier(bar)
@@ -337,6 +346,7 @@ class FairRun:
 
     def _store(self, event: Event) -> None:
         number = event[4]
+        self.met.add(event[1])
         if number < 0 or not self.is_open(number):
             return
         self.found.sites.setdefault(number, event[1])
