@@ -302,7 +302,8 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
         # Compilers let every thread that holds a value store it.
         severity, strict_only = Severity.WARNING, True
-        message += ": right only if both store the same value"
+        same = site in run.info.equal_value
+        message += ": both store the same value" if same else ": right only if both store the same value"
     if rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
         if released >= 0 or first.cls != t.cls:

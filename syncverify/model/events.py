@@ -239,6 +239,7 @@ class SystemInfo:
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
+    equal_value: AbstractSet[int] = frozenset()  # those of them that were seen to store one known value
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
 
 

@@ -14,12 +14,13 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
+from syncverify.frontends.ptx.assumptions import of_hand_over, of_warnings, pointers_apart
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.facts_params import Leaf
-from syncverify.frontends.ptx.global_check import assumed, together
+from syncverify.frontends.ptx.global_check import together
 from syncverify.frontends.ptx.infer import Boxes, copies_tensors, lacks_box
 from syncverify.frontends.ptx.nodes import Function, Imm, Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
@@ -141,7 +142,10 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(*dict.fromkeys((*report.assumptions, *_boxes_taken(k))), NO_WRAP),
+            assumptions=(
+                *dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(found.diagnostics))),
+                NO_WRAP,
+            ),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
@@ -221,7 +225,7 @@ def _check(k: _Kernel) -> KernelReport:
         reason=outcome.reason,
         seconds=time.perf_counter() - start,
         witness=witness,
-        assumptions=(*k.assumptions, *_boxes_taken(k)),
+        assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
     )
@@ -239,8 +243,7 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
     if k.facts.registers is None and launch.registers is not None:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
-    if program.handing is not None:
-        k.assumptions += assumed(program, clusters)
+    k.assumptions += of_hand_over(program, clusters)
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
@@ -278,14 +281,12 @@ def _compiled(k: _Kernel) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
-        k.program.append(Program(k.module, k.function, _apart(k.facts)))
+        k.program.append(Program(k.module, k.function, pointers_apart(k.facts)))
     return (launch if k.boxes is None else _with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
-def _apart(facts: PtxFacts) -> bool:
-    """Whether no pointer is given to two parameters."""
-    named = [{leaf.name for leaf in leaves if leaf.kind == "ptr"} for leaves in facts.params]
-    return sum(map(len, named)) == len(set().union(*named))
+def _assumptions(k: _Kernel, diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(diagnostics))))
 
 
 def _boxes_taken(k: _Kernel) -> list[str]:

@@ -144,6 +144,7 @@ class Program:
         self.site_of: dict[int, int] = {}
         self.one_value: set[int] = set()  # sites of stores that are not known to store different values
         self.stored: dict[int, Any] = {}  # what they were seen to store
+        self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.entry = code.target(0) if self.body else ENDED
@@ -753,6 +754,8 @@ class _Writer:
         before = self._before(k)
         if a.code == Ev.WRITE:
             self.p.one_value.add(site)
+            if all(isinstance(op, Imm) for op in a.elements):
+                self.p.equal_value.add(site)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
@@ -761,8 +764,8 @@ class _Writer:
             if active.__class__ not in INTS:
                 part = ctx.part(active)
             events = before(ctx)
-            if stored and self.p.stored.setdefault(site, stored) != stored:
-                self.p.one_value.discard(site)
+            if stored:
+                self._stores(site, a, stored)
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
@@ -782,6 +785,18 @@ class _Writer:
             self.space["W"] = _overwritten
             self._text("W(r, e)")
         self._text("return e")
+
+    def _stores(self, site: int, a: Access, stored: list[Any]) -> None:
+        """Takes note of the values that a store was seen to store."""
+        if self.p.stored.setdefault(site, stored) != stored:
+            self.p.one_value.discard(site)
+            self.p.equal_value.discard(site)
+        elif (
+            all(v.__class__ in INTS for v in stored)
+            and site in self.p.one_value
+            and len(stored) == len([op for op in a.elements if not isinstance(op, Imm)])
+        ):
+            self.p.equal_value.add(site)
 
     def _answer(self, k: int, i: Instr, found: Decoded) -> None:
         """What the destinations hold after the events."""

@@ -6,24 +6,10 @@ from collections.abc import Callable, Iterator
 
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, Severity, Verdict
+from syncverify.frontends.ptx.assumptions import MAX_TOGETHER
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.source import Span
-
-#: Clusters that run together; so few have a place on the device at the same time.
-MAX_TOGETHER = 16
-_ZERO = "flags and counters in global memory are zero at launch"
-_APART = "tensor maps and pointers of different names lead to different memory"
-
-
-def assumed(program: Program, clusters: int | None) -> list[str]:
-    """What a verdict on the hand-over rests on."""
-    found = [_APART]
-    if program.handing is not None and program.handing.together:
-        found.append(_ZERO)
-        if clusters is not None and 1 < clusters <= MAX_TOGETHER:
-            found.append(f"the {clusters} clusters of the grid run at the same time")
-    return found
 
 
 def together(program: Program, clusters: int | None, span: Span, fresh: Callable[[int], PtxSystem],

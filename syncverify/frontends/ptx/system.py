@@ -131,6 +131,7 @@ class PtxSystem:
             source_hash=source_hash,
             smem_names=list(laid.names),
             one_value=program.one_value,
+            equal_value=program.equal_value,
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
             assumes_inputs=True,
             tracks_global=tables.tracks,

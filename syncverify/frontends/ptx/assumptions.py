@@ -1,0 +1,43 @@
+"""What a verdict on a PTX kernel takes for granted, as the report's ``assumptions`` say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from syncverify.diagnostics import Diagnostic, Severity
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.facts import PtxFacts
+
+#: Clusters that run together; so few have a place on the device at the same time.
+MAX_TOGETHER = 16
+_ZERO = "flags and counters in global memory are zero at launch"
+_APART = "tensor maps and pointers of different names lead to different memory"
+_CONDITION = "right only if "
+
+
+def of_hand_over(program: Program, clusters: int | None) -> list[str]:
+    """What a verdict on data that blocks hand over through global memory rests on."""
+    if program.handing is None:
+        return []
+    found = [_APART]
+    if program.handing.spins:
+        found.append(_ZERO)
+    if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
+        found.append(f"the {clusters} clusters of the grid run at the same time")
+    return found
+
+
+def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
+    """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
+    found = {
+        f"line {d.span.line}: {d.message.split(_CONDITION, 1)[1]}": None
+        for d in diagnostics
+        if d.severity is Severity.WARNING and _CONDITION in d.message
+    }
+    return list(found)
+
+
+def pointers_apart(facts: PtxFacts) -> bool:
+    """Whether no pointer is given to two parameters."""
+    named = [{leaf.name for leaf in leaves if leaf.kind == "ptr"} for leaves in facts.params]
+    return sum(map(len, named)) == len(set().union(*named))
