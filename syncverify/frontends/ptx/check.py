@@ -142,10 +142,7 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
             verdict=Verdict.PROVED,
             reason=None,
             seconds=report.seconds + time.perf_counter() - start,
-            assumptions=(
-                *dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(found.diagnostics))),
-                NO_WRAP,
-            ),
+            assumptions=(*_assumptions(k, found.diagnostics), NO_WRAP),
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
