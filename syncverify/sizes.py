@@ -80,6 +80,8 @@ class Sized:
     diagnostics: tuple[Diagnostic, ...] = ()
     stats: dict[str, int] = field(default_factory=dict)
     graphs: tuple[Graph, ...] = ()
+    parts: tuple[tuple[Mapping[str, int], Sized], ...] = ()  # proofs that it rests on, each for fixed values
+    stages: object = None  # a proof for every number of stages
 
 
 def all_sizes(
@@ -93,6 +95,13 @@ def all_sizes(
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
+    return prove(problem_of(kernel, given, exact), policy, limits)
+
+
+def problem_of(
+    kernel: Kernel, given: Mapping[str, int], exact: Callable[[Mapping[str, int]], Verdict]
+) -> Problem:
+    """A kernel of the IR with the parameters that ``given`` does not fix left open."""
     open_ = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
     facts = (*kernel.assumes, *launch_facts(kernel))
     defaults = {p.name: p.default for p in kernel.params if p.default is not None}
@@ -102,7 +111,7 @@ def all_sizes(
     def systems(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
         return open_systems(kernel, values, sizes, space)
 
-    return prove(Problem(open_, facts, systems, exact, defaults, dict(given)), policy, limits)
+    return Problem(open_, facts, systems, exact, defaults, dict(given))
 
 
 def settled(
@@ -201,10 +210,12 @@ class _Attempt:
     def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
         """The smallest sizes that refute a system, if it is refuted."""
         slack = 64
+        splits: list[tuple[int, tuple[int, ...]]] = []
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
             explorer = Explorer(system, space, [path], self.policy, self.limits, slack)
+            explorer.graph.splits = tuple(splits)
             try:
                 for failed in explorer.failures():
                     refuted = self.confirm(failed)
@@ -220,6 +231,7 @@ class _Attempt:
                     raise Symbolic("too many synchronization objects") from None
             except LaneSplit as split:
                 space.path = path
+                splits.append((split.cls, split.parts))
                 system = _refined(space, system, split)
         raise Symbolic("lane classes did not settle")
 
@@ -414,4 +426,4 @@ def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
     return facts, sizes
 
 
-__all__ = ["Limits", "Problem", "Sized", "all_sizes", "prove"]
+__all__ = ["Limits", "Problem", "Sized", "all_sizes", "problem_of", "prove"]

@@ -86,15 +86,18 @@ class _Decision:
         reason, hints = first.reason or "not decided", []
         if first.verdict is Verdict.PROVED:
             try:
-                return self.together(runs, notes)
+                return self.together(runs, notes, (tried[0], first))
             except NotFoundError as e:
                 reason, hints = str(e), e.sizes
             except OutsideError as e:
                 reason = str(e)
         return self.one_by_one(tried, hints, f"for a symbolic number of stages: {reason}", notes)
 
-    def together(self, runs: int, notes: list[Diagnostic]) -> Sized:
-        """The proof for all stages at once; NotFoundError or OutsideError where there is none."""
+    def together(self, runs: int, notes: list[Diagnostic], one: tuple[Mapping[str, int], Sized]) -> Sized:
+        """The proof for all stages at once; NotFoundError or OutsideError where there is none.
+
+        ``one``: what is no matter of stages, proved for one number of them.
+        """
         if self.policy is not Policy.PRACTICAL:
             raise OutsideError("strict mode")
         proof = prove_stages(self.kernel, self.given, frozenset(self.stage))
@@ -105,7 +108,9 @@ class _Decision:
             "questions": proof.questions,
         }
         kept = {(d.rule, d.span, d.contested): d for d in notes}
-        return Sized(Verdict.PROVED, ", ".join(self.stage), diagnostics=tuple(kept.values()), stats=stats)
+        shown = tuple(kept.values())
+        stage = ", ".join(self.stage)
+        return Sized(Verdict.PROVED, stage, diagnostics=shown, stats=stats, parts=(one,), stages=proof)
 
     def one_by_one(
         self, tried: list[dict[str, int]], hints: list[dict[str, int]], reason: str, notes: list[Diagnostic]
@@ -123,8 +128,10 @@ class _Decision:
                 wanted.append(values)
             wanted.sort(key=lambda v: (sum(v.values()), list(v.values())))
         undecided: str | None = None
+        parts: list[tuple[Mapping[str, int], Sized]] = []
         for values in wanted:
             found = self.at(values)
+            parts.append((values, found))
             notes += found.diagnostics
             if found.verdict is Verdict.REFUTED:
                 return found
@@ -137,7 +144,8 @@ class _Decision:
             return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=undecided)
         kept = {(d.rule, d.span, d.contested): d for d in notes}
         stats = {"stages": len(every)}
-        return Sized(Verdict.PROVED, ", ".join(self.stage), diagnostics=tuple(kept.values()), stats=stats)
+        stage, shown = ", ".join(self.stage), tuple(kept.values())
+        return Sized(Verdict.PROVED, stage, diagnostics=shown, stats=stats, parts=tuple(parts))
 
     # ------------------------------------------------------------ numbers of stages
 

@@ -201,7 +201,7 @@ class Explorer:
         for f in distinct(warnings(failures, False)):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
-        self.graph.add(state.parent, Settled.ENDED, events=len(run.trace))
+        self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))
         return None
 
     # ------------------------------------------------------------ open questions
@@ -213,7 +213,10 @@ class Explorer:
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
             # a further question at the same point: nothing is repeated yet that could be covered
-            self.branch(state, self.graph.add(state.parent, Settled.ASKED, asker=t.cls), o)
+            node = self.graph.add(
+                state.parent, Settled.ASKED, answer=state.answer, asker=t.cls, question=(o.c, o.parts)
+            )
+            self.branch(state, node, o)
             return False
         state.asked_at = progress
         state.flush()
@@ -227,7 +230,13 @@ class Explorer:
         rows = list(view.rows.values())
         for seen in reversed(earlier[-MOST_COMPARED:]):
             if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
-                self.graph.add(state.parent, Settled.COVERED, target=seen.node.number)
+                self.graph.add(
+                    state.parent,
+                    Settled.COVERED,
+                    answer=state.answer,
+                    target=seen.node.number,
+                    rows=tuple(rows),
+                )
                 return False
         if len(earlier) > self.limits.patience and not state.widened:
             self.widen(state, view, earlier[-1])
@@ -247,8 +256,11 @@ class Explorer:
     def branch(self, state: State, node: Node, o: Open) -> None:
         """Follows both answers."""
         other = state.fork()
-        for one, c, parts in ((state, o.c, o.parts), (other, -o.c - 1, negated(o.parts))):
-            one.parent, one.widened = node.number, False
+        for one, answer, c, parts in (
+            (state, True, o.c, o.parts),
+            (other, False, -o.c - 1, negated(o.parts)),
+        ):
+            one.parent, one.answer, one.widened = node.number, answer, False
             self.space.path = one.path
             one.path.assume(c, parts)
             if not one.path.dead:
@@ -259,7 +271,14 @@ class Explorer:
         rows = tuple(view.rows.values())
         path = state.path.fork()
         node = self.graph.add(
-            state.parent, Settled.ASKED, view.key, asker=t.cls, question=(o.c, o.parts), rows=rows, path=path
+            state.parent,
+            Settled.ASKED,
+            view.key,
+            answer=state.answer,
+            asker=t.cls,
+            question=(o.c, o.parts),
+            rows=rows,
+            path=path,
         )
         self._seen[view.key].append(_Seen(node, view, path))
         return node
@@ -274,10 +293,20 @@ class Explorer:
             [view.rows[p] for p in places],
             state.path,
         )
-        node = self.graph.add(state.parent, Settled.WIDENED, target=seen.node.number)
+        found = tuple(w.values[1][a] for a in w.atoms)
+        rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)
+        node = self.graph.add(
+            state.parent,
+            Settled.WIDENED,
+            answer=state.answer,
+            target=seen.node.number,
+            rows=rows,
+            path=w.path.fork(),
+            found=found,
+        )
         state.put(view, w, seen.view)
         state.flush()
-        state.parent = node.number
+        state.parent, state.answer = node.number, None
         state.widened = True
 
 

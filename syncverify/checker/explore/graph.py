@@ -22,7 +22,11 @@ class Settled(Enum):
 
 @dataclass(slots=True)
 class Node:
-    """``question``: the sum that may be 0 or more, or less. ``target``: what covers or replaces the node."""
+    """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
+
+    ``target``: what covers or replaces the node. ``rows`` and ``path``: of a widened node, what replaces it,
+    and ``found`` its atoms in terms of those before.
+    """
 
     number: int
     parent: int
@@ -34,6 +38,8 @@ class Node:
     path: Path | None = None
     target: int = -1
     events: int = 0
+    answer: bool | None = None
+    found: tuple[Sum, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -46,6 +52,7 @@ class Graph:
     """All nodes, by number. ``parent`` links and ``target`` links make up the graph."""
 
     nodes: list[Node] = field(default_factory=list)
+    splits: tuple[tuple[int, tuple[int, ...]], ...] = ()  # of lane classes, in order, before it all started
 
     def add(self, parent: int, settled: Settled, key: Hashable = None, **more: object) -> Node:
         node = Node(len(self.nodes), parent, settled, key, **more)  # type: ignore[arg-type]

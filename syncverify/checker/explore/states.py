@@ -34,6 +34,7 @@ class State:
     asked_at: int = -1  # how far all agents had moved when something was last asked
 
     places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
+    answer: bool | None = None  # to the parent's question
 
     def turned(self, t: Thread) -> bool:
         """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
@@ -52,7 +53,9 @@ class State:
         split = getattr(self.run.system, "fork_agents", None)
         run, path = fork(self.run, split), self.path.fork()
         places = dict(self.places)
-        return State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
+        return State(
+            run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places, self.answer
+        )
 
     def agent(self, t: Thread) -> SizedAgent:
         return cast(SizedAgent, t.agent)
@@ -146,7 +149,11 @@ class State:
         new: dict[Place, Any] = {
             p: space.term(*widening.of(earlier.rows[p], s)) for p, s in view.rows.items()
         }
-        path = widening.path
+        self.take(new, widening.path)
+
+    def take(self, new: dict[Place, Any], path: Path) -> None:
+        """Puts other values in place of all rows, and another path in place of this one."""
+        space = self.path.space
         values = dict(self._values())
         for t in self.run.threads:
             for slot in () if t.done else list(self.agent(t).live()):
