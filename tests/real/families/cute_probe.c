@@ -86,7 +86,7 @@ int _cuTensorMapEncodeTiled(uint32_t *out, int dtype, unsigned rank, void *addre
     return 0;
 }
 
-/* The compiled host code calls this with its own loader. */
+/* What the calls show: they hand over the place of the library, empty at first, and a function that fills it. */
 int cuda_dialect_init_library_once(void **library, int (*load)(void **)) {
     return *library ? 0 : load(library);
 }
