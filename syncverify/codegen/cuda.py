@@ -9,6 +9,7 @@ from math import gcd
 
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.codegen.rings import rings_of
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import Binary, Expr, Float, Int, Var
@@ -42,6 +43,10 @@ class _Emitter:
         self.hint = "_streaming" if streaming else ""
         self.names = Names()
         self.lengths: dict[str, int] = {}
+        declared: list[n.Param | n.Tensor | n.Shared | n.Barrier] = [
+            *kernel.params, *kernel.tensors, *kernel.shared, *kernel.barriers
+        ]  # fmt: skip
+        self.counters = {x.name for x in declared}  # and what rings add
         self.tensors = {t.name: t for t in kernel.tensors}
         self.shared = {s.name: s for s in kernel.shared}
         self.layout: Layout = layout(kernel, {})
@@ -162,27 +167,31 @@ class _Emitter:
 
     def _scoped(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
         names, lengths, divisors = self.names, dict(self.lengths), dict(self.divisors)
-        self.names = Names(set(names.wide), set(names.natural))
+        self.names = names.copy()
         yield from self._block(body, depth)
         self.names, self.lengths, self.divisors = names, lengths, divisors
 
     def _for(self, loop: n.For, depth: int) -> Iterator[str]:
         pad = "  " * depth
-        if loop.unroll is not None:
-            yield f"{pad}#pragma unroll {loop.unroll}"
         wide = any(self.names.is_wide(e) for e in (loop.lo, loop.hi, loop.step))
         step = f"++{loop.var}" if loop.step == Int(1) else f"{loop.var} += {self._index(loop.step)}"
         kind = "long long" if wide else "int"
         lo, hi = self._index(loop.lo), self._index(loop.hi)
         head = f"for ({kind} {loop.var} = {lo}; {loop.var} < {hi}; {step}) {{"
         names, lengths, divisors = self.names, dict(self.lengths), dict(self.divisors)
-        self.names = Names(set(names.wide), set(names.natural))
+        self.names = names.copy()
         self.divisors[loop.var] = gcd(divisor(loop.lo, divisors), divisor(loop.step, divisors))
         (self.names.wide.add if wide else self.names.wide.discard)(loop.var)
         natural = names.is_natural(loop.lo) and names.is_natural(loop.step)
         (self.names.natural.add if natural else self.names.natural.discard)(loop.var)
+        rings = rings_of(loop, self.counters)
+        self.names.rings |= {ring.key: ring for ring in rings}
+        yield from (pad + ring.declaration() for ring in rings)
+        if loop.unroll is not None:
+            yield f"{pad}#pragma unroll {loop.unroll}"
         yield pad + head
         yield from self._block(loop.body, depth + 1)
+        yield from (f"{pad}  {ring.advance()}" for ring in rings)
         yield f"{pad}}}"
         self.names, self.lengths, self.divisors = names, lengths, divisors
 
@@ -284,11 +293,11 @@ class _Emitter:
                 return "fence_acq_rel_cta();"
             case n.BulkLoad(dst, src, bar, None):
                 total = self._bytes(self.tensors[src.tensor], src.count)
-                operands = (self._shared_at(dst), self._global_at(src), total, self._bar(bar))
+                operands = (self._shared_at(dst), self._copied_at(src), total, self._bar(bar))
                 return f"bulk_load{self.hint}({', '.join(operands)});"
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
-                return f"bulk_store{self.hint}({self._global_at(dst)}, {self._shared_at(src)}, {total});"
+                return f"bulk_store{self.hint}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
             case n.BulkCommit():
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
@@ -356,6 +365,12 @@ class _Emitter:
 
     def _global_at(self, region: n.GlobalRegion) -> str:
         return f"&{region.tensor}[{self._index(region.start)}]"
+
+    def _copied_at(self, region: n.GlobalRegion) -> str:
+        # one thread computes it: 64 bits cost little, and nobody has to show that 32 suffice
+        names = self.names.copy()
+        names.widened = frozenset({"block", "grid", "base"} - names.wide)
+        return f"&{region.tensor}[{index(region.start, names)}]"
 
     def _shared_width(self, region: n.Region) -> int:
         place = self.layout.buffers[region.buffer]

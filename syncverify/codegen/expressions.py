@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from syncverify.codegen.rings import Key, Ring, parity_of, slot_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, walk
 from syncverify.source import InputError
 
@@ -35,10 +36,27 @@ _FAST = {"exp": "exp_fast", "sigmoid": "sigmoid_fast", "erf": "erf_fast"}
 
 @dataclass
 class Names:
-    """What the emitter knows of integer names: which are 64 bits wide, and which are never negative."""
+    """What the emitter knows of integer names: which are 64 bits wide, and which are never negative.
+
+    ``widened``: 32-bit names that are to be computed with in 64 bits. ``rings``: counters that stand for
+    slots and parities.
+    """
 
     wide: set[str] = field(default_factory=set)
     natural: set[str] = field(default_factory=set)
+    widened: frozenset[str] = frozenset()
+    rings: dict[Key, Ring] = field(default_factory=dict)
+
+    def copy(self) -> Names:
+        return Names(set(self.wide), set(self.natural), self.widened, dict(self.rings))
+
+    def ring(self, e: Expr) -> str | None:
+        """The counter that an expression is."""
+        parity, slot = parity_of(e), slot_of(e)
+        if parity is not None and parity[0] in self.rings:
+            name = self.rings[parity[0]].parity
+            return None if name is None else f"({name} ^ 1)" if parity[1] else name
+        return self.rings[slot].slot if slot is not None and slot in self.rings else None
 
     def is_wide(self, e: Expr) -> bool:
         return any(isinstance(x, Var) and x.name in self.wide for x in walk(e))
@@ -81,10 +99,15 @@ def index(e: Expr, names: Names) -> str:
 
 
 def _index(e: Expr, names: Names) -> tuple[str, int]:
+    ring = names.ring(e) if names.rings else None
+    if ring is not None:
+        return ring, _ATOM
     match e:
         case Int(v):
             return (f"{v}" if abs(v) < 2**31 else f"{v}LL"), _ATOM if v >= 0 else _UNARY
         case Var(n):
+            if n in names.widened:
+                return f"(long long){n}", _UNARY
             # PTX's special registers are unsigned; the IR's integers are not
             return (f"int({_BUILTINS[n]})" if n in _BUILTINS else n), _ATOM
         case Unary("-", a):

@@ -17,7 +17,7 @@ import networkx as nx
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.schedule import Schedule, shared_per_block
-from syncverify.ir.expr import Call, Expr, ExprLike, Float, Int, Var, as_expr
+from syncverify.ir.expr import Binary, Call, Expr, ExprLike, Float, Int, Var, as_expr
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
     Barrier,
@@ -50,6 +50,10 @@ VECTOR_BYTES = 16
 def full_barrier(warp: int) -> str:
     """The mbarrier array on which the copies of one async warp complete."""
     return f"full{warp}"
+
+
+def rest_tensor(output: str) -> str:
+    return f"{output}_rest"
 
 
 def tile_buffer(tensor: str) -> str:
@@ -182,11 +186,12 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         ),
         params=tuple(
             Param(name, "i32" if name in ("more", "rest", "blocks") else schedule.index, v)
-            for name, v in launch_values(fusion, schedule, default_sizes(fusion, schedule), 2).items()
+            for name, v in _values(schedule.tile, default_sizes(fusion, schedule), 2).items()
         ),
         tensors=tuple(
             [Tensor(n, t.dtype, tuple(Var(d) for d in t.dims) or (Int(1),), "in") for n, t in fusion.inputs]
             + [Tensor(o.name, o.dtype, tuple(Var(d) for d in fusion.dims), "out") for o in fusion.outputs]
+            + [Tensor(rest_tensor(name), types[name], (Var("rest"),), "out") for name in staged_out]
         ),
         shared=shared,
         barriers=tuple(Barrier(full_barrier(w)) for w in sorted({p.warp for p in loads})),
@@ -214,17 +219,35 @@ def default_sizes(fusion: Fusion, schedule: Schedule) -> dict[str, int]:
     return sizes
 
 
-def launch_values(
-    fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int], blocks: int
-) -> dict[str, int]:
-    """The kernel's parameters for given sizes.
+def launch_values(kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
+    """The parameters of a lowered kernel for given sizes of the dimensions and so many blocks at most.
 
     ``each``: whole tiles of every block; the first ``more`` blocks have another one. ``rest``: elements left
-    over. ``blocks``: the grid, one for each whole tile, but at least 1 and at most as many as given.
+    over. ``blocks``: the grid, one for each whole tile, but at least 1.
     """
-    tiles, rest = divmod(prod(sizes[d] for d in fusion.dims), schedule.tile)
+    return _values(_tile(kernel), sizes, blocks)
+
+
+def _tile(kernel: Kernel) -> int:
+    """The tile of a lowered kernel: it assumes that less than one is left over."""
+    for fact in kernel.assumes:
+        match fact:
+            case Binary("<", Var("rest"), Int(tile)):
+                return tile
+    raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
+
+
+def _values(tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
+    tiles, rest = divmod(prod(sizes.values()), tile)
     grid = max(1, min(tiles, blocks))
     return {**sizes, "each": tiles // grid, "more": tiles % grid, "rest": rest, "blocks": grid}
+
+
+def rests(kernel: Kernel) -> dict[str, str]:
+    """Outputs whose ragged end is a tensor of its own, and that tensor: bulk stores write all that comes
+    before it, generic ones the end, and so neither needs to wait for the other."""
+    outputs = {t.name for t in kernel.tensors if t.mode != "in"}
+    return {name: rest_tensor(name) for name in sorted(outputs) if rest_tensor(name) in outputs}
 
 
 def _check_shared(fusion: Fusion, schedule: Schedule, types: Mapping[str, str], staged: list[str]) -> None:
@@ -269,7 +292,7 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     if schedule.store == "tma":
         stores = [
             BulkStore(
-                GlobalRegion(o.name, Var("base"), Int(schedule.tile)),
+                GlobalRegion(o.name, base.value, Int(schedule.tile)),
                 Region(tile_buffer(o.name), (), Int(0), Int(schedule.tile)),
             )
             for o in fusion.outputs
@@ -283,7 +306,10 @@ def _remainder(fusion: Fusion, schedule: Schedule) -> Stmt:
     body: list[Stmt] = [LdGlobal(_register(n), GlobalRegion(n, index)) for n in fusion.streamed]
     body += _broadcast_loads(fusion, index, 1)
     body += _arithmetic(fusion)
-    body += [StGlobal(GlobalRegion(o.name, index), _result(fusion, o)) for o in fusion.outputs]
+    for o in fusion.outputs:
+        own = schedule.store == "tma"
+        where = GlobalRegion(rest_tensor(o.name), Var("p")) if own else GlobalRegion(o.name, index)
+        body.append(StGlobal(where, _result(fusion, o)))
     guarded = If(Var("p") < Var("rest"), tuple(body))
     rounds = Call("cdiv", (Var("rest"), Int(threads)))
     return For("k", Int(0), rounds, Int(1), (Let("p", Var("k") * threads + Var("tid")), guarded))

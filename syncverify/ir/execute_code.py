@@ -55,13 +55,17 @@ from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
 
 
-def _ratio(e: Expr) -> bool:
-    """Whether an expression divides by a size: what comes out is no sum, so it is computed once and kept."""
-    return any(
-        (isinstance(x, Binary) and x.op in ("//", "%") and not isinstance(x.right, Int))
-        or (isinstance(x, Call) and x.name == "cdiv" and not isinstance(x.args[1], Int))
-        for x in walk(e)
-    )  # fmt: skip
+def _sum(e: Expr) -> bool:
+    """Whether an expression is a sum of sizes, without decisions and ratios: these are made once and kept."""
+    for x in walk(e):
+        match x:
+            case Binary("+" | "-" | "*"):
+                pass
+            case Binary("//" | "%", _, Int()) | Call("cdiv", (_, Int())):
+                pass
+            case Binary() | Call():
+                return False
+    return True
 
 
 class Program:
@@ -227,7 +231,7 @@ class Code(CodeText):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
                 self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
-                if name in self.named_once and names(e) <= set(self.program.symbols) and not _ratio(e):
+                if name in self.named_once and names(e) <= set(self.program.symbols) and _sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
                 text = f"control depends on data loaded from {region.tensor}"

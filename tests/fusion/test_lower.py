@@ -114,7 +114,7 @@ def test_trip_count_is_hoisted_and_covers_all_tiles() -> None:
     kernel = lower(examples.mul, schedule)
     lets = {s.name: s.value for s in kernel.body if isinstance(s, n.Let)}
     for elements, most in product((1, 1023, 1024, 5000, 33 * 1024), (1, 2, 7)):
-        env = launch_values(examples.mul, schedule, {"R": 1, "C": elements}, most)
+        env = launch_values(kernel, {"R": 1, "C": elements}, most)
         tiles = env["each"] * env["blocks"] + env["more"]
         assert tiles * 1024 + env["rest"] == elements
         assert all(evaluate(fact, env) for fact in kernel.assumes)
