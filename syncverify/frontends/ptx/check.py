@@ -365,6 +365,12 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
     for number in range(clusters):
         for lane in _elected(k, first.program, first.launch, number, first):
             system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            if k.boxes is not None and any(map(lacks_box, system.stuck)):
+                launch = _inferred(k, first.launch, first.program)
+                if launch.maps != first.launch.maps:
+                    again = PtxSystem.fresh(first.program, launch, None, lane, k.hash)
+                    yield from _each_cluster(k, again, clusters)
+                    return
             if clusters > MAX_CLUSTERS or not system.answered:
                 if system.fingerprint in seen:
                     continue
