@@ -181,7 +181,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
         if run.forced and t.waits_on == ("forced",):
             t.waits_on = ()
             return DONE
-        t.waits_on = ("spin", site)
+        t.waits_on = ("spin", site, fp)
         at.waiting.append(t)
         return RETRY
     t.waits_on = ()

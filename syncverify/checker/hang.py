@@ -13,6 +13,7 @@ from typing import Any
 from syncverify.checker.barriers import Barrier
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.globals import location
 from syncverify.checker.witness import describe_wait
 
 
@@ -90,6 +91,8 @@ def suppliers(run: Run, s: Stuck) -> set[int]:
         return {c for c in here if run.threads[c].info.warp not in s.present}  # forced on, they came
     elif s.kind == "cluster":
         return {o.cls for o in run.threads if o.info.cta // run.info.ctas == t.info.cta // run.info.ctas}
+    elif s.kind == "spin":
+        return {w.cls for w in location(run, s.waits_on[2]).writes}  # forced on, they wrote
     elif s.kind == "registers":
         return {c for r in run.requests if r.cta == t.info.cta and r.need < 0 for c in r.pasts}
     elif s.kind == "mma":

@@ -290,7 +290,7 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         if row.contested == "K6":
             # Practical mode on sm_90: what ships and never failed on hardware.
             severity, strict_only = Severity.WARNING, True
-    elif first.kind == Access.ASYNC_WRITE and run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
+    elif rule != "SV115" and first.kind == Access.ASYNC_WRITE and _unfinished(run, first):
         rule = "SV501"
     if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
         rule = "SV205"  # data and the life of a barrier share bytes
@@ -326,6 +326,14 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         second=second,
     )
     run.fail(f)
+
+
+def _unfinished(run: Run, first: Record) -> bool:
+    """Whether a bulk write of global memory was not known to be complete at any signal (E44)."""
+    if run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
+        return False
+    signals = (w for at in run.locations.values() for w in at.writes)
+    return not any(w.past[first.tag] >= first.tag_value for w in signals)
 
 
 def narrow_scope(t: Thread, first: Record) -> bool:

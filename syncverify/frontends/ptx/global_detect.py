@@ -337,7 +337,8 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int]) -> Seque
             of.add("decides")
     for x in bulk & group.keys():
         uses[head(x)].add("bulk")
-    return [k for k in places if len(uses[head(next(iter(names[k])))]) > 1]
+    kept = {x for x, of in uses.items() if len(of - {"decides"}) > 1 or of == {"combines", "decides"}}
+    return [k for k in places if head(next(iter(names[k]))) in kept]
 
 
 _USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red": "combines"}

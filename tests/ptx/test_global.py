@@ -1,0 +1,340 @@
+"""Data handed over through global memory: flags after bulk stores, spins, counters (SV501, SV504)."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.cli.main import run as command
+from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.global_access import box_footprint
+from syncverify.frontends.ptx.global_detect import hand_over
+from tests.ptx.execute_helpers import function, module_text
+
+PARAMS = ".param .u64 k_out, .param .u64 k_flag, .param .u32 k_n"
+FACTS = """
+[kernel.k]
+grid = [{grid}]
+block = [32]
+[kernel.k.params]
+0 = {{ptr = "out"}}
+1 = {{ptr = "flag"}}
+2 = {{i32 = 3}}
+"""
+#: Block 0 fills OUT by a bulk copy and raises FLAG; block 1 waits for it and reads.
+HANDOVER = """
+    .shared .align 128 .b8 tile[1024];
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %tid.x;
+    shl.b32 %r3, %r2, 2;
+    mov.u32 %r4, tile;
+    add.u32 %r4, %r4, %r3;
+    setp.ne.u32 %p1, %r2, 0;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 bra CONSUMER;
+    st.shared.u32 [%r4], %r2;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    @%p1 bra END;
+    mov.u32 %r5, tile;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r5], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group{READ} 0;
+    {RELEASE}
+    bra END;
+    CONSUMER:
+    @%p1 bra WAITED;
+    SPIN:
+    {LOAD}
+    {UNTIL}
+    @%p3 bra SPIN;
+    {AFTER}
+    WAITED:
+    bar.sync 0;
+    cvt.u64.u32 %rd3, %r3;
+    add.u64 %rd4, %rd1, %rd3;
+    ld.global.u32 %r7, [%rd4];
+    END: ret;
+"""
+
+
+def handover(read: str = "", release: str = "st.release.gpu.global.u32 [%rd2], 1;",
+             load: str = "ld.acquire.gpu.global.u32 %r6, [%rd2];", until: str = "setp.ne.u32 %p3, %r6, 1;",
+             after: str = "") -> str:  # fmt: skip
+    body = HANDOVER
+    for name, text in (("READ", read), ("RELEASE", release), ("LOAD", load), ("UNTIL", until),
+                       ("AFTER", after)):  # fmt: skip
+        body = body.replace(f"{{{name}}}", text)
+    return module_text(body, params=PARAMS)
+
+
+@pytest.fixture
+def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The report of one kernel."""
+
+    def run(text: str, grid: int | str = 2, facts: str = FACTS, *options: str) -> dict[str, Any]:
+        (tmp_path / "k.ptx").write_text(text)
+        (tmp_path / "k.ptx.launch.toml").write_text(facts.format(grid=grid))
+        command(["check", str(tmp_path / "k.ptx"), "--format", "json", *options])
+        (report,) = json.loads(capsys.readouterr().out)["kernels"]
+        return dict(report)
+
+    return run
+
+
+def first(report: dict[str, Any]) -> tuple[str, int]:
+    """Rule and line of the first error."""
+    assert report["verdict"] == "refuted", report.get("reason")
+    d = next(d for d in report["diagnostics"] if d["severity"] == "error")
+    return d["rule"], d["line"]
+
+
+def line(text: str, what: str) -> int:
+    return next(n for n, x in enumerate(text.splitlines(), 1) if what in x)
+
+
+def test_a_flag_after_the_full_wait_is_proved(check: Any) -> None:
+    report = check(handover())
+    assert report["verdict"] == "proved"
+    assert "flags and counters in global memory are zero at launch" in report["assumptions"]
+    assert "the 2 clusters of the grid run at the same time" in report["assumptions"]
+
+
+@pytest.mark.parametrize("policy", ["practical", "strict"])
+def test_a_flag_after_the_read_wait_is_refuted(check: Any, policy: str) -> None:
+    text = handover(read=".read")
+    assert first(check(text, 2, FACTS, "--policy", policy)) == ("SV501", line(text, "st.release"))
+
+
+def test_a_flag_before_any_wait_is_refuted(check: Any) -> None:
+    text = handover().replace("cp.async.bulk.wait_group 0;", "")
+    assert first(check(text)) == ("SV501", line(text, "st.release"))
+
+
+def test_another_thread_may_release_after_a_barrier(check: Any) -> None:
+    swapped = handover().replace("@%p1 bra END;\n    mov.u32 %r5", "@%p1 bra MET;\n    mov.u32 %r5")
+    good = swapped.replace("    st.release.gpu", "    MET: bar.sync 0;\n    setp.ne.u32 %p4, %r2, 1;\n"
+                                                "    @%p4 bra END;\n    st.release.gpu")  # fmt: skip
+    assert check(good)["verdict"] == "proved"
+    bad = good.replace("wait_group 0", "wait_group.read 0")
+    assert first(check(bad))[0] == "SV501"
+
+
+def test_a_relaxed_store_hands_nothing_over(check: Any) -> None:
+    assert first(check(handover(release="st.relaxed.gpu.global.u32 [%rd2], 1;")))[0] == "SV110"
+
+
+def test_a_release_of_the_block_alone_is_too_narrow(check: Any) -> None:
+    text = handover(release="st.release.cta.global.u32 [%rd2], 1;")
+    assert first(check(text)) == ("SV115", line(text, "st.release"))
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "st.relaxed.gpu.global.u32 [%rd2], 1;",
+        "st.volatile.global.u32 [%rd2], 1;",
+        "red.relaxed.gpu.global.add.u32 [%rd2], 1;",
+    ],
+)
+def test_a_fence_before_a_strong_store_releases(check: Any, store: str) -> None:
+    assert check(handover(release=f"fence.acq_rel.gpu;\n    {store}"))["verdict"] == "proved"
+
+
+def test_a_fence_after_a_relaxed_spin_acquires(check: Any) -> None:
+    load = "ld.volatile.global.u32 %r6, [%rd2];"
+    assert check(handover(load=load, after="fence.acq_rel.gpu;"))["verdict"] == "proved"
+    assert first(check(handover(load=load)))[0] == "SV110"
+    narrow = check(handover(load=load, after="fence.acq_rel.cta;"))
+    assert narrow["verdict"] == "unknown"
+    assert "too small a scope" in narrow["reason"]
+
+
+@pytest.mark.parametrize(
+    "until", ["setp.lt.u32 %p3, %r6, 1;", "setp.eq.s32 %p3, %r6, 0;", "setp.gt.u32 %p3, 1, %r6;"]
+)
+def test_other_comparisons_end_a_spin(check: Any, until: str) -> None:
+    assert check(handover(until=until))["verdict"] == "proved"
+
+
+def test_a_spin_that_no_value_ends_hangs(check: Any) -> None:
+    assert first(check(handover(until="setp.ne.u32 %p3, %r6, 2;")))[0] == "SV210"
+
+
+def test_a_spin_may_have_its_first_turn_before_the_loop(check: Any) -> None:
+    once = "ld.acquire.gpu.global.u32 %r8, [%rd2];\n setp.eq.u32 %p4, %r8, 1;\n @%p4 bra WAITED;\n SPIN:\n"
+    assert check(handover().replace("SPIN:\n", once, 1))["verdict"] == "proved"
+
+
+def test_a_weak_poll_races_with_the_flag(check: Any) -> None:
+    text = handover(load="ld.global.u32 %r6, [%rd2];")
+    report = check(text)
+    assert first(report)[0] in ("SV110", "SV111")
+    assert any("depends on data (ld.global.u32" in d["message"] for d in report["diagnostics"])
+
+
+def test_a_lock_is_undecided(check: Any) -> None:
+    report = check(handover(load="atom.acquire.gpu.global.cas.b32 %r6, [%rd2], 1, 2;"))
+    assert report["verdict"] == "unknown"
+    assert "atom.acquire.gpu.global.cas.b32" in report["reason"]
+
+
+def test_one_look_at_a_flag_is_undecided(check: Any) -> None:
+    report = check(handover(until="mov.pred %p3, 0;"))
+    assert report["verdict"] == "unknown"
+    assert "acquire load" in report["reason"]
+
+
+def test_a_flag_that_nothing_here_writes_is_undecided(check: Any) -> None:
+    report = check(handover(release=""))
+    assert report["verdict"] == "unknown"
+    assert "nothing in this kernel writes" in report["reason"]
+
+
+def test_the_grid_must_be_known(check: Any) -> None:
+    report = check(handover(), 2, FACTS.replace("grid = [{grid}]", 'grid = ["n"]'))
+    assert report["verdict"] == "unknown"
+    assert "give grid" in report["reason"]
+
+
+def test_large_grids_are_refuted_by_their_first_blocks_but_not_proved(check: Any) -> None:
+    assert first(check(handover(read=".read"), 100))[0] == "SV501"
+    report = check(handover(), 100)
+    assert report["verdict"] == "unknown"
+    assert "at most 16 are run together" in report["reason"]
+
+
+def test_the_address_of_a_flag_must_be_known(check: Any) -> None:
+    report = check(handover(), 2, FACTS.replace('1 = {{ptr = "flag"}}\n', ""))
+    assert report["verdict"] == "unknown"
+    assert "params.1" in report["reason"]
+
+
+CHAIN = """
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra TURN;
+    SPIN:
+    ld.acquire.gpu.global.u32 %r6, [%rd2];
+    setp.ne.u32 %p3, %r6, %r1;
+    @%p3 bra SPIN;
+    TURN:
+    bar.sync 0;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    ld.global.u32 %r7, [%rd4];
+    add.u32 %r7, %r7, 1;
+    st.global.u32 [%rd4], %r7;
+    bar.sync 0;
+    @%p1 bra END;
+    fence.acq_rel.gpu;
+    red.relaxed.gpu.global.add.u32 [%rd2], 1;
+    END: ret;
+"""
+
+
+def test_blocks_take_turns_by_a_counter(check: Any) -> None:
+    assert check(module_text(CHAIN, params=PARAMS), 5)["verdict"] == "proved"
+
+
+def test_without_the_barrier_only_one_thread_waits_its_turn(check: Any) -> None:
+    text = module_text(CHAIN.replace("TURN:\n    bar.sync 0;", "TURN:"), params=PARAMS)
+    assert first(check(text, 5))[0] in ("SV110", "SV111", "SV112")
+
+
+MIXED = """
+    .shared .align 128 .b8 tile[128];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra END;
+    mov.u32 %r5, tile;
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r5], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ATOMIC
+    END: ret;
+"""
+
+
+def test_atomics_beside_bulk_reductions_are_refuted(check: Any) -> None:
+    text = module_text(MIXED.replace("ATOMIC", "red.global.add.u32 [%rd1+64], 1;"), params=PARAMS)
+    assert first(check(text))[0] == "SV504"
+
+
+def test_atomics_on_other_bytes_are_none_of_it(check: Any) -> None:
+    text = module_text(MIXED.replace("ATOMIC", "red.global.add.u32 [%rd1+128], 1;"), params=PARAMS)
+    assert check(text)["verdict"] == "proved"
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [("wait_group 0", "proved"), ("wait_group.read 0", "refuted")])
+def test_a_block_reads_back_what_it_stored(check: Any, wait: str, verdict: str) -> None:
+    body = MIXED.replace("reduce.async", "async").replace(".add.u32", "").replace("wait_group 0", wait)
+    text = module_text(body.replace("ATOMIC", "ld.global.u32 %r7, [%rd1];"), params=PARAMS)
+    assert check(text, 1)["verdict"] == verdict
+
+
+# ---------------------------------------------------------------- what is looked at at all
+
+
+def handing(body: str) -> bool:
+    flow = Flow(function(body, params=PARAMS))
+    return hand_over(flow, {}) is not None
+
+
+def test_kernels_without_a_consumer_keep_their_cost() -> None:
+    pointer = "ld.param.u64 %rd1, [k_out];"
+    assert not handing(f"{pointer} ld.global.u32 %r1, [%rd1]; st.global.u32 [%rd1], %r1; ret;")
+    assert not handing(f"{pointer} red.release.gpu.global.add.u32 [%rd1], 1; ret;")
+    assert not handing(f"{pointer} atom.global.add.u32 %r1, [%rd1], 1; ret;")
+
+
+def test_a_search_that_moves_on_is_no_spin() -> None:
+    assert not handing("""
+    ld.param.u64 %rd1, [k_out];
+    L: ld.global.u32 %r1, [%rd1];
+    add.u64 %rd1, %rd1, 4;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra L;
+    ret;""")
+
+
+def test_the_last_block_to_arrive_is_a_consumer() -> None:
+    assert handing("""
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    st.global.u32 [%rd1], 1;
+    membar.gl;
+    atom.global.add.u32 %r1, [%rd2], 1;
+    setp.ne.u32 %p1, %r1, 3;
+    @%p1 bra END;
+    ld.global.u32 %r2, [%rd1];
+    END: ret;""")
+
+
+# ---------------------------------------------------------------- boxes of tensor maps
+
+
+def test_boxes_meet_where_their_elements_do() -> None:
+    def covered(at: tuple[int, int]) -> set[int]:
+        return {x for lo, hi in box_footprint(0, (3, 2), 4, at).intervals for x in range(lo, hi)}
+
+    places = list(product(range(-4, 5), range(-3, 4)))
+    for at in places:
+        across = max(0, 3 - abs(at[0])) * max(0, 2 - abs(at[1]))
+        assert len(covered((0, 0)) & covered(at)) == 4 * across
+        assert len(covered(at)) == 24
+
+
+def test_boxes_of_different_maps_never_meet() -> None:
+    a, b = box_footprint(0, (4,), 2, (0,)), box_footprint(1, (8,), 2, (0,))
+    assert not set(range(*a.intervals[0])) & set(range(*b.intervals[0]))
