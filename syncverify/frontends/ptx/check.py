@@ -330,6 +330,10 @@ def _answered(k: _Kernel, program: Program, launch: Launch, whole: int | None, c
 def _handing_over(k: _Kernel, program: Program, launch: Launch, clusters: int | None,
                   asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes of a kernel whose blocks may wait for each other."""
+    if k.boxes is not None and copies_tensors(program):
+        alone = PtxSystem.fresh(program, launch, 0, 0, k.hash)
+        if any(map(lacks_box, alone.stuck)):
+            launch = _inferred(k, launch, program)
     for lane in _elected(k, program, launch, 0):
 
         def fresh(n: int, lane: int = lane) -> PtxSystem:
