@@ -65,7 +65,8 @@ class Request:
     cta: int
     group: int
     number: int  # which setmaxnreg of its warps, from 1
-    site: int
+    site: int  # of the first warp to ask
+    sites: dict[int, int]  # class -> its own
     registers: int
     need: int
     inc: bool
@@ -114,11 +115,12 @@ def on_setmaxnreg(run: Run, t: Thread, event: Event) -> int:
 
 
 def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need: int) -> None:
-    """Groups the warps of one warpgroup that execute one setmaxnreg together."""
+    """Groups the warps of one warpgroup that ask for the same together, wherever each of them does."""
     group = t.info.warp // 4
+    this = (t.info.cta, group, t.setmaxnregs, registers, bool(inc))
     for r in run.requests:
-        if (r.cta, r.group, r.number, r.site) == (t.info.cta, group, t.setmaxnregs, site):
-            r.pasts[t.cls], r.times[t.cls] = before(t), t.time
+        if (r.cta, r.group, r.number, r.registers, r.inc) == this:
+            r.sites[t.cls], r.pasts[t.cls], r.times[t.cls] = site, before(t), t.time
             return
     run.requests.append(
         Request(
@@ -126,6 +128,7 @@ def note_request(run: Run, t: Thread, site: int, inc: int, registers: int, need:
             group,
             t.setmaxnregs,
             site,
+            {t.cls: site},
             registers,
             need,
             bool(inc),

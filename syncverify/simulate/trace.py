@@ -101,6 +101,7 @@ class Tracer:
         self.aligned: list[int] = []  # pcs of instructions that a whole warp executes
         self.wgmma_ops: list[int] = []
         self.register_ops: list[int] = []
+        self.registers_asked: list[tuple[str, int]] = []
 
     # -- control ----------------------------------------------------------------
 

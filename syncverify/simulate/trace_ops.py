@@ -288,6 +288,7 @@ def setmaxnreg(tr: Tracer, s: n.SetMaxNReg, t: Thread) -> None:
     tr.aligned.append(tr.pc)
     tr.register_ops.append(tr.pc)
     count = tr.num(s.count, t)
+    tr.registers_asked.append((s.direction, count))
     if not 24 <= count <= 256 or count % 8:
         tr.harm("ub", "SV304", f"setmaxnreg {count}: not a multiple of 8 from 24 to 256")
         return

@@ -52,6 +52,36 @@ def test_setmaxnreg(body: str, rules: set[str]) -> None:
     assert errors(kernel(body)) == rules
 
 
+SPLIT = """
+if warp == 8 { setmaxnreg.dec 24 }
+if warp > 8 { setmaxnreg.dec N }
+if wg < 2 { setmaxnreg.inc 240 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "practical", "strict"),
+    [
+        (SPLIT.replace("N", "24"), Verdict.PROVED, Verdict.REFUTED),
+        (SPLIT.replace("N", "32"), Verdict.REFUTED, Verdict.REFUTED),
+        (SPLIT.replace("warp > 8", "warp == 9").replace("N", "24"), Verdict.REFUTED, Verdict.REFUTED),
+    ],
+)
+def test_setmaxnreg_at_two_instructions(body: str, practical: Verdict, strict: Verdict) -> None:
+    """Hardware counts the four warps wherever they ask for one number; the text wants one instruction."""
+    for policy, verdict in ((Policy.PRACTICAL, practical), (Policy.STRICT, strict)):
+        (o,) = outcomes(kernel(body), policy)
+        assert o.verdict is verdict, policy
+        assert {d.rule for d in o.diagnostics} == {"SV304"}
+
+
+def test_a_share_of_a_split_release_that_waits_for_the_registers() -> None:
+    late, meet = "barrier.sync 2, 288\n setmaxnreg.dec 24", "240\n barrier.sync 2, 288"
+    body = SPLIT.replace("setmaxnreg.dec 24", late).replace("N", "24").replace("240", meet)
+    (o,) = outcomes(kernel(body))
+    assert o.verdict is not Verdict.PROVED
+
+
 def test_pool_taken_in_halves() -> None:
     """pool 2: two agents ``take1 take1 return2``: with one unit each, both wait for ever."""
     takes = "setmaxnreg.inc 72\n barrier.sync 1 + wg, 128\n setmaxnreg.inc {}\n barrier.sync 1 + wg, 128"

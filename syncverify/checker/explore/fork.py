@@ -63,7 +63,9 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
     new.clusters = {k: copy.cluster(c) for k, c in run.clusters.items()}
     new.contributors = {k: set(v) for k, v in run.contributors.items()}
     new.pools = {k: RegisterPool(p.free, dict(p.held), dict(p.served)) for k, p in run.pools.items()}
-    new.requests = [copy.flat(r, pasts=dict(r.pasts), times=dict(r.times)) for r in run.requests]
+    new.requests = [
+        copy.flat(r, sites=dict(r.sites), pasts=dict(r.pasts), times=dict(r.times)) for r in run.requests
+    ]
     return new
 
 

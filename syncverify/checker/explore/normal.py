@@ -61,8 +61,8 @@ TREATED: dict[type, tuple[str, str]] = {
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number site registers need inc pasts times", "position"),
 }
-#: Phases further back than this make no difference to any comparison.
-FAR = 4
+#: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
+COMPARED = 3
 
 
 def normal(run: Run) -> Hashable:
@@ -146,12 +146,11 @@ class _Normal:
         return fences[i] if i < len(fences) else 1 << 30
 
     def barrier_thresholds(self, s: Barrier) -> None:
-        c = s.auto.phase
-        for value in (c - 1, c, s.async_phase + 1, s.last_waited + 1):
+        for value in _counts(s):
             self.mark(s.column, value)
         self.mark(s.init_cls, s.init_time)
         self.mark(self.index.get(("init", s.init_cls), -1), s.init_time)
-        for p in s.phases:
+        for p in s.phases[:COMPARED]:
             self.times(p.con.items())
         p = s.phases[0]
         self.times((e.cls, e.time) for e in p.expects)
@@ -243,7 +242,8 @@ class _Normal:
 
     def request(self, r: Any) -> Hashable:
         pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
-        return (r.cta, r.group, r.number, r.site, r.registers, r.need, r.inc, self.ranks(r.times), pasts)
+        asked = (r.cta, r.group, r.number, r.registers, r.need, r.inc)
+        return (asked, tuple(sorted(r.sites.items())), self.ranks(r.times), pasts)
 
     def thread(self, t: Thread) -> Hashable:
         event = t.event
@@ -299,29 +299,34 @@ class _Normal:
         """Whether operations were issued since the last commit."""
         return issued > (committed[-1] if committed else 0)
 
-    def phase(self, p: Phase, newest: bool) -> Hashable:
+    def phase(self, p: Phase, back: int) -> Hashable:
+        if back > 1:
+            return (self.ranks(p.con), p.asynchronous)
         kept: tuple[Hashable, ...] = ()
-        if newest:
+        if back == 0:
             expects = frozenset((self.at(e.cls, e.time), e.bytes) for e in p.expects)
             completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
             quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
             kept = (expects, len(p.expects), completions, quiet, p.sum_expect, p.sum_complete, p.drained)
-        return (self.keep(p.m), self.keep(p.tx), self.keep(p.far), self.ranks(p.con), p.asynchronous, kept)
+            kept = (*kept, self.keep(p.tx))
+        return (self.keep(p.m), self.keep(p.far), self.ranks(p.con), p.asynchronous, kept)
 
     def barrier(self, s: Barrier) -> Hashable:
         if s.touched:
             raise Symbolic("data over the bytes of a barrier")
         a = s.auto
-        waited = (min(a.phase - s.last_waited, FAR), min(a.phase - s.last_tx, FAR), s.last_tx > s.last_waited)
+        last = s.last_waited
+        waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
         return (
-            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, FAR), min(s.inits, 2)),
+            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, 2), min(s.inits, 2)),
+            tuple(self.at(s.column, value) for value in _counts(s)),
             (s.init_cls, self.at(s.init_cls, s.init_time) if s.init_cls >= 0 else None, frozenset(s.ready)),
             (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
             self.ranks({c: w[0] for c, w in s.waits.items()}),
             self.ranks({c: u[0] for c, u in s.last_use.items()}),
             self.ranks(s.final_waits),
             tuple(t.cls for t in s.blocked),
-            tuple(self.phase(p, i == 0) for i, p in enumerate(s.phases)),
+            tuple(self.phase(p, i) for i, p in enumerate(s.phases[:COMPARED])),
         )
 
     def generation(self, g: Generation | None) -> Hashable:
@@ -359,6 +364,11 @@ class _Normal:
         for (cta, warp), ts in warps.items():
             groups.setdefault((cta, warp // 4), []).append(ts[0])
         return (*out, *(_ahead(ts, _products) for ts in groups.values()))
+
+
+def _counts(s: Barrier) -> tuple[int, ...]:
+    """Numbers of phases that the knowledge of agents is compared with."""
+    return (s.auto.phase - 1, s.auto.phase, s.async_phase + 1, s.last_waited + 1)
 
 
 def _products(t: Thread) -> list[tuple[int, int, int]]:
