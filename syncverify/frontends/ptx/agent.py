@@ -221,6 +221,12 @@ class ClassContext:
         if space == "generic" and address.__class__ in INTS:
             window, address = address >> WINDOW, address & (1 << WINDOW) - 1
             space = {1: "shared", LOCAL_WINDOW: "local"}.get(window, "")
+        if space == "generic" and address.__class__ is Vec:
+            windows = {a >> WINDOW if a.__class__ in INTS else None for a in address.lanes}
+            if windows == {LOCAL_WINDOW}:
+                space, address = "local", vec([a & (1 << WINDOW) - 1 for a in address.lanes])
+            elif not windows.isdisjoint({LOCAL_WINDOW, None}):
+                r[LOCAL] = Bytes()
         if isinstance(address, Unknown) or isinstance(active, Unknown):
             if space in ("local", "generic"):
                 r[LOCAL] = Bytes()

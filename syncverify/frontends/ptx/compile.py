@@ -258,24 +258,40 @@ def _shared_pointers(function: Function) -> frozenset[str]:
     """Registers that may hold a generic address of shared memory."""
     copies: dict[str, set[str]] = {}
     found: set[str] = set()
+    kept: set[str] = set()  # what is stored where loads of pointers look
+    loads: set[str] = set()
     for i in function.body:
         names = results(i)
+        if i.op == "st" and "global" not in i.mods:
+            kept.update(r for op in i.operands[1:] for r in registers(op))
         if i.op in ("cvta", "mapa") and any(m.startswith("shared") for m in i.mods) and "to" not in i.mods:
             found.update(names)
         elif i.op == "ld" and not any(m in ("global", "const") for m in i.mods) and "u64" not in i.mods[-1:]:
             if width(i.mods[-1]) == 64 and not _entry_parameter(i, function):
                 found.update(names)
-        elif i.op in ("mov", "add", "sub", "and", "or", "xor", "selp", "mad", "shfl", "cvt", "shl", "mapa"):
+        elif i.op == "ld" and "u64" in i.mods and not _entry_parameter(i, function):
+            loads.update(() if any(m in ("global", "const") for m in i.mods) else names)
+        elif i.op in _CARRIES:
             for name in names:
                 copies.setdefault(name, set()).update(sources(i))
     changed = True
     while changed:
         changed = False
+        if loads and not kept.isdisjoint(found):
+            changed = not loads <= found
+            found |= loads
         for name, of in copies.items():
             if name not in found and of & found:
                 found.add(name)
                 changed = True
     return frozenset(found)
+
+
+#: Instructions whose result may be a pointer if an operand is one.
+_CARRIES = frozenset(
+    "mov add sub and or xor selp mad shfl cvt shl shr mapa mul max min lop3 bfi prmt shf not neg addc subc "
+    "atom slct".split()
+)
 
 
 def _parameter_pointers(function: Function) -> dict[str, Sym]:
@@ -478,7 +494,8 @@ class _Writer:
                 labels = [self.p.function.labels[x] for x in self.p.function.tables[table]]
                 targets = [self.target(self._block_at(x)) for x in labels]
                 c = self._constant(tuple(targets))
-                self._text(f"r[0] = {c}[v]")
+                self.space["B"] = _entry
+                self._text(f"r[0] = B({c}, v)")
                 continue
             assert i.guard is not None
             p = f"r[{self.p.slot(i.guard.name)}]"
@@ -829,6 +846,13 @@ class _Writer:
             for name in registers(op):
                 if name in self.wanted:
                     self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+
+
+def _entry(targets: tuple[int, ...], index: int) -> int:
+    """Where ``brx.idx`` goes (PTX ISA: an index outside the table is undefined)."""
+    if not 0 <= index < len(targets):
+        raise Opaque(f"brx.idx takes entry {index} of a table of {len(targets)}")
+    return targets[index]
 
 
 _SPACES = frozenset({"param", "local", "global", "const", "shared"})

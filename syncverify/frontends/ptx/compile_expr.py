@@ -54,11 +54,11 @@ class NotPlain(Exception):  # noqa: N818 -- the destinations become unknown
 
 
 def width(type_: str) -> int:
-    """Bits of a type; a predicate has one."""
+    """Bits of a type, of all parts of a packed one; a predicate has one."""
     if type_ == "pred":
         return 1
     m = _TYPE.fullmatch(type_)
-    return int(m[2]) if m else 32
+    return int(m[2]) * int((m[3] or "x1")[1:]) if m else 32
 
 
 def kind(type_: str) -> str:

@@ -9,13 +9,13 @@ them in the run. Nearly all kernels have none.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.effect_matrix import matrices
 from syncverify.frontends.ptx.flow import Flow, registers, results, sources
-from syncverify.frontends.ptx.nodes import Function, Instr
+from syncverify.frontends.ptx.nodes import Function, Instr, Reg
 from syncverify.model.events import Ev
 
 #: Groups older than any wait leaves pending are all alike (PTX ISA, wgmma.wait_group: N is a small constant).
@@ -91,6 +91,7 @@ class _Analysis:
         self.body = function.body
         self.flow = flow
         self.found: dict[int, dict[tuple[Ev, str], None]] = {}
+        self.sizes: dict[str, set[int]] = {}  # how many registers accumulators have that start with one
         copies = [(d, s) for i in self.body if i.op == "mov" for d, s in copied(i)]
         takes: set[str] = set()
         owns: set[str] = set()
@@ -134,7 +135,7 @@ class _Analysis:
     def _step(self, state: _State, k: int) -> None:
         i = self.body[k]
         if i.op == "wgmma":
-            self._wgmma(state, i)
+            self._wgmma(state, k, i)
         elif i.op == "mov":
             self._copy(state, i)
         else:
@@ -149,12 +150,20 @@ class _Analysis:
             if s in state.dirty and d in self.taken:
                 dirty[d] = dirty.get(d, frozenset()) | state.dirty[s]
         for d in results(i):
+            if i.guard is not None:  # the old value may stay
+                for name, age in state.flight.get(d, {}).items():
+                    new = flight.setdefault(d, {})
+                    new[name] = min(age, new.get(name, age))
+                if d in state.dirty:
+                    dirty[d] = dirty.get(d, frozenset()) | state.dirty[d]
             state.flight.pop(d, None)
             state.dirty.pop(d, None)
         state.flight |= flight
         state.dirty |= dirty
 
-    def _wgmma(self, state: _State, i: Instr) -> None:
+    def _wgmma(self, state: _State, k: int, i: Instr) -> None:
+        if i.guard is not None and i.mods[0] != "mma_async":
+            return  # it may not be executed
         match i.mods[0]:
             case "fence":
                 state.dirty.clear()
@@ -168,12 +177,24 @@ class _Analysis:
                 if m is None:
                     return
                 name = m.acc[0].name
+                self._claimed(state, k, m.acc, m.a_registers)
+                self.sizes.setdefault(name, set()).add(len(m.acc))
                 for r in m.acc:
                     self._taken(state, r.name, name)
                     state.flight[r.name] = {name: 0}
                 for r in m.a_registers:
                     self._taken(state, r.name, m.a_registers[0].name)
                     state.held.setdefault(r.name, {})[m.a_registers[0].name] = 0
+
+    def _claimed(self, state: _State, k: int, acc: Sequence[Reg], a: Sequence[Reg]) -> None:
+        """A wgmma takes registers that one in flight owns: as the very same accumulator it may."""
+        for r in a:
+            for name in state.flight.get(r.name, ()):
+                self._note(k, Ev.FRAG_READ, name)
+        held = Counter(name for r in acc for name in state.flight.get(r.name, ()))
+        for name, count in held.items():
+            if count != len(acc) or count not in self.sizes.get(name, {count}):
+                self._note(k, Ev.FRAG_WRITE, name)
 
     def _taken(self, state: _State, register: str, fragment: str) -> None:
         for k in state.dirty.pop(register, ()):

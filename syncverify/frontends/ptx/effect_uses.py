@@ -120,7 +120,10 @@ class _Analysis:
                 if s in state:
                     new[d] = new.get(d, frozenset()) | state[s]
             for d in results(i):
-                state.pop(d, None)
+                if i.guard is None:
+                    state.pop(d, None)
+                elif d in state:
+                    new[d] = new.get(d, frozenset()) | state[d]
             state |= new
             return
         used = frozenset().union(*(state.get(r, frozenset()) for r in sources(i)))

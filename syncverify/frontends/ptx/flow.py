@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from syncverify.frontends.ptx.nodes import (
     Function,
@@ -165,19 +166,63 @@ class Flow:
         written = {r for x in body for r in results(x)}
         if written.intersection(sources(asked)) - set(results(asked)):
             return False
-        answers = _answers(body, results(asked))
-        return all(self._leaves(b, loop, answers) for b in loop)
+        return self._waits(loop, poll) and not self._counts(loop, asked)
 
-    def _leaves(self, block: int, loop: Collection[int], answers: set[str]) -> bool:
-        """Whether the loop is left at ``block`` by the poll's answer alone, or to give up."""
-        b = self.blocks[block]
-        outside = [s for s in b.succ if s not in loop]
-        if not outside:
-            return True
-        guard = self.body[b.hi - 1].guard
-        if guard is not None and guard.name in answers:
-            return True
-        return all(self.gives_up(s) for s in outside)
+    def _waits(self, loop: Collection[int], poll: int) -> bool:
+        """Whether the answer "not yet" leads back to the poll, or to giving up, on every path."""
+        start = self.block_of[poll]
+        seen: set[tuple[int, frozenset[tuple[str, int]]]] = set()
+        work: list[tuple[int, int, dict[str, int]]] = [
+            (start, poll + 1, dict.fromkeys(results(self.body[poll]), 0))
+        ]
+        while work:
+            n, first, known = work.pop()
+            if n not in loop:
+                if not self.gives_up(n):
+                    return False
+                continue
+            if (n, frozenset(known.items())) in seen:
+                continue
+            seen.add((n, frozenset(known.items())))
+            b = self.blocks[n]
+            for k in range(first, b.hi):
+                _evaluate(self.body[k], known)
+            taken = _guard(self.body[b.hi - 1], known) if len(b.succ) == 2 else None
+            succ = b.succ if taken is None else b.succ[:1] if taken else b.succ[1:]
+            work += [(s, self.blocks[s].lo if s != self.end else 0, dict(known)) for s in succ if s != start]
+        return True
+
+    def _counts(self, loop: Collection[int], asked: Instr) -> bool:
+        """Whether something that depends on the number of turns is looked at after the loop."""
+        inside = [k for b in sorted(loop) for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        body = [self.body[k] for k in inside]
+        written = {r for x in body for r in results(x)} - set(results(asked))
+        if not any(self._readers.get(r, set()).difference(inside) for r in written):
+            return False
+        heads = {b for b in loop if any(p not in loop for p in self.blocks[b].pred)}
+        carried = {r for h in heads for r in self._live[h] & written}
+        grown = bool(carried)
+        while grown:
+            before = len(carried)
+            for x in body:
+                if x is not asked and not carried.isdisjoint(sources(x)):
+                    carried.update(results(x))
+            grown = len(carried) > before
+        out = {s for b in loop for s in self.blocks[b].succ if s not in loop and s != self.end}
+        return any(not carried.isdisjoint(self._live[s]) for s in out if not self.gives_up(s))
+
+    @cached_property
+    def _readers(self) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        for k, i in enumerate(self.body):
+            for r in sources(i):
+                found.setdefault(r, set()).add(k)
+        return found
+
+    @cached_property
+    def _live(self) -> list[frozenset[str]]:
+        names = frozenset(r for i in self.body for r in results(i))
+        return live_before(self, lambda k: sources(self.body[k]), lambda k: results(self.body[k]), names)
 
     def gives_up(self, block: int) -> bool:
         """Whether control that comes to a block ends in a trap."""
@@ -225,20 +270,54 @@ def harmless(i: Instr) -> bool:
     return i.op != "mbarrier" or is_poll(i)
 
 
-def _answers(body: Sequence[Instr], start: Iterable[str]) -> set[str]:
-    """Registers that say what the poll said, and nothing else."""
-    found = set(start)
-    pure = ("selp", "setp", "not", "mov", "xor", "and", "cvt")
-    changed = True
-    while changed:
-        changed = False
-        for i in body:
-            new = set(results(i)) - found
-            named = set(sources(i))
-            if new and i.op in pure and i.guard is None and named and named <= found:
-                found |= new
-                changed = True
-    return found
+def _evaluate(i: Instr, known: dict[str, int]) -> None:
+    """What an instruction makes of registers with a known value; others lose theirs."""
+    value = _value(i, known) if i.guard is None else None
+    for name in results(i):
+        known.pop(name, None)
+    if value is not None and isinstance(i.operands[0], Reg):
+        known[i.operands[0].name] = value
+
+
+def _value(i: Instr, known: dict[str, int]) -> int | None:
+    """The result of a few instructions that compilers make conditions with."""
+    args = [_number(x, known) for x in i.operands[1:]]
+    match i.op, args:
+        case "mov" | "cvt", [a]:
+            return a
+        case "not", [int(a)] if "pred" in i.mods:
+            return a ^ 1
+        case "selp", [a, b, int(p)]:
+            return a if p else b
+        case "setp", [int(a), int(b)] if i.mods[0] in ("eq", "ne"):
+            return int((a == b) == (i.mods[0] == "eq"))
+        case "and", [a, b] if 0 in (a, b):
+            return 0
+        case "and", [int(a), int(b)]:
+            return a & b
+        case "or", [int(a), int(b)]:
+            return a | b
+        case "xor", [int(a), int(b)]:
+            return a ^ b
+    return None
+
+
+def _number(op: Operand, known: dict[str, int]) -> int | None:
+    match op:
+        case Imm(value):
+            return value
+        case Reg(name):
+            return known.get(name)
+        case Not(Reg(name)):
+            found = known.get(name)
+            return None if found is None else found ^ 1
+    return None
+
+
+def _guard(i: Instr, known: dict[str, int]) -> bool | None:
+    """Whether a guarded branch is taken; None where that is not known."""
+    found = known.get(i.guard.name) if i.guard is not None else None
+    return None if found is None else bool(found) != i.negated
 
 
 def _targets(i: Instr, function: Function) -> list[int]:

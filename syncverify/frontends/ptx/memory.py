@@ -83,8 +83,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     cta, offsets = places
     size = a.bytes
     for lo in set(offsets):
-        if lo % (a.size if a.size in (1, 2, 4, 8, 16) else 1):
-            return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {a.size}-byte aligned")]
+        if lo % (size if size in (1, 2, 4, 8, 16, 32) else 1):
+            return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {size}-byte aligned")]
         if lo < SHARED_BASE or lo + size > ctx.shared_end:
             text = (
                 f"bytes {lo}..{lo + size - 1} lie outside shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
