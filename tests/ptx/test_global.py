@@ -210,6 +210,13 @@ def test_large_grids_are_refuted_by_their_first_blocks_but_not_proved(check: Any
     assert "at most 16 are run together" in report["reason"]
 
 
+def test_blocks_of_a_large_grid_may_wait_for_later_ones(check: Any) -> None:
+    text = handover().replace("setp.ne.u32 %p2, %r1, 0;", "setp.ne.u32 %p2, %r1, 99;")
+    report = check(text, 100)
+    assert report["verdict"] == "unknown"
+    assert "at most 16 are run together" in report["reason"]
+
+
 def test_the_address_of_a_flag_must_be_known(check: Any) -> None:
     report = check(handover(), 2, FACTS.replace('1 = {{ptr = "flag"}}\n', ""))
     assert report["verdict"] == "unknown"
@@ -281,6 +288,15 @@ def test_a_block_reads_back_what_it_stored(check: Any, wait: str, verdict: str) 
     body = MIXED.replace("reduce.async", "async").replace(".add.u32", "").replace("wait_group 0", wait)
     text = module_text(body.replace("ATOMIC", "ld.global.u32 %r7, [%rd1];"), params=PARAMS)
     assert check(text, 1)["verdict"] == verdict
+
+
+def test_a_flag_for_other_kernels_is_an_assumption(check: Any) -> None:
+    text = module_text(MIXED.replace("ATOMIC", "st.release.gpu.global.u32 [%rd2], 1;").replace(
+        "mov.u32 %r2", "ld.param.u64 %rd2, [k_flag];\n    mov.u32 %r2"), params=PARAMS)  # fmt: skip
+    report = check(text)
+    assert report["verdict"] == "proved"
+    assert any("no other kernel takes data" in a and str(line(text, "st.release")) in a
+               for a in report["assumptions"])  # fmt: skip
 
 
 # ---------------------------------------------------------------- what is looked at at all

@@ -18,7 +18,9 @@ _CONDITION = "right only if "
 def of_hand_over(program: Program, clusters: int | None) -> list[str]:
     """What a verdict on data that blocks hand over through global memory rests on."""
     if program.handing is None:
-        return []
+        if program.unseen is None:
+            return []
+        return [f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"]
     found = [_APART]
     if program.handing.spins:
         found.append(_ZERO)

@@ -21,7 +21,7 @@ from syncverify.frontends.ptx.effect_uses import late_uses
 from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
 from syncverify.frontends.ptx.global_access import GlobalAccess, spin_effect
-from syncverify.frontends.ptx.global_detect import hand_over
+from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.memory import Access, decode_access, written
 from syncverify.frontends.ptx.nodes import (
@@ -112,6 +112,8 @@ class Program:
                 self.decoded[k] = found
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
         self.handing = hand_over(self.flow, generic, apart)
+        #: a flag for other kernels: where it is released after bulk copies
+        self.unseen = released_unseen(self.flow) if self.handing is None else None
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():

@@ -11,20 +11,27 @@ from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.source import Span
 
+#: Clusters of a larger grid that are looked at, and what may go wrong there for want of the others.
+FIRST = 4
+_WAITS = ("O6", "O7")
+
 
 def together(program: Program, clusters: int | None, span: Span, fresh: Callable[[int], PtxSystem],
              judge: Callable[[PtxSystem], Outcome]) -> Iterator[Outcome]:  # fmt: skip
     """The outcome of the clusters as one system, which ``fresh`` makes of the first so many.
 
-    More than can run together are never proved; a race among the first of them is one all the same.
+    More than can run together are never proved; a race among the first of them is one all the same, while
+    those that wait for ever there may wait for others.
     """
     assert program.handing is not None
     where = f"blocks hand data over through global memory (line {program.handing.line})"
     if clusters is None:
         yield undecided(f"{where}: give grid in a launch file", span)
         return
-    outcome = judge(fresh(min(clusters, MAX_TOGETHER)))
-    if clusters <= MAX_TOGETHER or outcome.verdict is Verdict.REFUTED:
+    whole = clusters <= MAX_TOGETHER
+    outcome = judge(fresh(clusters if whole else FIRST))
+    harmful = outcome.verdict is Verdict.REFUTED and outcome.stats.get("obligation") not in _WAITS
+    if whole or harmful:
         yield outcome
         return
     reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None

@@ -68,6 +68,17 @@ def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> Ha
     return HandOver(accesses, spins, line, bool(consumers) or atomics, settled)
 
 
+def released_unseen(flow: Flow) -> int | None:
+    """The line of a release after bulk copies to global memory, where no part of the kernel looks at it."""
+    body = [flow.body[k] for b in sorted(flow.reached) if b < flow.end
+            for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]  # fmt: skip
+    if not any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in body):
+        return None
+    needed = Flag.STRONG if any(_wide_fence(i) for i in body) else Flag.RELEASE
+    signals = (i for i in body if i.op in ("st", "red", "atom") and space_of(i) and semantics(i) & needed)
+    return next((i.line for i in signals), None)
+
+
 def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
     """Loads and atomics whose value decides what happens, where it may say what others have written."""
     body = flow.body
