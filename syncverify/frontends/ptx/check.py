@@ -295,8 +295,8 @@ def _with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
     return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.box is not None}})
 
 
-def _inferred(k: _Kernel, launch: Launch, program: Program) -> Launch:
-    """The launch with the boxes that it implies itself."""
+def _inferred(k: _Kernel, launch: Launch, program: Program, cluster: int = 0) -> Launch:
+    """The launch with the boxes that it implies itself; ``cluster``: the one to run."""
     assert k.boxes is not None
 
     def launch_of(facts: PtxFacts) -> Launch:
@@ -305,7 +305,7 @@ def _inferred(k: _Kernel, launch: Launch, program: Program) -> Launch:
             _launch(facts, facts.block, facts.cluster or (1, 1, 1), k.function), answers=launch.answers
         )
 
-    k.boxes.learn(k.facts, program, launch_of)
+    k.boxes.learn(k.facts, program, launch_of, cluster)
     return _with_boxes(launch, k.boxes.facts())
 
 
@@ -331,9 +331,10 @@ def _handing_over(k: _Kernel, program: Program, launch: Launch, clusters: int | 
                   asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
     """The outcomes of a kernel whose blocks may wait for each other."""
     if k.boxes is not None and copies_tensors(program):
-        alone = PtxSystem.fresh(program, launch, 0, 0, k.hash)
-        if any(map(lacks_box, alone.stuck)):
-            launch = _inferred(k, launch, program)
+        for number in sorted({0, (clusters or 1) - 1}):
+            alone = PtxSystem.fresh(program, launch, number, 0, k.hash)
+            if any(map(lacks_box, alone.stuck)):
+                launch = _inferred(k, launch, program, number)
     for lane in _elected(k, program, launch, 0):
 
         def fresh(n: int, lane: int = lane) -> PtxSystem:
@@ -370,7 +371,7 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
         for lane in _elected(k, first.program, first.launch, number, first):
             system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
             if k.boxes is not None and any(map(lacks_box, system.stuck)):
-                launch = _inferred(k, first.launch, first.program)
+                launch = _inferred(k, first.launch, first.program, number)
                 if launch.maps != first.launch.maps:
                     again = PtxSystem.fresh(first.program, launch, None, lane, k.hash)
                     yield from _each_cluster(k, again, clusters)

@@ -71,8 +71,10 @@ class Boxes:
     def assumptions(self, file: str) -> list[str]:
         return [b.text(file) for b in self.known.values()]
 
-    def learn(self, facts: PtxFacts, program: Program, launch_of: Callable[[PtxFacts], Launch]) -> None:
-        """Runs the kernel in the launch of the facts; for open sizes, in two launches that must agree."""
+    def learn(
+        self, facts: PtxFacts, program: Program, launch_of: Callable[[PtxFacts], Launch], cluster: int = 0
+    ) -> None:
+        """Runs a cluster in the launch of the facts; for open sizes, in two launches that must agree."""
         if self.launches >= MOST_LAUNCHES:
             return
         sizes = _open(facts, program)
@@ -80,7 +82,7 @@ class Boxes:
         for bound in _instances(facts, sizes) if sizes else [facts]:
             self.launches += 1
             launch = launch_of(bound)
-            boxes, conflicts, opened = _launched(program, launch)
+            boxes, conflicts, opened = _launched(program, launch, cluster)
             self.open |= opened
             if not sizes:
                 self.conflicts += [c for c in conflicts if c not in self.conflicts]
@@ -169,7 +171,9 @@ def _allowed(constraints: Iterable[Expr], values: Mapping[str, int], name: str) 
         return False
 
 
-def _launched(program: Program, launch: Launch) -> tuple[dict[str, Box], list[tuple[Span, Span]], set[str]]:
+def _launched(
+    program: Program, launch: Launch, cluster: int
+) -> tuple[dict[str, Box], list[tuple[Span, Span]], set[str]]:
     """Boxes by name, contradictory announcements, and the maps that stay open, in one launch of numbers."""
     boxes: dict[str, Box] = {}
     conflicts: list[tuple[Span, Span]] = []
@@ -182,7 +186,7 @@ def _launched(program: Program, launch: Launch) -> tuple[dict[str, Box], list[tu
         first = PtxSystem.fresh(
             program,
             replace(launch, maps=_OpenMaps(launch.maps), answers=taken),
-            None if launch.grid is None else 0,
+            None if launch.grid is None else cluster,
         )
         system, found = _run(first)
         if found is None:
