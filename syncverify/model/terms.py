@@ -48,12 +48,14 @@ class Rewrite(Interrupted):
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """An unknown integer. ``factors``: the atoms that it is the product of."""
+    """An unknown integer. ``factors``: the atoms that it is the product of; ``widened``: a
+    widening made it, or it is a part of such an atom."""
 
     name: str
     low: int | None
     high: int | None
     factors: tuple[int, int] | None = None
+    widened: bool = False
 
 
 Value = Any  # int | Term
@@ -239,9 +241,10 @@ class Space:
         low: int | None = None,
         high: int | None = None,
         sources: frozenset[str] = frozenset(),
+        widened: bool = False,
     ) -> Any:
         """A new unknown within bounds; ``sources``: the sizes that it comes from."""
-        self.atoms.append(Atom(name, low, high))
+        self.atoms.append(Atom(name, low, high, widened=widened))
         self._sources[len(self.atoms) - 1] = sources
         return self.term(0, ((len(self.atoms) - 1, 1),))
 
@@ -297,7 +300,8 @@ class Space:
                 if key not in self._products:
                     self._products[key] = len(self.atoms)
                     name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
-                    self.atoms.append(Atom(name, None, None, key))
+                    made = any(self.atoms[f].widened for f in key)
+                    self.atoms.append(Atom(name, None, None, key, made))
                     self._sources[len(self.atoms) - 1] = self._sources[key[0]] | self._sources[key[1]]
                 out = out + self.resolved(self.term(0, ((self._products[key], i * j),)))
         return out
@@ -401,8 +405,9 @@ class Space:
         name = self.atoms[a].name
         sources = self._sources[a]
         least, most = None if low is None else low // m, None if high is None else high // m
-        q = self.atom(f"{name}//{m}", least, most, sources)
-        r = self.atom(f"{name}%{m}", 0, m - 1, sources)
+        made = self.atoms[a].widened
+        q = self.atom(f"{name}//{m}", least, most, sources, made)
+        r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
         value = q * m + r
         raise Rewrite(a, value.c, value.parts)
 

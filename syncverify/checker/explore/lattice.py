@@ -21,7 +21,7 @@ MOST_PAIRED = 24
 
 def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
     """Whether every value of the later rows is one of the earlier rows."""
-    found = _substitution(rows, later)
+    found = substitution(rows, later)
     if found is None or any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
         return False
     return all(_holds(found, s, there) for s in _facts(path, set(found))) and _products_agree(
@@ -67,7 +67,7 @@ def _products_agree(space: Space, found: dict[int, Sum], there: Path) -> bool:
     return True
 
 
-def _substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
+def substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
     """Atoms of the rows in terms of atoms of the later ones; None if there is no such whole-numbered way."""
     work: dict[Parts, Sum] = {}
     for (c, parts), s in zip(rows, later, strict=True):
@@ -142,13 +142,20 @@ class Widening:
         first = _columns([a for a, _ in pairs])
         second = _columns([b for _, b in pairs])
         moved = [b[0] - a[0] for a, b in pairs]
-        self.basis = _basis([*first.values(), *second.values(), moved])
-        self.atoms = [space.atom(f"u{len(space.atoms)}").parts[0][0] for _ in self.basis]
-        zero: list[Sum] = [(0, ()) for _ in self.basis]
-        self.values = (
-            self._along(zero, first),
-            self._along([(v, ()) for v in self._coordinates(moved)], second),
-        )
+        #: atoms that stay what they are, so that products keep their factors
+        self.kept = [a for a in first if first[a] == second.get(a) and not space.atoms[a].widened]
+        columns = [first.pop(a) for a in self.kept]
+        for a in self.kept:
+            del second[a]
+        moving = _basis([*first.values(), *second.values(), moved])
+        self.atoms = [
+            *(space.atom(f"u{len(space.atoms)}", widened=True).parts[0][0] for _ in moving),
+            *self.kept,
+        ]
+        self.basis = [*moving, *columns]
+        zero: list[Sum] = [(0, ()) for _ in moving]
+        start: list[Sum] = [(v, ()) for v in _coordinates(moving, moved)]
+        self.values = (self._along(moving, zero, first), self._along(moving, start, second))
         self.rows = [self.row(i) for i in range(len(pairs))]
         self.path = self._path()
 
@@ -161,30 +168,22 @@ class Widening:
         """What a row has become."""
         return self.rows[self.index[row, later]]
 
-    def _coordinates(self, vector: list[int]) -> list[int]:
-        """A vector of the lattice by the basis."""
-        out = []
-        rest = list(vector)
-        for b in self.basis:
-            pivot = next(i for i, x in enumerate(b) if x)
-            k = rest[pivot] // b[pivot]
-            rest = [x - k * y for x, y in zip(rest, b, strict=True)]
-            out.append(k)
-        assert not any(rest)
-        return out
-
-    def _along(self, start: list[Sum], columns: dict[int, list[int]]) -> dict[int, Sum]:
+    def _along(
+        self, basis: list[list[int]], start: list[Sum], columns: dict[int, list[int]]
+    ) -> dict[int, Sum]:
         """The new atoms in terms of old ones."""
         out = start
         for a, column in columns.items():
             out = [
                 combined([(1, s), (k, (0, ((a, 1),)))])
-                for s, k in zip(out, self._coordinates(column), strict=True)
+                for s, k in zip(out, _coordinates(basis, column), strict=True)
             ]
-        return dict(zip(self.atoms, out, strict=True))
+        same: list[Sum] = [(0, ((a, 1),)) for a in self.kept]
+        return dict(zip(self.atoms, [*out, *same], strict=True))
 
     def _path(self) -> Path:
         path = Path(self.space)
+        self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         for s in self._candidates():
             bound = self._bound(s)
             if bound is None:
@@ -192,6 +191,7 @@ class Widening:
             c, parts = primitive(s[0] - bound, s[1])
             if not path.implies(*path.resolve(c, parts)):
                 path.assume(c, parts)
+                self.facts.append((c, parts))
         return path
 
     def _bound(self, s: Sum) -> int | None:
@@ -206,7 +206,8 @@ class Widening:
     def _candidates(self) -> Iterator[Sum]:
         """Sums that may be bounded: rows, those that the paths speak of, differences of rows."""
         moving = list(dict.fromkeys(r for r in self.rows if r[1]))
-        for c, p in moving:
+        shown: list[Sum] = [(0, ((a, 1),)) for a in self.kept]
+        for c, p in dict.fromkeys([*moving, *shown]):
             yield c, p
             yield -c, negated(p)
         for path, values in zip(self.paths, self.values, strict=True):
@@ -224,7 +225,7 @@ class Widening:
 
     def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
         """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
-        out: dict[int, Sum] = {}
+        out: dict[int, Sum] = {a: (0, ((a, 1),)) for a in self.kept}
         work = [(row, replaced(values, row)) for row in self.rows]
         found = True
         while found:
@@ -239,11 +240,33 @@ class Widening:
         return out
 
 
+def _inborn(space: Space, a: int) -> Iterator[Sum]:
+    """What an atom keeps on every path."""
+    low, high = space.atoms[a].low, space.atoms[a].high
+    if low is not None:
+        yield -low, ((a, 1),)
+    if high is not None:
+        yield high, ((a, -1),)
+
+
 def _columns(rows: Rows) -> dict[int, list[int]]:
     out: dict[int, list[int]] = {}
     for i, (_, parts) in enumerate(rows):
         for a, k in parts:
             out.setdefault(a, [0] * len(rows))[i] = k
+    return out
+
+
+def _coordinates(basis: list[list[int]], vector: list[int]) -> list[int]:
+    """A vector of the lattice by its basis."""
+    out = []
+    rest = list(vector)
+    for b in basis:
+        pivot = next(i for i, x in enumerate(b) if x)
+        k = rest[pivot] // b[pivot]
+        rest = [x - k * y for x, y in zip(rest, b, strict=True)]
+        out.append(k)
+    assert not any(rest)
     return out
 
 
@@ -266,4 +289,4 @@ def _basis(vectors: list[list[int]]) -> list[list[int]]:
     return out
 
 
-__all__ = ["Rows", "Widening", "included", "replaced"]
+__all__ = ["Rows", "Widening", "included", "replaced", "substitution"]
