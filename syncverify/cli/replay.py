@@ -50,4 +50,9 @@ def witnessed_kernel(witness: Witness, kernel_file: str | None, witness_file: st
     for kernel in source.kernels:
         if kernel.name == witness.kernel:
             return relaunch(kernel, witness.grid, witness.registers)
+    if source.module is not None:
+        raise InputError(
+            "only kernels of the IR can be stepped through; this witness's steps are for reading",
+            Span(witness_file),
+        )
     raise InputError(f"{path} has no kernel {witness.kernel}", Span(witness_file))

@@ -1,4 +1,4 @@
-"""Names of kernels: the one that a C++ programmer wrote, out of the mangled one (Itanium C++ ABI)."""
+"""Names: the one that a C++ programmer wrote, out of the mangled one (Itanium C++ ABI)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import re
 from fnmatch import fnmatchcase
 
 _NAME = re.compile(r"(?:L|S[a-z])?(\d+)")
+_LOCAL = re.compile(r"E(\d+)")  # after the encoding of the function that a static variable is local to
 
 
 def base_name(entry: str) -> str:
     """The unqualified name without template arguments; ``entry`` itself if it is not mangled."""
     if not entry.startswith("_Z"):
         return entry
+    if entry.startswith("_ZZ"):
+        return _local_name(entry)
     at = 3 if entry.startswith("_ZN") else 2
     found = entry
     while (match := _NAME.match(entry, at)) is not None:
@@ -22,6 +25,15 @@ def base_name(entry: str) -> str:
         if not entry.startswith("_ZN"):
             break
     return found
+
+
+def _local_name(entry: str) -> str:
+    """``tile`` of ``_ZZ6kernelvE4tile``, with or without a discriminator (``_0``) behind it."""
+    for match in _LOCAL.finditer(entry):
+        end = match.end() + int(match[1])
+        if end <= len(entry) and re.fullmatch(r"(_\d+|__\d+_)?", entry[end:]):
+            return entry[match.end() : end]
+    return entry
 
 
 def matches(entry: str, pattern: str) -> bool:

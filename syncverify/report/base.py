@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
+from syncverify.frontends.names import base_name
 from syncverify.rules import RULES
 
 
@@ -70,9 +71,22 @@ def counted(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
-def values_text(values: Mapping[str, int]) -> str:
-    """``N = 8, S = 2``."""
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
+def values_text(values: Mapping[str, int], most: int | None = None) -> str:
+    """``N = 8, S = 2``; of more than ``most`` values the first ones and how many more."""
+    sizes = [values.get(f"grid.{axis}") for axis in "xyz"]
+    whole = None not in sizes and most is not None
+    items = [f"grid = {' x '.join(map(str, sizes))}"] if whole else []
+    items += [f"{k} = {v}" for k, v in values.items() if not (whole and k.startswith("grid."))]
+    if most is None or len(items) <= most + 1:
+        return ", ".join(items)
+    return f"{', '.join(items[:most])} and {len(items) - most} more"
+
+
+def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:
+    """How people know the kernels: without namespaces and template arguments where that tells them apart."""
+    short = [base_name(k.name) for k in kernels]
+    counts = Counter((k.file, name) for k, name in zip(kernels, short, strict=True))
+    return [name if counts[k.file, name] == 1 else k.name for k, name in zip(kernels, short, strict=True)]
 
 
 #: Severities in the order of their weight.

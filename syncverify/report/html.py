@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Witness
-from syncverify.report.base import Report, counted, place, rule_name, source_lines, values_text
+from syncverify.report.base import Report, counted, kernel_names, place, rule_name, source_lines, values_text
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }
@@ -22,7 +22,11 @@ table { border-collapse: collapse; } td, th { text-align: left; padding: .1em 1e
 def render(report: Report) -> str:
     """The whole run as one page that needs nothing else."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
-    body = "\n".join(line for i, k in enumerate(report.kernels) for line in _kernel(i, k))
+    body = "\n".join(
+        line
+        for i, (k, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True))
+        for line in _kernel(i, k, name)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>syncverify</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>syncverify</h1>\n"
@@ -31,9 +35,9 @@ def render(report: Report) -> str:
     )
 
 
-def _kernel(index: int, k: KernelReport) -> Iterator[str]:
+def _kernel(index: int, k: KernelReport, name: str) -> Iterator[str]:
     verdict = f'<span class="{k.verdict}">{k.verdict}</span>'
-    yield f'<section id="k{index}"><h2>{escape(k.name)}: {verdict}</h2>'
+    yield f'<section id="k{index}"><h2>{escape(name)}: {verdict}</h2>'
     yield f"<p><code>{escape(k.file)}</code> {escape(values_text(k.scope.values))}</p>"
     if k.reason:
         yield f"<p>{escape(k.reason)}</p>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
@@ -17,12 +18,14 @@ from syncverify.diagnostics import (
     Verdict,
     Witness,
 )
-from syncverify.report.base import Report, counted, rule_name, source_lines, values_text
+from syncverify.report.base import Report, counted, kernel_names, rule_name, source_lines, values_text
 from syncverify.source import Span
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
 SHOWN_BLOCKED = 8
 SHOWN_STEPS = 6
+#: How many launch values a verdict line names.
+SHOWN_VALUES = 5
 
 _CODES = {"bold": "1", "red": "1;31", "yellow": "1;33", "green": "1;32", "blue": "1;34", "dim": "2"}
 _SEVERITY_COLOR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
@@ -50,13 +53,13 @@ def colored(text: str, color: str) -> str:
 def render(report: Report, paint: Paint = plain) -> str:
     """The whole run: kernels in order, each ending in its verdict line, then a summary."""
     lines: list[str] = []
-    for i, kernel in enumerate(report.kernels):
-        lines += _kernel(kernel, report.witness_paths.get(i), paint)
+    for i, (kernel, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True)):
+        lines += _kernel(kernel, name, report.witness_paths.get(i), paint)
     lines.append(_summary(report, paint))
     return "\n".join(lines) + "\n"
 
 
-def _kernel(k: KernelReport, witness_path: str | None, paint: Paint) -> Iterator[str]:
+def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) -> Iterator[str]:
     for n, d in enumerate(k.diagnostics):
         yield from _diagnostic(d, paint)
         if n == 0 and k.witness is not None:
@@ -65,7 +68,7 @@ def _kernel(k: KernelReport, witness_path: str | None, paint: Paint) -> Iterator
     if not k.diagnostics and k.witness is not None:
         yield from _witness(k.witness, witness_path, paint)
         yield ""
-    yield _verdict(k, paint)
+    yield _verdict(k, name, paint)
     yield ""
 
 
@@ -125,16 +128,22 @@ def _snippet(
     bar = " " * width + paint(" |", "blue")
     yield bar
     if not 0 < span.line <= len(lines):
-        yield paint(f"{span.line:>{width}} |", "blue") + "".join(f" {text}" for text in texts if text)
+        yield paint(f"{span.line:>{width}} |", "blue") + "".join(f" {text}" for text in _once(texts) if text)
         return
     source = lines[span.line - 1].expandtabs(1)
     start = max(span.column, 1) if span.column else len(source) - len(source.lstrip()) + 1
     end = _end_column(span, source)
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
     marks = mark * max(end - start, 1)
-    for i, text in enumerate(texts):
+    for i, text in enumerate(_once(texts)):
         beside = marks if i == 0 else " " * len(marks)
         yield bar + " " * start + paint(f"{beside} {text}" if text else marks, color)
+
+
+def _once(texts: Sequence[str]) -> list[str]:
+    """Equal texts once, with their number."""
+    counts = Counter(texts)
+    return [text if n == 1 or not text else f"{text} ({n} times)" for text, n in counts.items()]
 
 
 def _end_column(span: Span, source: str) -> int:
@@ -165,7 +174,8 @@ def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iter
         if len(rows) > SHOWN_BLOCKED:
             yield f"    ... and at {counted(len(rows) - SHOWN_BLOCKED, 'place')} more"
     if path is not None:
-        yield f"  step through it: syncverify replay {path}"
+        step = w.file.endswith(".syncir") or not w.file
+        yield f"  step through it: syncverify replay {path}" if step else f"  all its steps: {path}"
 
 
 def steps_table(steps: Sequence[Step]) -> Iterator[str]:
@@ -204,17 +214,17 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 # ---------------------------------------------------------------- verdicts
 
 
-def _verdict(k: KernelReport, paint: Paint) -> str:
+def _verdict(k: KernelReport, name: str, paint: Paint) -> str:
     reason = f": {k.reason}" if k.reason else ""
     facts = [_scope(k), str(k.policy), f"{k.seconds:.2f} s"]
     verdict = paint(str(k.verdict), _VERDICT_COLOR[k.verdict])
-    return f"{k.file}: {paint(k.name, 'bold')}: {verdict}{reason} ({'; '.join(facts)})"
+    return f"{k.file}: {paint(name, 'bold')}: {verdict}{reason} ({'; '.join(facts)})"
 
 
 def _scope(k: KernelReport) -> str:
     if k.scope.kind is ScopeKind.ALL:
         return "every launch"
-    return f"for {values_text(k.scope.values)}" if k.scope.values else "no value known"
+    return f"for {values_text(k.scope.values, SHOWN_VALUES)}" if k.scope.values else "no value known"
 
 
 def _summary(report: Report, paint: Paint) -> str:

@@ -19,6 +19,9 @@ from syncverify.frontends.names import base_name, matches
         ("_ZN3lib4ringIfLi2EEEvT_", "ring"),
         ("_Z9nvfuser_k6TensorIfLi2ELi2EE9TensorMapS0_", "nvfuser_k"),
         ("_Z99short", "_Z99short"),
+        ("_ZZ6kernelvE4tile", "tile"),
+        ("_ZZ6kernelILi12EEvvE4tile_0", "tile"),
+        ("_ZZ6kernelv", "_ZZ6kernelv"),
     ],
 )
 def test_base_name(entry: str, name: str) -> None:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.report import github, html, junit, sarif, text, trace
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
@@ -84,6 +84,34 @@ ring.syncir: fine: proved (every launch; practical; 0.00 s)
 
 def test_text_is_golden(report: Report) -> None:
     assert text.render(report) == GOLDEN
+
+
+def test_people_read_base_names_and_the_first_values(report: Report) -> None:
+    values = {"grid.x": 4, "grid.y": 2, "grid.z": 1, **{f"params.{i}": i for i in range(8)}}
+    known = replace(report.kernels[2].scope, kind=ScopeKind.EXACT, values=values)
+    mangled = replace(report.kernels[2], name="_ZN3lib4ringIfLi2EEEvT_", scope=known)
+    short = Report(Policy.PRACTICAL, (mangled,))
+    line = "ring: proved (for grid = 4 x 2 x 1, " + ", ".join(f"params.{i} = {i}" for i in range(4))
+    line += " and 4 more;"
+    assert line in text.render(short)
+    assert "<h2>ring:" in html.render(short)
+    assert json.loads(json_report.render(short))["kernels"][0]["name"] == "_ZN3lib4ringIfLi2EEEvT_"
+
+
+def test_instances_of_one_template_keep_their_names(report: Report) -> None:
+    names = ["_Z4ringILi2EEvPf", "_Z4ringILi3EEvPf"]
+    shown = text.render(Report(Policy.PRACTICAL, tuple(replace(report.kernels[2], name=n) for n in names)))
+    assert all(f"{name}: proved" in shown for name in names)
+
+
+def test_equal_labels_stand_once(report: Report) -> None:
+    finding = report.kernels[0].diagnostics[0]
+    twice = replace(finding, related=finding.related * 2)
+    shown = text.render(
+        Report(Policy.PRACTICAL, (replace(report.kernels[0], diagnostics=(twice,), witness=None),))
+    )
+    assert shown.count("comes only after the wait") == 1
+    assert "comes only after the wait (2 times)" in shown
 
 
 def test_color_adds_only_escape_codes(report: Report) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.compile_expr import WINDOW
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.flow import registers
@@ -45,7 +47,7 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
         if v.size and not v.extern:
             at = _up(at, v.align)
             shared[v.name] = at
-            names.append((at, at + v.size, v.name))
+            names.append((at, at + v.size, base_name(v.name)))
             at += v.size
     static = at - SHARED_BASE
     end = SHARED_LIMIT
@@ -55,9 +57,12 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
         for v in dynamic_variables:
             shared[v.name] = at
         end = SHARED_LIMIT if dynamic is None else at + dynamic
-        names.append((at, end, dynamic_variables[0].name))
+        names.append((at, end, base_name(dynamic_variables[0].name)))
     else:
         end = at if dynamic is None else at + dynamic
+    counts = Counter(name for _, _, name in names)
+    mangled = {at: name for name, at in shared.items()}
+    names = [(a, b, name if counts[name] == 1 else mangled[a]) for a, b, name in names]
     local, here = {}, 16
     for v in everything:
         if v.space == "local":
