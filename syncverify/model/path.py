@@ -171,6 +171,10 @@ class Path:
         if known is not None and known <= c:
             return
         self.cons[parts] = c
+        for cut in self._cuts(c, parts):
+            self.assume(*cut)
+            if self.dead or parts not in self.cons:
+                return  # what it says was found out, and it is rewritten
         opposite = self.cons.get(negated(parts))
         if opposite is None:
             low, high = self.bounds(c, parts)
@@ -182,6 +186,20 @@ class Path:
             self.dead = True
         elif c + opposite == 0:
             self._equal(c, parts)
+
+    def _cuts(self, c: int, parts: Parts) -> list[Sum]:
+        """What follows when one atom takes its best value and the rest shares a divisor: ``2q + r >= 5``
+        with ``r <= 1`` says ``q >= 2``."""
+        out = []
+        for a, k in parts:
+            rest = tuple(p for p in parts if p[0] != a)
+            if k % reduced(*(j for _, j in rest)) == 0:
+                continue
+            low, high = self.interval(a)
+            most = high if k > 0 else low
+            if most is not None:
+                out.append(primitive(c + k * most, rest))
+        return out
 
     def _equal(self, c: int, parts: Parts) -> None:
         """The sum is 0: an atom with coefficient 1 or -1 is written by the others."""

@@ -59,7 +59,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Generation: ("m con previous waiting", "sites pasts"),
     Named: ("auto column gen last red partial ahead", ""),
     Cluster: ("auto column gen last", ""),
-    Request: ("cta group number site registers need inc pasts times", "position"),
+    Request: ("cta group number sites registers need inc pasts times", "site position"),
 }
 #: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
 COMPARED = 3
