@@ -1,14 +1,15 @@
-"""The gate: a fusion is compiled, proved, and only then allowed to run.
+"""The gate: a fusion is compiled, proved twice, and only then allowed to run.
 
-A compiled kernel is proved at once for its default sizes, and again for the exact sizes of every launch
-(remembered on disk beside the cubin), because this version's proofs are for exact launch values.
+Two stages have to prove a kernel, for every launch that its ``assume`` facts admit: the check of its IR, and
+the check of the PTX that its CUDA became. Both proofs are kept beside the cubin; a launch is only tested for
+the facts. A stage that cannot decide for every launch is asked again for the values of each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +19,16 @@ from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
-from syncverify.diagnostics import KernelReport, Policy, Severity, Verdict
+from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.lower import fitted, vector_for, widest_vector
+from syncverify.fusion.lower import fitted, launch_values, rests, vector_for, widest_vector
 from syncverify.fusion.pipeline import build
 from syncverify.fusion.schedule import Schedule
-from syncverify.ir.expr import evaluate
+from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
-from syncverify.ir.nodes import Kernel
-from syncverify.nvrtc import compile_source
+from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.ir.printer import print_expr, print_kernel
+from syncverify.nvrtc import compile_kernel
 from syncverify.nvrtc import version as nvrtc_version
 from syncverify.source import InputError
 from syncverify.store import digest
@@ -38,19 +40,25 @@ if TYPE_CHECKING:
 H200_SMS = 132
 
 
-class VerificationError(Exception):
-    """The checker did not prove the kernel; ``report`` says why."""
+#: What has to prove a kernel, and what the stage looks at.
+STAGES = {"ir": "IR", "ptx": "PTX"}
 
-    def __init__(self, report: KernelReport) -> None:
+
+class VerificationError(Exception):
+    """A check did not prove the kernel; ``report`` says why, ``stage`` which."""
+
+    def __init__(self, report: KernelReport, stage: str = "ir") -> None:
         errors = [d for d in report.diagnostics if d.severity is Severity.ERROR]
         why = f"{errors[0].rule} {errors[0].message}" if errors else (report.reason or "no reason given")
-        super().__init__(f"kernel {report.name} is {report.verdict.value}, so it may not run: {why}")
+        what = "" if stage == "ir" else f" in the check of its {STAGES[stage]}"
+        super().__init__(f"kernel {report.name} is {report.verdict.value}{what}, so it may not run: {why}")
         self.report = report
+        self.stage = stage
 
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel of a fusion for one access width: its IR, CUDA source and cubin."""
+    """One kernel of a fusion for one access width: its IR, CUDA source, PTX and cubin."""
 
     kernel: Kernel
     policy: Policy
@@ -62,8 +70,6 @@ class Program:
 
     @cached_property
     def text(self) -> str:
-        from syncverify.ir.printer import print_kernel
-
         return print_kernel(self.kernel)
 
     @cached_property
@@ -72,45 +78,77 @@ class Program:
 
     @cached_property
     def key(self) -> str:
-        """What verdict and cubin depend on: the kernel, the policy, and all that turns it into code."""
+        """What verdicts and code depend on: the kernel, the policy, and all that turns it into code."""
         parts = (tool_fingerprint(), nvrtc_version(), self.policy.value, self.text, self.source)
         return digest("\0".join(parts))
 
     @cached_property
-    def cubin(self) -> bytes:
-        code = self.cache.cubin(self.key)
+    def code(self) -> tuple[str, bytes]:
+        """PTX and cubin."""
+        code = self.cache.code(self.key)
         if code is None:
-            code = compile_source(self.source, self.kernel.name).code
-            self.cache.store_cubin(self.key, code)
+            code = compile_kernel(self.source, self.kernel.name)
+            self.cache.store_code(self.key, *code)
         return code
 
-    def check(self, values: Mapping[str, int] | None = None) -> KernelReport:
-        """The checker's report for exact launch values (defaults for those not given)."""
-        from syncverify.ir.parser import parse
-        from syncverify.verify import check_kernel
+    @property
+    def ptx(self) -> str:
+        return self.code[0]
 
-        # from its text, so that findings name lines that the user can print
-        (kernel,) = parse(self.text, f"{self.kernel.name}.syncir")
-        return check_kernel(kernel, dict(values or {}), self.policy)
+    @property
+    def cubin(self) -> bytes:
+        return self.code[1]
 
-    def proof(self, values: Mapping[str, int] | None = None) -> KernelReport:
-        """The proof for exact launch values, stored or made now; VerificationError if there is none."""
-        defaults = {p.name: p.default for p in self.kernel.params if p.default is not None}
-        bound = {**defaults, **(values or {})}
-        report = self.cache.proof(self.key, bound)
+    def check(self, stage: str, values: Mapping[str, int] | None = None) -> KernelReport:
+        """A stage's report for one launch's values, or for every launch that the kernel's facts admit."""
+        if stage == "ptx":
+            from syncverify.gate_ptx import check_ptx
+
+            report = check_ptx(self.kernel, self.ptx, self.policy, values)
+        else:
+            from syncverify.ir.parser import parse
+            from syncverify.verify import check_kernel
+
+            # from its text, so that findings name lines that the user can print
+            (kernel,) = parse(self.text, f"{self.kernel.name}.syncir")
+            scope = ScopeKind.ALL if values is None else ScopeKind.EXACT
+            report = check_kernel(kernel, dict(values or {}), self.policy, scope=scope)
+        if values is None:
+            return report
+        return replace(report, scope=Scope(ScopeKind.EXACT, dict(values), report.scope.assume))
+
+    def proof(self, stage: str, values: Mapping[str, int] | None = None) -> KernelReport:
+        """A stage's proof, stored or made now; VerificationError if there is none."""
+        report = self.cache.proof(self.key, stage, values)
         if report is None:
-            report = self.check(bound)
+            report = self.check(stage, values)
             if report.verdict is not Verdict.PROVED:
-                raise VerificationError(report)
-            self.cache.store_proof(self.key, bound, report)
+                raise VerificationError(report, stage)
+            self.cache.store_proof(self.key, stage, values, report)
         return report
+
+    @cached_property
+    def proofs(self) -> dict[str, KernelReport]:
+        """The proofs of all stages, for every launch or as far as a stage got; VerificationError."""
+        return {stage: self.proof(stage) for stage in STAGES}
+
+    @cached_property
+    def undecided(self) -> tuple[str, ...]:
+        """The stages that have to be asked for each launch."""
+        return tuple(s for s, report in self.proofs.items() if report.scope.kind is not ScopeKind.ALL)
 
     def require_proof(self, values: Mapping[str, int]) -> None:
         """Returns if the kernel is proved for these values; raises VerificationError otherwise."""
-        point = tuple(sorted(values.items()))
-        if point not in self._proved:
-            self.proof(values)
-            self._proved.add(point)
+        for fact in self.kernel.assumes:
+            if not evaluate(fact, values):
+                shown = ", ".join(f"{n} = {values[n]}" for n in sorted(names(fact)))
+                raise InputError(f"{self.kernel.name}: no launch with {shown}: {print_expr(fact)}")
+        if self.undecided:
+            point = tuple(sorted(values.items()))
+            if point not in self._proved:
+                for stage in self.undecided:
+                    self.proof(stage, values)
+                self._proved.add(point)
 
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
@@ -122,12 +160,11 @@ class Program:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A proved fusion: call it with arrays. ``report`` is the proof for the default sizes."""
+    """A proved fusion: call it with arrays."""
 
     fusion: Fusion
     schedule: Schedule
     policy: Policy
-    report: KernelReport
     programs: dict[int, Program] = field(repr=False)
     build: Callable[[int], Program] = field(repr=False)
 
@@ -150,7 +187,17 @@ class CompiledKernel:
 
     @property
     def ptx(self) -> str:
-        return compile_source(self.source, self.fusion.name, "ptx").code.rstrip(b"\0").decode()
+        return self._main.ptx
+
+    @property
+    def report(self) -> KernelReport:
+        """The proof of the kernel (of the widest accesses)."""
+        return self._main.proofs["ir"]
+
+    @property
+    def ptx_report(self) -> KernelReport:
+        """The proof of what its CUDA became."""
+        return self._main.proofs["ptx"]
 
     def program(self, sizes: Mapping[str, int]) -> Program:
         """The kernel for given sizes: the widest accesses that they allow."""
@@ -161,7 +208,7 @@ class CompiledKernel:
 
     def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
         """The kernel's parameters for given sizes on a machine with that many SMs."""
-        return {**sizes, "blocks": multiprocessors * self.schedule.blocks_per_sm}
+        return launch_values(self.ir, sizes, multiprocessors * self.schedule.blocks_per_sm)
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         """With 32-bit indices the last index that any thread forms must fit; InputError otherwise."""
@@ -173,7 +220,7 @@ class CompiledKernel:
         """Runs the kernel on the caller's stream; inputs in order or by name.
 
         ``out``: one array, or a tuple of them, to write to; otherwise new arrays of the inputs' library.
-        Raises InputError for arrays it cannot use and VerificationError for sizes it cannot prove.
+        Raises InputError for arrays or sizes it cannot use, VerificationError for sizes it cannot prove.
         """
         given = self.fusion.bind(_named(self.fusion, arrays, named))
         inputs = {n: _input(self.fusion, n, a) for n, a in given.items()}
@@ -223,7 +270,8 @@ def compile(
 
     vector = widest_vector(fusion, schedule)
     program = make(vector)
-    return CompiledKernel(fusion, schedule, policy, program.proof(), {vector: program}, make)
+    _ = program.proofs
+    return CompiledKernel(fusion, schedule, policy, {vector: program}, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +304,15 @@ def _simulate(kernel: CompiledKernel, inputs: Mapping[str, Any], sizes: Mapping[
     from syncverify import simulate
 
     program = kernel.program(sizes)
-    values = {**sizes, "blocks": 2}
+    values = launch_values(program.kernel, sizes, 2)
     program.require_proof(values)
     shape = tuple(sizes[d] for d in kernel.fusion.dims)
     model = describe(next(iter(inputs.values())))
     outputs = {o.name: empty_like(model, shape, o.dtype) for o in kernel.fusion.outputs}
     results = simulate.run(program.kernel, values, {**inputs, **outputs})
+    for name, rest in rests(program.kernel).items():
+        if values["rest"]:
+            results[name].reshape(-1)[-values["rest"] :] = results[rest]
     return tuple(results[o.name] for o in kernel.fusion.outputs)
 
 
@@ -299,11 +350,25 @@ def launch(
 ) -> None:
     """Enqueues the kernel; the caller holds a proof for ``values``."""
     kernel = program.kernel
-    arguments: list[tuple[int, Any]] = [(addresses[t.name], driver.POINTER) for t in kernel.tensors]
+    places = {**addresses, **_rest_addresses(kernel, addresses, values)}
+    arguments: list[tuple[int, Any]] = [(places[t.name], driver.POINTER) for t in kernel.tensors]
     arguments += [(values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params]
     x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
     driver.use_device(device)
     driver.launch(program.function(device), (x, y, z), kernel.launch.block, arguments, stream)
+
+
+def _rest_addresses(
+    kernel: Kernel, addresses: Mapping[str, int], values: Mapping[str, int]
+) -> dict[str, int]:
+    """Where the ragged ends of outputs start that are tensors of their own."""
+    found = rests(kernel)
+    out: dict[str, int] = {}
+    for t in kernel.tensors:
+        if t.name in found:
+            whole = math.prod(evaluate(e, values) for e in t.shape) - values["rest"]
+            out[found[t.name]] = addresses[t.name] + whole * DTYPE_BYTES[t.dtype]
+    return out
 
 
 def _named(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -48,6 +49,27 @@ def compile_file(
     ``headers``: texts by the name under which the source includes them. Raises CompileError, or
     InputError where NVRTC is not installed.
     """
+    with _compiled(source, file, target, options, headers, arch) as (program, log):
+        return Compiled(_output(program, target), log)
+
+
+def compile_kernel(source: str, name: str) -> tuple[str, bytes]:
+    """PTX and cubin of one and the same compilation; InputError with the compiler's messages."""
+    options = ("--std=c++17", "-default-device")
+    with _compiled(source, f"{name}.cu", "cubin", options, None, ARCH) as (program, _):
+        return _output(program, "ptx").rstrip(b"\0").decode(), _output(program, "cubin")
+
+
+@contextmanager
+def _compiled(
+    source: str,
+    file: str,
+    target: str,
+    options: Sequence[str],
+    headers: Mapping[str, str] | None,
+    arch: str,
+) -> Iterator[tuple[Any, str]]:
+    """A compiled program, and the compiler's messages."""
     nvrtc = _nvrtc()
     target_arch = arch if target == "cubin" else arch.replace("sm_", "compute_")
     flags = [o.encode() for o in (f"--gpu-architecture={target_arch}", *options)]
@@ -62,13 +84,18 @@ def compile_file(
         log = buffer.rstrip(b"\0 ").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(file.removesuffix(".cu"), log)
-        cubin = (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        size_of, get = cubin if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-        code = b" " * _checked(size_of(program))
-        _checked(get(program, code))
-        return Compiled(code, log)
+        yield program, log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+
+
+def _output(program: Any, target: str) -> bytes:
+    nvrtc = _nvrtc()
+    cubin = (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    size_of, get = cubin if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    code = bytes(b" " * _checked(size_of(program)))
+    _checked(get(program, code))
+    return code
 
 
 def bundled_headers(root: Path) -> Path | None:

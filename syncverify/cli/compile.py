@@ -8,10 +8,10 @@ from importlib import import_module
 import click
 
 from syncverify.cli.common import Exit, emit, write_bytes
-from syncverify.diagnostics import KernelReport, Policy, Verdict
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import Schedule
-from syncverify.gate import CompiledKernel, VerificationError
+from syncverify.gate import STAGES, CompiledKernel, VerificationError
 from syncverify.gate import compile as compile_fusion
 from syncverify.gate import run as run_fusion
 from syncverify.ir.nodes import Kernel
@@ -53,12 +53,12 @@ def compile_command(
     try:
         kernel = _compile(fusion, settings, Policy(policy), passes)
     except VerificationError as e:
-        return _refuse(e.report)
+        return _refuse(e)
     if what == "cubin":
         write_bytes(kernel.cubin, output)
     else:
         emit(_text(kernel, what), output)
-    click.echo(_proof(kernel.report), err=True)
+    click.echo(_proofs(kernel), err=True)
     return Exit.OK
 
 
@@ -75,8 +75,8 @@ def run_command(name: str, settings: tuple[str, ...], policy: str, seed: int) ->
         kernel = _compile(fusion, rest, Policy(policy), ())
         result = run_fusion(kernel, sizes, seed)
     except VerificationError as e:
-        return _refuse(e.report)
-    click.echo(_proof(kernel.report))
+        return _refuse(e)
+    click.echo(_proofs(kernel))
     said = "equals the reference" if result.equal else "DIFFERS from the reference"
     click.echo(
         f"{fusion.name}: {values_text(sizes)} on the {result.backend}: {said} "
@@ -140,14 +140,21 @@ def _split_sizes(fusion: Fusion, settings: tuple[str, ...]) -> tuple[dict[str, i
     return sizes, tuple(rest)
 
 
-def _refuse(report: KernelReport) -> int:
-    click.echo(render(Report(report.policy, (report,))), nl=False, err=True)
-    click.echo("error: not proved, so nothing was compiled or run", err=True)
-    return Exit.REFUTED if report.verdict is Verdict.REFUTED else Exit.UNKNOWN
+def _refuse(e: VerificationError) -> int:
+    click.echo(render(Report(e.report.policy, (e.report,))), nl=False, err=True)
+    click.echo(f"error: {STAGES[e.stage]} not proved, so nothing was compiled or run", err=True)
+    return Exit.REFUTED if e.report.verdict is Verdict.REFUTED else Exit.UNKNOWN
 
 
-def _proof(report: KernelReport) -> str:
-    return f"{report.name}: {report.verdict} for {values_text(report.scope.values)} ({report.seconds:.2f} s)"
+def _proofs(kernel: CompiledKernel) -> str:
+    """One line for each stage of the gate."""
+    lines = []
+    for stage, report in (("ir", kernel.report), ("ptx", kernel.ptx_report)):
+        where = "every size"
+        if report.scope.kind is not ScopeKind.ALL:
+            where = f"{values_text(report.scope.values)}, each launch on its own"
+        lines.append(f"{report.name}: {STAGES[stage]} {report.verdict} for {where} ({report.seconds:.2f} s)")
+    return "\n".join(lines)
 
 
 def _text(kernel: CompiledKernel, what: str) -> str:

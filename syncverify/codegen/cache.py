@@ -17,34 +17,42 @@ from syncverify.store import Store, default_root, digest
 
 @dataclass(frozen=True, slots=True)
 class Cache(Store):
-    """A directory of ``KEY.cubin`` and ``KEY.VALUES.json``."""
+    """A directory of ``KEY.cubin``, ``KEY.ptx`` and the proofs of both stages: ``KEY.STAGE.json`` for every
+    launch, ``KEY.STAGE.VALUES.json`` for one."""
 
     @staticmethod
     def default() -> Cache:
         """The user's cache directory."""
         return Cache(default_root())
 
-    def cubin(self, key: str) -> bytes | None:
-        return self.read(f"{key}.cubin")
+    def code(self, key: str) -> tuple[str, bytes] | None:
+        """The stored PTX and cubin."""
+        ptx, cubin = self.read(f"{key}.ptx"), self.read(f"{key}.cubin")
+        return None if ptx is None or cubin is None else (ptx.decode(), cubin)
 
-    def store_cubin(self, key: str, code: bytes) -> None:
-        self.write(f"{key}.cubin", code)
+    def store_code(self, key: str, ptx: str, cubin: bytes) -> None:
+        self.write(f"{key}.ptx", ptx.encode())
+        self.write(f"{key}.cubin", cubin)
 
-    def proof(self, key: str, values: Mapping[str, int]) -> KernelReport | None:
-        """The stored proof for exactly these launch values, if there is one."""
-        data = self.read(_proof_name(key, values))
+    def proof(self, key: str, stage: str, values: Mapping[str, int] | None) -> KernelReport | None:
+        """The stored proof for exactly these launch values (None: for every launch), if there is one."""
+        data = self.read(_proof_name(key, stage, values))
         if data is None:
             return None
         try:
             report = _restored(json.loads(data))
         except (ValueError, KeyError, TypeError):
             return None
-        return report if report.verdict is Verdict.PROVED and report.scope.values == dict(values) else None
+        meant = values is None or report.scope == Scope(ScopeKind.EXACT, dict(values), report.scope.assume)
+        return report if report.verdict is Verdict.PROVED and meant else None
 
-    def store_proof(self, key: str, values: Mapping[str, int], report: KernelReport) -> None:
+    def store_proof(
+        self, key: str, stage: str, values: Mapping[str, int] | None, report: KernelReport
+    ) -> None:
         """Remembers a proof; anything but ``proved`` is not stored."""
         if report.verdict is Verdict.PROVED:
-            self.write(_proof_name(key, values), json.dumps(asdict(report), sort_keys=True).encode())
+            data = json.dumps(asdict(report), sort_keys=True).encode()
+            self.write(_proof_name(key, stage, values), data)
 
 
 @lru_cache(maxsize=1)
@@ -58,8 +66,10 @@ def tool_fingerprint() -> str:
     return hasher.hexdigest()
 
 
-def _proof_name(key: str, values: Mapping[str, int]) -> str:
-    return f"{key}.{digest(json.dumps(dict(values), sort_keys=True))[:16]}.json"
+def _proof_name(key: str, stage: str, values: Mapping[str, int] | None) -> str:
+    if values is None:
+        return f"{key}.{stage}.json"
+    return f"{key}.{stage}.{digest(json.dumps(dict(values), sort_keys=True))[:16]}.json"
 
 
 def _restored(stored: dict[str, Any]) -> KernelReport:

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.cuda import emit
-from syncverify.nvrtc import compile_source
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, evaluate
 from syncverify.ir.parser import parse
+from syncverify.nvrtc import compile_source
 
 NAMES = ("a", "b", "c")
 

@@ -8,13 +8,13 @@ import pytest
 
 from syncverify.codegen.cuda import emit, helpers
 from syncverify.codegen.expressions import Names, Values, index, value
-from syncverify.nvrtc import compile_source
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.fusion.pipeline import build
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
 from syncverify.ir.parser import parse
+from syncverify.nvrtc import compile_source
 from syncverify.source import InputError
 
 SETTINGS = [
@@ -56,7 +56,9 @@ def test_source_reads_like_the_ir() -> None:
         "mbarrier_init(&empty0[s], 8);",
         "if (warp < 8) {  // compute",
         "} else if (warp == 8) {  // load0",
-        "mbarrier_arrive_expect_tx(&full0[i % 4], 32768);",
+        "mbarrier_wait(&full0[i_slot], i_parity);",
+        "mbarrier_wait(&empty0[i_slot2], (i_parity2 ^ 1));",
+        "if (++i_slot == 4) { i_slot = 0; i_parity ^= 1; }",
         "for (int k = 0; k < 4; ++k) t2[k] = a_v[k] * b_v[k];",
     ):
         assert line in body

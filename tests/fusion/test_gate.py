@@ -13,7 +13,7 @@ import pytest
 from syncverify import gate
 from syncverify.codegen import driver
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.fusion.pipeline import build
@@ -42,44 +42,75 @@ def test_unproved_kernels_are_refused(cache: Cache, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(gate, "build", broken)
     with pytest.raises(gate.VerificationError, match="refuted, so it may not run") as caught:
         gate.compile(examples.mul, SMALL, cache=cache)
-    assert caught.value.report.witness is not None
+    assert caught.value.report.witness is not None and caught.value.stage == "ir"
     assert not list(cache.root.glob("*.json")), "a refuted kernel leaves no proof"
 
 
-def test_proofs_are_for_exact_values_and_kept(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
-    program = kernel.program({"R": 64, "C": 64})
-    values = kernel.launch_values({"R": 64, "C": 64})
-    report = program.proof(values)
-    assert report.verdict is Verdict.PROVED and report.scope.values == values
-    again = gate.compile(examples.mul, SMALL, cache=cache)
-    checks: list[dict[str, int]] = []
+def _count_checks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    checks: list[tuple[str, Any]] = []
     real = gate.Program.check
 
-    def check(self: gate.Program, given: dict[str, int]) -> Any:
-        checks.append(given)
-        return real(self, given)
+    def check(self: gate.Program, stage: str, values: Any = None) -> Any:
+        checks.append((stage, values))
+        return real(self, stage, values)
 
     monkeypatch.setattr(gate.Program, "check", check)
-    stored = again.program({"R": 64, "C": 64}).proof(values)
-    assert stored == report or stored.diagnostics == report.diagnostics
-    assert checks == []
-    again.program({"R": 64, "C": 65}).proof(again.launch_values({"R": 64, "C": 65}))
-    assert [c["C"] for c in checks] == [65]
+    return checks
+
+
+def test_one_proof_for_every_launch(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = _count_checks(monkeypatch)
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    assert checks == [("ir", None), ("ptx", None)]
+    for sizes in ({"R": 64, "C": 64}, {"R": 1, "C": 1}, {"R": 4099, "C": 1000}):
+        kernel.program(sizes).require_proof(kernel.launch_values(sizes))
+    assert len(checks) == 2
+    again = gate.compile(examples.mul, SMALL, cache=cache)
+    assert len(checks) == 2
+    assert again.report.scope == kernel.report.scope and again.report.scope.kind is ScopeKind.ALL
+    assert again.ptx_report.diagnostics == kernel.ptx_report.diagnostics
+
+
+def test_a_launch_that_the_facts_exclude_is_refused(cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    sizes = {"R": 64, "C": 65}
+    values = kernel.launch_values(sizes)
+    with pytest.raises(InputError, match="no launch with rest = 1024: rest < 1024"):
+        kernel.program(sizes).require_proof({**values, "rest": 1024})
+
+
+def test_what_is_not_decided_for_every_launch_is_proved_for_each(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = gate.Program.check
+
+    def check(self: gate.Program, stage: str, values: Any = None) -> Any:
+        if values is None:
+            values = {p.name: p.default for p in self.kernel.params}
+        return real(self, stage, values)
+
+    monkeypatch.setattr(gate.Program, "check", check)
+    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+    checks = _count_checks(monkeypatch)
+    for sizes in ({"R": 64, "C": 64}, {"R": 64, "C": 65}, {"R": 64, "C": 64}):
+        kernel.program(sizes).require_proof(kernel.launch_values(sizes))
+    assert [(stage, v["C"]) for stage, v in checks] == [("ir", 64), ("ptx", 64), ("ir", 65), ("ptx", 65)]
 
 
 def test_a_damaged_or_foreign_proof_is_no_proof(cache: Cache) -> None:
     program = gate.compile(examples.mul, SMALL, cache=cache).program({"R": 1, "C": 8})
-    values = {"R": 89, "C": 1000, "blocks": 4}
-    program.proof(values)
-    newest = max(cache.root.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
-    good = newest.read_text()
-    for damaged in (good[:40], "{}", "[]", good.replace('"proved"', '"refuted"'), good.replace("89", "90")):
-        newest.write_text(damaged)
-        assert cache.proof(program.key, values) is None
-    newest.write_text(good)
-    assert cache.proof(program.key, values) is not None
-    assert json.loads(good)["scope"]["values"] == values
+    values = {"R": 89, "C": 1000, "each": 21, "more": 2, "rest": 936, "blocks": 4}
+    for stage in gate.STAGES:
+        program.proof(stage, values)
+        newest = max(cache.root.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
+        good = newest.read_text()
+        damaged = (good[:40], "{}", "[]", good.replace('"proved"', '"refuted"'), good.replace("89", "90"))
+        for text in (*damaged, good.replace('"exact"', '"all"')):
+            newest.write_text(text)
+            assert cache.proof(program.key, stage, values) is None
+        newest.write_text(good)
+        assert cache.proof(program.key, stage, values) is not None
+        assert json.loads(good)["scope"]["values"] == values
 
 
 def test_keys_differ_by_policy_and_kernel(cache: Cache) -> None:

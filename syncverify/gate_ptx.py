@@ -1,0 +1,70 @@
+"""The gate's second check: the PTX that a fusion's CUDA became, as any PTX file is checked.
+
+It is told what the launch passes (grid, block, shared memory, parameters and the facts that every launch is
+tested for), and nothing else of how the code came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.frontends.ptx.check import Checker, check_module
+from syncverify.frontends.ptx.parser import parse
+from syncverify.ir.layout import layout
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.printer import print_expr
+from syncverify.judge import merge, run_system, text_hash
+from syncverify.launch import LaunchFacts
+from syncverify.sizes import Limits, Problem, prove
+
+#: What the proof for every size may cost: it is made once and kept.
+LIMITS = Limits(events=400_000, path=60_000, nodes=3_000, failures=1)
+
+
+def check_ptx(
+    kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None = None
+) -> KernelReport:
+    """The report on PTX for every launch that the kernel's facts admit, or for one launch's ``values``."""
+    module = parse(ptx, f"{kernel.name}.ptx")
+    scope = ScopeKind.ALL if values is None else ScopeKind.EXACT
+    (report,) = check_module(
+        module,
+        launch_facts(kernel),
+        policy,
+        Checker(run_system, merge, _prove),
+        kernel=kernel.name,
+        values=values,
+        source_hash=text_hash(ptx),
+        scope=scope,
+        infer=False,
+    )
+    if values is None and report.verdict is Verdict.PROVED:
+        # every size of the kernel was left open
+        return replace(report, scope=replace(report.scope, kind=ScopeKind.ALL, values={}))
+    return report
+
+
+def launch_facts(kernel: Kernel) -> LaunchFacts:
+    """What a launch passes: sizes by name, pointers to memory of their own that starts at 16 bytes."""
+    params: dict[str, Any] = {str(i): {"ptr": t.name, "align": 16} for i, t in enumerate(kernel.tensors)}
+    params |= {str(len(kernel.tensors) + i): {p.dtype: p.name} for i, p in enumerate(kernel.params)}
+    launch = kernel.launch
+    facts = {
+        "grid": [print_expr(e) for e in launch.grid],
+        "block": list(launch.block),
+        "cluster": list(launch.cluster),
+        "dynamic_smem": layout(kernel, {}).size,
+        "assume": [print_expr(a) for a in kernel.assumes],
+        "params": params,
+    }
+    return LaunchFacts({kernel.name: facts}, f"the launch of {kernel.name}")
+
+
+def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
+    return prove(Problem(sizes, facts, systems, exact), policy, LIMITS, small=False)
+
+
+__all__ = ["check_ptx", "launch_facts"]

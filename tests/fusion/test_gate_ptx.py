@@ -1,0 +1,80 @@
+"""The gate's second check: the PTX of every fusion is proved, and broken code is caught by it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from syncverify import gate
+from syncverify.codegen.cache import Cache
+from syncverify.codegen.cuda import emit
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Fusion, Schedule
+
+SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
+FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache) -> None:
+    kernel = gate.compile(getattr(examples, name), SMALL, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2 prefetch=1", "arrive=thread",
+     "stages=3 index=i64", "registers=40,232 blocks_per_sm=1"],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", list(Policy))
+def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
+    kernel = gate.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def swap(old: str, new: str) -> Callable[[str], str]:
+    def broken(source: str) -> str:
+        assert old in source
+        return source.replace(old, new)
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy", "broken"),
+    [
+        ("", Policy.PRACTICAL, swap("mbarrier_wait(&full0[i_slot], i_parity);", "")),
+        ("", Policy.PRACTICAL, swap("mbarrier_wait(&full0[i_slot], i_parity)",
+                                    "mbarrier_wait(&full0[i_slot], i_parity ^ 1)")),
+        ("", Policy.PRACTICAL, swap("(i_parity2 ^ 1)", "i_parity2")),
+        ("", Policy.PRACTICAL, swap("mbarrier_init(&empty0[s], 4)", "mbarrier_init(&empty0[s], 3)")),
+        ("", Policy.PRACTICAL, swap("mbarrier_init(&empty0[s], 4)", "mbarrier_init(&empty0[s], 5)")),
+        ("", Policy.PRACTICAL, swap("mbarrier_arrive(&empty0[i_slot]);", "")),
+        ("", Policy.PRACTICAL, swap("mbarrier_arrive_expect_tx(&full0[i_slot2], 8192)",
+                                    "mbarrier_arrive_expect_tx(&full0[i_slot2], 4096)")),
+        ("", Policy.PRACTICAL, swap("if (++i_slot == 2)", "if (++i_slot == 1)")),
+        ("", Policy.PRACTICAL, swap("i < n", "i < n + (warp == 8)")),
+        ("", Policy.PRACTICAL, swap("__syncthreads();", "")),
+        ("", Policy.PRACTICAL, swap("      __syncwarp();\n", "")),
+        ("store=tma", Policy.PRACTICAL, swap("fence_proxy_async_shared_cta();", "")),
+        ("store=tma", Policy.PRACTICAL, swap("bulk_wait_read<1>();", "bulk_wait_read<2>();")),
+        ("", Policy.STRICT, swap("fence_proxy_async_shared_cta();", "")),
+    ],
+)  # fmt: skip
+def test_broken_code_is_caught_by_the_second_check_alone(
+    settings: str, policy: Policy, broken: Callable[[str], str], cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "emit", lambda *args: broken(emit(*args)))
+    with pytest.raises(gate.VerificationError, match="in the check of its PTX") as caught:
+        gate.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    assert caught.value.stage == "ptx" and caught.value.report.verdict is Verdict.REFUTED
