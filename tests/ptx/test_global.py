@@ -223,6 +223,62 @@ def test_the_address_of_a_flag_must_be_known(check: Any) -> None:
     assert "params.1" in report["reason"]
 
 
+#: A whole block waits: thread 0 asks, shared memory tells the others.
+BLOCK_POLL = """
+    .shared .align 4 .b8 told[4];
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    setp.eq.u32 %p1, %r2, 0;
+    setp.ne.u32 %p2, %r1, 0;
+    @%p2 bra POLL;
+    st.global.u32 [%rd4], %r2;
+    bar.sync 0;
+    mov.u32 %r3, 1;
+    @%p1 atom.acq_rel.gpu.global.exch.b32 %r4, [%rd2], %r3;
+    bra END;
+    POLL:
+    bar.sync 0;
+    mov.u32 %r3, 1;
+    @%p1 atom.acq_rel.gpu.global.cas.b32 %r4, [%rd2], %r3, %r3;
+    @%p1 st.shared.u32 [told], %r4;
+    TOLD
+    ld.shared.u32 %r5, [told];
+    setp.ne.u32 %p3, %r5, 1;
+    @%p3 bra POLL;
+    ld.global.u32 %r6, [%rd4];
+    END: ret;
+"""
+
+
+def block_poll(told: str = "bar.sync 0;", **others: str) -> str:
+    body = BLOCK_POLL.replace("TOLD", told)
+    for old, new in others.items():
+        body = body.replace(old, new)
+    return module_text(body, params=PARAMS)
+
+
+def test_a_block_may_poll_as_a_whole(check: Any) -> None:
+    assert check(block_poll())["verdict"] == "proved"
+
+
+def test_a_block_poll_needs_its_release(check: Any) -> None:
+    assert first(check(block_poll(**{"acq_rel.gpu.global.exch": "relaxed.gpu.global.exch"})))[0] == "SV110"
+
+
+def test_a_block_poll_needs_the_writers_barrier(check: Any) -> None:
+    bad = block_poll(**{"st.global.u32 [%rd4], %r2;\n    bar.sync 0;": "st.global.u32 [%rd4], %r2;"})
+    assert first(check(bad, 2, FACTS.replace("[32]", "[64]")))[0] == "SV110"
+
+
+def test_a_block_poll_needs_the_barrier_between_turns(check: Any) -> None:
+    text = block_poll(**{"POLL:\n    bar.sync 0;": "POLL:"})
+    assert check(text, 2, FACTS.replace("[32]", "[64]"))["verdict"] == "refuted"
+
+
 CHAIN = """
     ld.param.u64 %rd1, [k_out];
     ld.param.u64 %rd2, [k_flag];

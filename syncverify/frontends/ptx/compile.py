@@ -20,7 +20,7 @@ from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
 from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
-from syncverify.frontends.ptx.global_access import GlobalAccess, spin_effect
+from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
 from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.memory import Access, decode_access, written
@@ -39,8 +39,9 @@ from syncverify.frontends.ptx.nodes import (
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.frontends.ptx.untracked import untracked
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec, restrict
-from syncverify.model.events import END, Ev, Event, Site
+from syncverify.model.events import END, Ev, Event, Flag, Site
 
 PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
 FIRST = 8
@@ -120,7 +121,13 @@ class Program:
                 outside = "a loop waits for what nothing in this kernel writes"
                 mine = k in self.handing.accesses
                 self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
+            for k in self.handing.polls & self.handing.accesses.keys():
+                self.decoded[k] = poll_effect(self.body[k])
             self.decoded = dict(sorted(self.decoded.items()))
+        else:
+            for k, e in self.decoded.items():
+                if isinstance(e, Effect):
+                    self.decoded[k] = untracked(self.body[k], e)
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = late_uses(self.flow, loads)
         wgmma = any(i.op == "wgmma" for i in self.body)
@@ -693,6 +700,8 @@ class _Writer:
             self._access(k, i, found, site, after)
         else:
             keyed += [self._operand(op) for op in found.operands]
+            if self._is_block_poll(k):
+                self._missed_turn(k, i)
             self._emit(k, found, site, keyed, after)
         self._open(after)
         self._answer(k, i, found)
@@ -730,12 +739,31 @@ class _Writer:
         return 8 * k + DECIDE
 
     def _skip_needed(self, k: int) -> bool:
-        return self.body[k].guard is not None and self._answered(self.p.decoded[k])
+        guarded = self.body[k].guard is not None and self._answered(self.p.decoded[k])
+        return guarded or self._is_block_poll(k)
+
+    def _is_block_poll(self, k: int) -> bool:
+        return self.p.handing is not None and k in self.p.handing.polls and k in self.p.handing.accesses
+
+    def _missed_turn(self, k: int, i: Instr) -> None:
+        """A block's first poll finds another value: its loop is run twice, as its accesses may meet.
+
+        Barriers of the whole block frame each turn, so that more turns, or one, order nothing else.
+        """
+        turn = self.p.slot(f"%turn{k}")
+        self._text(f"if not r[{turn}]:")
+        self._text(f"    r[{turn}] = 1")
+        for name in results(i):
+            self._text(f"    r[{self.p.slot(name)}] = {self._operand(i.operands[2])} ^ 1")
+        self._text(f"    r[0] = {self._skip(k)}")
+        self._text("    return None")
+        self._text(f"r[{turn}] = 0")
 
     def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
         memo: dict[Any, Any] = {}
         spin = k in self.p.spins
         late = k in self.p.uses.late
+        unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
         before = self._before(k)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
@@ -744,6 +772,8 @@ class _Writer:
                 events = [(*x[:3], k) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in _POLLS:
                 events[-1] = blocking(events[-1])
+            if unasked:
+                events = [_without_token(x) for x in events]
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             if not any(isinstance(x, Size) for x in key):
                 memo[key] = found  # what holds for a size may not hold elsewhere
@@ -847,7 +877,8 @@ class _Writer:
         for op in found.unknown:
             for name in registers(op):
                 if name in self.wanted:
-                    self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+                    value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
+                    self._text(f"r[{self.p.slot(name)}] = {value}")
 
 
 def _entry(targets: tuple[int, ...], index: int) -> int:
@@ -858,6 +889,13 @@ def _entry(targets: tuple[int, ...], index: int) -> int:
 
 
 _SPACES = frozenset({"param", "local", "global", "const", "shared"})
+
+
+def _without_token(event: Event) -> Event:
+    """An arrival whose phase nobody looks at."""
+    if event[0] != Ev.ARRIVE:
+        return event
+    return (*event[:5], event[5] & ~Flag.TOKEN, *event[6:])
 
 
 def _exiting(event: Event) -> Run:

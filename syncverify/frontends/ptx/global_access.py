@@ -186,6 +186,21 @@ def spin_effect(i: Instr, spin: GlobalSpin) -> Effect:
     return Effect(emit, (at, spin.bound), None, i.operands[:1])
 
 
+def poll_effect(i: Instr) -> Effect:
+    """The turn of a block's loop in which an atomic finds the value that it asks for."""
+    at, bound = i.operands[1:3]
+    bits, flags, scope = width(i.mods[-1]), semantics(i) & ~int(Flag.RELEASE), int(scope_of(i))
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        address = ctx.number(v[0], "the address of a flag")
+        if address >> WINDOW:
+            raise Opaque("a spin on memory that is not global")
+        asked = signed(ctx.number(v[1], "the value that a block waits for"), bits)
+        return ((Ev.SPIN, site, ctx.global_bytes(address, bits // 8), flags, scope, "==", asked),)
+
+    return Effect(emit, (at, bound), None, i.operands[:1])
+
+
 def global_footprint(addresses: Sequence[int], size: int, lanes: Sequence[int]) -> Footprint:
     """``size`` bytes at each lane's address."""
     if len(set(addresses)) == 1:

@@ -41,6 +41,7 @@ class HandOver:
     line: int
     together: bool
     settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
+    polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
 
 
 def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> HandOver | None:
@@ -55,7 +56,8 @@ def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> Ha
         if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic)
     ]  # fmt: skip
     spins = global_spins(flow, places)
-    consumers = sorted({*spins, *_deciding(flow, places)})
+    polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
+    consumers = sorted({*spins, *polls, *_deciding(flow, places)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)])
     if not consumers and mixed is None:
         return None
@@ -65,7 +67,7 @@ def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> Ha
     settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
     atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
-    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled)
+    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled, polls)
 
 
 def released_unseen(flow: Flow) -> int | None:
@@ -281,6 +283,24 @@ def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
     if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
         return None
     return found if k < found.decides and flow.block_of[found.decides] == block else None
+
+
+def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
+    """Whether an atomic that changes nothing, ``cas`` of a value with itself, is what the turns of a loop are
+    for: one thread asks, shared memory tells the others, and barriers of the whole block frame it."""
+    i = flow.body[k]
+    if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4 or i.operands[2] != i.operands[3]:
+        return False
+    loop = _innermost(flow, k)
+    if loop is None or sum(flow.block_of[p] in loop for p in places) != 1:
+        return False
+    body = _body_of(flow, loop)
+    met = [x for x in body if x.op in ("bar", "barrier")]
+    shared = [x for x in body if x.op in ("ld", "st") and any(m.startswith("shared") for m in x.mods)]
+    rest = [x for x in body if x is not i and x not in met and x not in shared]
+    whole = all("sync" in x.mods and len(x.operands) == 1 for x in met)
+    fixed = {r for x in body for r in results(x)} - {r for x in rest if x.op == "mov" for r in results(x)}
+    return bool(met) and whole and all(map(harmless, rest)) and not fixed.intersection(sources(i))
 
 
 # ---------------------------------------------------------------- bulk copies beside other accesses

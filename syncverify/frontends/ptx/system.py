@@ -206,7 +206,7 @@ class PtxSystem:
         r[PC], r[QUEUE] = self.program.entry, ()
         r[PARTED] = ()
         for name, slot in self.program.slots.items():
-            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use")):
+            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use", "%turn")):
                 r[slot] = 0
         for name, slot in self.program.symbols.items():
             r[slot] = self._constant(name, cta, warp)
