@@ -233,3 +233,36 @@ def test_what_goes_wrong_for_some_answer_only_is_unknown(check: Check) -> None:
     status, (report,), _ = check(module_text(body, params=".param .u64 k_n"), "[kernel.k]\nblock = 64\n")
     assert status == 3
     assert "whether this goes wrong depends on data" in report["reason"]
+
+
+@pytest.mark.parametrize(
+    ("directives", "entry"),
+    [(".reqntid 384 .maxnreg 168", 168), (".reqntid 384", 168), (".reqntid 256", 240), (".reqntid 128", 240)],
+)
+def test_registers_at_entry_are_those_that_ptxas_gives(check: Check, directives: str, entry: int) -> None:
+    """A later inc by warps that gave registers back says nothing about the entry."""
+    body = """
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 128;
+    @%p1 bra TAKE;
+    setmaxnreg.dec.sync.aligned.u32 24;
+    bar.sync 1, 128;
+    setmaxnreg.inc.sync.aligned.u32 120;
+    ret;
+    TAKE:
+    setmaxnreg.inc.sync.aligned.u32 240;
+    ret;
+    """
+    text = module_text(body, "").replace("k()", f"k() {directives}")
+    _, (report,), _ = check(text, "[kernel.k]\ngrid = [1, 1, 1]\n")
+    assert f"{entry} registers per thread at entry" in report["assumptions"]
+
+
+def test_a_field_is_asked_for_as_it_is_written(check: Check) -> None:
+    text = module_text("ld.param.u32 %r1, [k_a+8]; bar.sync 1, %r1; ret;", ".param .align 8 .b8 k_a[16]")
+    facts = "[kernel.k]\ngrid = [1, 1, 1]\nblock = [64, 1, 1]\n"
+    field = "0 = [{u32 = N, at = 8}]"
+    _, (report,), _ = check(text, facts)
+    assert report["verdict"] == "unknown" and field in report["reason"]
+    _, (report,), _ = check(text, f"{facts}[kernel.k.params]\n{field.replace('N', '64')}\n")
+    assert report["verdict"] == "proved"

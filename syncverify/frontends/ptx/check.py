@@ -497,16 +497,18 @@ def _launch(
 
 def entry_registers(f: Function, threads: int) -> int | None:
     """Registers per thread at entry where no launch file gives them: the most that the block and the kernel's
-    own directives and ``setmaxnreg`` allow. None for a kernel that never asks for others."""
+    own directives allow and any ``setmaxnreg.inc`` asks for, as ptxas (13.0, 13.4) decides.
+
+    None for a kernel that never asks for others.
+    """
     asked = [(i.mods[0], i.operands[0].value) for i in f.body
              if i.op == "setmaxnreg" and i.operands and isinstance(i.operands[0], Imm)]  # fmt: skip
     if not asked:
         return None
     most = most_registers(threads)
-    limits = [n for mode, n in asked if mode == "inc"]
-    cap = (f.directives.get("maxnreg") or (most,))[0]
-    found = min([most, cap, *limits])
-    return found if all(n <= found for mode, n in asked if mode == "dec") else min(most, cap)
+    cap = min(most, *(f.directives.get("maxnreg") or (most,))[:1])
+    found = min(cap, max((n for mode, n in asked if mode == "inc"), default=cap))
+    return found if all(n <= found for mode, n in asked if mode == "dec") else cap
 
 
 class _Parameters(dict[int, Any]):
@@ -561,7 +563,9 @@ class _Parameters(dict[int, Any]):
         if isinstance(value, Expr) and not (isinstance(value, Var) and value.name.startswith("param")):
             what = f"{place}: give a number for {text(value)}"
         else:
-            what = f"{place}: give it in a launch file"
+            whole = bits == 8 * self.function.params[index].size
+            field = "N" if whole else f"[{{{sign}{bits} = N, at = {offset}}}]"
+            what = f"{place}: write {index} = {field} under params in a launch file"
         found = self.unknown.get(what)
         if found is None:
             key = ("param", index, offset, bits)
