@@ -71,7 +71,7 @@ def check_kernel(
         reason = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
         outcomes = [undecided(reason, kernel.span)]
     else:
-        _check_assumes(kernel, bound)
+        check_assumes(kernel, bound)
         source_hash = source_hash or text_hash(print_kernel(kernel))
         outcomes = [outcome_of(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
     merged = merge(outcomes)
@@ -156,7 +156,7 @@ def _in_range(param: Param, value: int) -> int:
     return value
 
 
-def _check_assumes(kernel: Kernel, values: Mapping[str, int]) -> None:
+def check_assumes(kernel: Kernel, values: Mapping[str, int]) -> None:
     """A check under values that an ``assume`` excludes would prove nothing."""
     for fact in kernel.assumes:
         if not _holds(fact, values):

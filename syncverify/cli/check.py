@@ -55,6 +55,7 @@ class _Run:
 @click.option("--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
+@click.option("--certificate", metavar="FILE", help="(.syncir) Write there what was proved, for recheck.")
 @click.option(
     "--on-unknown", type=click.Choice(["pass", "fail"]), help="Exit 0 (pass) or 1 (fail) instead of 3."
 )
@@ -72,6 +73,7 @@ def check(
     format_: str,
     output: str | None,
     witness_dir: str | None,
+    certificate: str | None,
     on_unknown: str | None,
     include: tuple[str, ...],
     define: tuple[str, ...],
@@ -100,6 +102,8 @@ def check(
     if facts is not None and not found.failed:
         _check_tables(found, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found.reports, Path(witness_dir)))
+    if certificate is not None:
+        _write_certificate(found, files, facts, Path(certificate))
     report = Report(Policy(policy), tuple(found.reports), paths)
     if found.reports or format_ != "text":
         emit(_renderer(format_, use_color(output))(report), output)
@@ -158,6 +162,24 @@ def _write_witnesses(reports: list[KernelReport], directory: Path) -> Iterator[t
         path = directory / (f"{report.name}.json" if n == 1 else f"{report.name}-{n}.json")
         write(path, dumps(report.witness).encode())
         yield i, str(path)
+
+
+def _write_certificate(found: _Run, files: tuple[str, ...], facts: LaunchFacts | None, path: Path) -> None:
+    """Writes the proofs of all kernels of one file that were proved."""
+    from syncverify.certificate import certify
+    from syncverify.certificate import dumps as written
+
+    if len(files) != 1 or Path(files[0]).suffix != ".syncir":
+        found.reject(InputError("--certificate: one .syncir file has one"))
+        return
+    proved = {r.name: r for r in found.reports if r.verdict is Verdict.PROVED}
+    try:
+        own = facts or (read_facts(beside(files[0])) if beside(files[0]).exists() else NO_FACTS)
+        kernels = [k for k in read_source(files[0]).kernels if k.name in proved]
+        proofs = [certify(own.apply(k)[0], proved[k.name]) for k in kernels]
+        write(path, written(proofs).encode())
+    except InputError as e:
+        found.reject(e)
 
 
 def _renderer(format_: str, color: bool) -> Callable[[Report], str]:

@@ -31,13 +31,13 @@ class Certificate:
             "turns": {
                 "shift": [[list(k), v] for k, v in self.turns.shift.items()],
                 "lag": [[list(k), v] for k, v in self.turns.lag.items()],
-                "end": [[list(k), _plain(v)] for k, v in self.turns.end.items()],
+                "end": [[list(k), plain_form(v)] for k, v in self.turns.end.items()],
             },
-            "ranks": [[list(k), _plain(v)] for k, v in self.ranks.items()],
+            "ranks": [[list(k), plain_form(v)] for k, v in self.ranks.items()],
             "paths": [
                 None
                 if some is None
-                else [[[s.agent, s.op, s.half, _plain(s.at)] for s in path] for path in some]
+                else [[[s.agent, s.op, s.half, plain_form(s.at)] for s in path] for path in some]
                 for some in self.paths
             ],
         }
@@ -50,9 +50,9 @@ def from_dict(data: Mapping[str, Any]) -> Certificate:
         turns = Turns(
             {_statement(k): _int(v) for k, v in t["shift"]},
             {_statement(k): _int(v) for k, v in t["lag"]},
-            {_ring(k): _form(v) for k, v in t["end"]},
+            {_ring(k): form(v) for k, v in t["end"]},
         )
-        ranks = {_key(k): _form(v) for k, v in data["ranks"]}
+        ranks = {_key(k): form(v) for k, v in data["ranks"]}
         paths = tuple(
             None if some is None else tuple(tuple(_step(s) for s in path) for path in some)
             for some in data["paths"]
@@ -62,11 +62,11 @@ def from_dict(data: Mapping[str, Any]) -> Certificate:
     return Certificate(turns, ranks, paths)
 
 
-def _plain(f: Lin) -> dict[str, int]:
+def plain_form(f: Lin) -> dict[str, int]:
     return {"": f.const, **dict(f.terms)}
 
 
-def _form(data: Mapping[str, Any]) -> Lin:
+def form(data: Mapping[str, Any]) -> Lin:
     total = num(0)
     for name, k in data.items():
         total = total + (var(name).scaled(_int(k)) if name else num(_int(k)))
@@ -99,4 +99,4 @@ def _step(s: Sequence[Any]) -> Step:
     agent, op, half, at = s
     if half not in ("in", "out", "done"):
         raise ValueError(f"{half!r} is no part of an operation")
-    return Step(_int(agent), _int(op), half, _form(at))
+    return Step(_int(agent), _int(op), half, form(at))

@@ -144,17 +144,15 @@ class _Decision:
             return Sized(Verdict.UNKNOWN, ", ".join(self.stage), reason=undecided)
         kept = {(d.rule, d.span, d.contested): d for d in notes}
         stats = {"stages": len(every)}
-        stage, shown = ", ".join(self.stage), tuple(kept.values())
-        return Sized(Verdict.PROVED, stage, diagnostics=shown, stats=stats, parts=tuple(parts))
+        stage, notes_ = ", ".join(self.stage), tuple(kept.values())
+        return Sized(Verdict.PROVED, stage, diagnostics=notes_, stats=stats, parts=tuple(parts))
 
     # ------------------------------------------------------------ numbers of stages
 
     def at(self, values: Mapping[str, int]) -> Sized:
         """All other sizes, with these numbers of stages."""
         given = {**self.given, **values}
-        known: dict[str, Expr] = {p: Int(v) for p, v in values.items()}
-        kernel = replace(self.kernel, assumes=tuple(substitute(f, known) for f in self.kernel.assumes))
-        found = all_sizes(kernel, given, self.policy, self.exact)
+        found = all_sizes(with_values(self.kernel, values), given, self.policy, self.exact)
         if found.verdict is Verdict.REFUTED and not set(values) <= set(found.values):
             found.values = {**found.values, **values}
         return found
@@ -201,6 +199,25 @@ class _Decision:
         return list(self.choices(most + 1)) if grows else None
 
 
+def with_values(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
+    """The kernel with assumptions that speak of numbers instead of some parameters."""
+    known: dict[str, Expr] = {p: Int(v) for p, v in values.items()}
+    return replace(kernel, assumes=tuple(substitute(f, known) for f in kernel.assumes))
+
+
+def every_choice(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, stage: list[str]
+) -> list[dict[str, int]] | None:
+    """All values of the parameters ``stage`` that a launch can have; None where their end is not known."""
+    return _Decision(kernel, dict(given), policy, lambda _: Verdict.UNKNOWN, stage).all_choices()
+
+
+def with_fixed(kernel: Kernel, given: Mapping[str, int]) -> Kernel:
+    """The kernel with the assumption that some parameters have these values."""
+    fixed = tuple(Binary("==", Var(p), Int(v)) for p, v in given.items())
+    return replace(kernel, assumes=(*kernel.assumes, *fixed))
+
+
 def prove_stages(
     kernel: Kernel, given: Mapping[str, int] | None = None, checked: frozenset[str] = frozenset()
 ) -> Stages:
@@ -210,8 +227,7 @@ def prove_stages(
     ``all_sizes`` at one number of stages, and at one value of all that is ``checked`` so. Raises OutsideError
     for a kernel that is not of the class, and NotFoundError where no proof was found.
     """
-    fixed = tuple(Binary("==", Var(p), Int(v)) for p, v in (given or {}).items())
-    kernel = replace(kernel, assumes=(*kernel.assumes, *fixed))
+    kernel = with_fixed(kernel, given or {})
     try:
         return _proof(kernel, [()], checked)
     except NotFoundError as e:
@@ -260,4 +276,4 @@ def _true(fact: Expr, env: Mapping[str, int]) -> bool:
         return False
 
 
-__all__ = ["Stages", "decide_stages", "prove_stages"]
+__all__ = ["Stages", "decide_stages", "every_choice", "prove_stages", "with_fixed", "with_values"]

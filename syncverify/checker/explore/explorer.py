@@ -154,6 +154,7 @@ class Explorer:
                     run.ready.popleft()
                     continue
                 arrives = t.event is not None and t.event[0] == Ev.ARRIVE
+                state.formed = None
                 result = run.step(t)
                 if arrives:
                     t.answer = 0  # the phase that it counted in, which nobody keeps
@@ -174,6 +175,7 @@ class Explorer:
         event = agent.step(t.answer)
         del state.places[t.cls]
         state.moved += 1
+        state.formed = None
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
@@ -293,7 +295,7 @@ class Explorer:
             [view.rows[p] for p in places],
             state.path,
         )
-        found = tuple(w.values[1][a] for a in w.atoms)
+        found = tuple((a, w.values[1][a]) for a in w.atoms)
         rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)
         node = self.graph.add(
             state.parent,
@@ -301,8 +303,8 @@ class Explorer:
             answer=state.answer,
             target=seen.node.number,
             rows=rows,
-            path=w.path.fork(),
             found=found,
+            facts=tuple(w.facts),
         )
         state.put(view, w, seen.view)
         state.flush()

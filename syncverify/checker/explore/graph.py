@@ -24,8 +24,8 @@ class Settled(Enum):
 class Node:
     """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
 
-    ``target``: what covers or replaces the node. ``rows`` and ``path``: of a widened node, what replaces it,
-    and ``found`` its atoms in terms of those before.
+    ``target``: what covers or replaces the node. ``rows`` of a widened node are those that replace it,
+    ``facts`` what is known of them, in order, ``found`` each of their atoms in terms of those before; one that stays is itself.
     """
 
     number: int
@@ -39,7 +39,8 @@ class Node:
     target: int = -1
     events: int = 0
     answer: bool | None = None
-    found: tuple[Sum, ...] = ()
+    found: tuple[tuple[int, Sum], ...] = ()
+    facts: tuple[Sum, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -21,11 +21,10 @@ MOST_PAIRED = 24
 
 def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
     """Whether every value of the later rows is one of the earlier rows."""
-    found = substitution(rows, later)
-    if found is None or any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
-        return False
-    return all(_holds(found, s, there) for s in _facts(path, set(found))) and _products_agree(
-        space, found, there
+    return any(
+        all(_holds(found, s, there) for s in _facts(path, set(found)))
+        and _products_agree(space, found, there)
+        for found in _substitutions(rows, later)
     )
 
 
@@ -69,6 +68,20 @@ def _products_agree(space: Space, found: dict[int, Sum], there: Path) -> bool:
 
 def substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
     """Atoms of the rows in terms of atoms of the later ones; None if there is no such whole-numbered way."""
+    return next(_substitutions(rows, later), None)
+
+
+def _substitutions(rows: Rows, later: Rows) -> Iterator[dict[int, Sum]]:
+    """As ``substitution``: where atoms that both have stay themselves, then another."""
+    both = {a for _, parts in rows for a, _ in parts} & {a for _, parts in later for a, _ in parts}
+    for same in (both, set()) if both else (both,):
+        found = _solved(rows, later, {a: (0, ((a, 1),)) for a in same})
+        if found is not None and all(replaced(found, r) == s for r, s in set(zip(rows, later, strict=True))):
+            yield found
+
+
+def _solved(rows: Rows, later: Rows, found: dict[int, Sum]) -> dict[int, Sum] | None:
+    """The substitution that ``found`` begins."""
     work: dict[Parts, Sum] = {}
     for (c, parts), s in zip(rows, later, strict=True):
         rest = (s[0] - c, s[1])
@@ -76,7 +89,6 @@ def substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:
             return None
     if work.pop((), (0, ())) != (0, ()):
         return None
-    found: dict[int, Sum] = {}
     while work:
         left: dict[Parts, Sum] = {}
         progress = False
@@ -108,6 +120,10 @@ def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
     items = sorted(equations.items(), key=lambda e: (len(e[0]), min(abs(k) for _, k in e[0])))
     first, value = items[0]
     a, k = min(first, key=lambda p: abs(p[1]))
+    if len(items) > 1 and not any(a == b for parts, _ in items[1:] for b, _ in parts):
+        # nothing else speaks of it: another of the equation may be anything, so take 0
+        free = next(b for b, _ in first if b != a)
+        return {**equations, ((free, 1),): (0, ())}
     if len(items) == 1:
         # one equation with several unknowns: all but one may be anything, so take 0
         rest: dict[Parts, Sum] = {((b, 1),): (0, ()) for b, _ in first if b != a}

@@ -35,6 +35,7 @@ class State:
 
     places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
     answer: bool | None = None  # to the parent's question
+    formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
 
     def turned(self, t: Thread) -> bool:
         """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
@@ -117,7 +118,14 @@ class State:
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
                 shape.append((place, value))
-        return View(normal(self.run), tuple(shape), rows)
+        return View(self.form(), tuple(shape), rows)
+
+    def form(self) -> Hashable:
+        """The normal form of the run, made once for each point."""
+        where = (tuple(t.cls for t in self.run.ready), tuple(self.agent(t).point() for t in self.run.threads))
+        if self.formed is None or self.formed[0] != where:
+            self.formed = (where, normal(self.run))
+        return self.formed[1]
 
     def coarse(self, value: Any) -> Hashable:
         """What is known of a size that an agent has yet to use: states that differ in it are not mixed."""

@@ -1,0 +1,60 @@
+"""``syncverify recheck``: validate a certificate against the text of its kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from syncverify.certificate import Rechecked, RejectedError
+from syncverify.certificate import recheck as validate
+from syncverify.cli.common import Exit
+from syncverify.diagnostics import ScopeKind
+from syncverify.files import read_bytes, read_source
+from syncverify.launch import NO_FACTS, beside, read_facts
+from syncverify.source import InputError
+
+_RELIED = "the parser, the model and the execution of its agents, the obligations of the checker"
+_FURTHER = {
+    "exact": "docs/theory.md (one run decides)",
+    "sizes": "docs/symbolic.md (normal forms; arithmetic of paths)",
+    "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
+    "each": "docs/symbolic.md (normal forms; arithmetic of paths)",
+}
+
+
+@click.command(epilog="Exit status: 0 it holds; 1 it is rejected; 2 bad usage or input.")
+@click.argument("certificate", metavar="FILE")
+@click.argument("kernel", metavar="KERNEL")
+@click.option("--launch", metavar="FILE", help="Launch facts (TOML); else <input>.launch.toml if it exists.")
+def recheck(certificate: str, kernel: str, launch: str | None) -> int:
+    """Validate a certificate that `check --certificate` wrote against the kernels of a .syncir file.
+
+    Events are derived from the kernel again and every step of the proof is replayed; nothing is searched.
+    """
+    text = read_bytes(Path(certificate)).decode("utf-8", "replace")
+    source = read_source(kernel)
+    if source.module is not None:
+        raise InputError("certificates are of kernels in .syncir files")
+    own = beside(kernel)
+    facts = read_facts(launch or str(own)) if launch or own.exists() else NO_FACTS
+    try:
+        done = validate(text, certificate, {k.name: facts.apply(k)[0] for k in source.kernels})
+    except RejectedError as e:
+        click.echo(f"rejected: {certificate}: {e}")
+        return Exit.REFUTED
+    for r in done:
+        click.echo(_told(r))
+    return Exit.OK
+
+
+def _told(r: Rechecked) -> str:
+    values = ", ".join(f"{k} = {v}" for k, v in r.values.items())
+    scope = {
+        ScopeKind.ALL: "every size",
+        ScopeKind.PARTIAL: f"every size with {values}",
+        ScopeKind.EXACT: values,
+    }[r.scope]
+    met = ", ".join(f"{n} {what}" for what, n in r.met.items())
+    followed = f" ({met} followed)" if met else ""
+    return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {_RELIED}; {_FURTHER[r.kind]}"
