@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Parts = tuple[tuple[int, int], ...]
 Sum = tuple[int, Parts]
+Interval = tuple[int | None, int | None]  # no bound: None
 
 #: Inequalities that one elimination may come to.
 MOST_INEQUALITIES = 300
@@ -44,6 +45,36 @@ def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
         for a, k in parts:
             out[a] = out.get(a, 0) + factor * k
     return total, tuple(sorted((a, k) for a, k in out.items() if k))
+
+
+def product_bounds(x: Interval, y: Interval) -> Interval:
+    """Bounds of a product; no bound on one side is None there."""
+    most = _greatest(x, y)
+    least = _greatest(x, (None if y[1] is None else -y[1], None if y[0] is None else -y[0]))
+    return None if least is None else -least, most
+
+
+def _greatest(x: Interval, y: Interval) -> int | None:
+    """The greatest product: at two ends, each as far as it goes if the other has its sign."""
+    out = []
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        a, b = x[i], y[j]
+        if a is not None and b is not None:
+            out.append(a * b)
+        elif a is None and b is None:
+            if i == j:
+                return None
+        elif b is None:
+            if _same_sign(a, j):
+                return None
+        elif _same_sign(b, i):
+            return None
+    return max(out, default=0)
+
+
+def _same_sign(end: int | None, side: int) -> bool:
+    """Whether a number times what has no bound on a side (0: below, 1: above) has none above."""
+    return end is not None and (end < 0 if side == 0 else end > 0)
 
 
 class Path:
@@ -76,11 +107,12 @@ class Path:
         atom = self.space.atoms[a]
         low, high = self.low.get(a, atom.low), self.high.get(a, atom.high)
         if atom.factors is not None:
-            (p, q), (r, s) = (self._resolved_interval(f) for f in atom.factors)
-            if p is not None and r is not None and p >= 0 and r >= 0:
-                low = p * r if low is None else max(low, p * r)
-                if q is not None and s is not None:
-                    high = q * s if high is None else min(high, q * s)
+            x, y = (self._resolved_interval(f) for f in atom.factors)
+            least, most = product_bounds(x, y)
+            if least is not None:
+                low = least if low is None else max(low, least)
+            if most is not None:
+                high = most if high is None else min(high, most)
         return low, high
 
     def _resolved_interval(self, a: int) -> tuple[int | None, int | None]:
