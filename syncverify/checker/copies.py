@@ -121,8 +121,10 @@ def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
 
 
 def on_cp_async(run: Run, t: Thread, event: Event) -> int:
-    _, site, fp, _ = event
+    _, site, fp, source = event
     early(run, t, site, reads=True)
+    if source >= 0:
+        access(run, t, Record(Access.GENERIC_READ, t.cls, t.time, source, site, used=t.time))
     r = Record(
         Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue()
     )

@@ -346,6 +346,59 @@ def test_a_block_reads_back_what_it_stored(check: Any, wait: str, verdict: str) 
     assert check(text, 1)["verdict"] == verdict
 
 
+LOADED_BACK = """
+    .shared .align 128 .b8 tile[128];
+    .shared .align 8 .b8 full[8];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd3, %r2, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    setp.ne.u32 %p1, %r2, 0;
+    mov.u32 %r5, tile;
+    mov.u32 %r6, full;
+    st.global.u32 [%rd4], %r2;
+    FENCE
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [%r6], 1;
+    READY:
+    bar.sync 0;
+    @%p1 bra WAIT;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 128;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%rd1], 128, [%r6];
+    WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
+    @!%p2 bra WAIT;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "found"),
+    [
+        ("fence.proxy.async.global;", None),
+        ("fence.proxy.async;", None),
+        ("", "SV101"),
+        ("fence.proxy.async.shared::cta;", "SV103"),
+    ],
+)
+def test_a_bulk_load_of_what_threads_stored_needs_the_fence(
+    check: Any, fence: str, found: str | None
+) -> None:
+    report = check(module_text(LOADED_BACK.replace("FENCE", fence), params=PARAMS), 1)
+    if found is None:
+        assert report["verdict"] == "proved"
+    else:
+        assert first(report)[0] == found
+
+
+@pytest.mark.parametrize(("load", "verdict"), [("acquire.gpu", "proved"), ("relaxed.gpu", "refuted")])
+def test_cp_async_reads_what_was_handed_over(check: Any, load: str, verdict: str) -> None:
+    text = handover(load=f"ld.{load}.global.u32 %r6, [%rd2];").replace(
+        "ld.global.u32 %r7, [%rd4];", "cp.async.ca.shared.global [%r4], [%rd4], 4;\n    cp.async.wait_all;"
+    )
+    assert check(text)["verdict"] == verdict
+
+
 def test_a_flag_for_other_kernels_is_an_assumption(check: Any) -> None:
     text = module_text(MIXED.replace("ATOMIC", "st.release.gpu.global.u32 [%rd2], 1;").replace(
         "mov.u32 %r2", "ld.param.u64 %rd2, [k_flag];\n    mov.u32 %r2"), params=PARAMS)  # fmt: skip

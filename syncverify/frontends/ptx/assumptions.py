@@ -40,6 +40,6 @@ def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
 
 
 def pointers_apart(facts: PtxFacts) -> bool:
-    """Whether no pointer is given to two parameters."""
-    named = [{leaf.name for leaf in leaves if leaf.kind == "ptr"} for leaves in facts.params]
-    return sum(map(len, named)) == len(set().union(*named))
+    """Whether no pointer is given at two places."""
+    named = [leaf.name for leaves in facts.params for leaf in leaves if leaf.kind == "ptr" and leaf.name]
+    return len(named) == len(set(named))

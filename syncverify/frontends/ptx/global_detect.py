@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.global_access import (
 from syncverify.frontends.ptx.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Sym
 from syncverify.model.events import Flag
 
-_WIDE = ("gl", "gpu", "sys")
+_WIDE = ("cluster", "gl", "gpu", "sys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> Ha
     spins = global_spins(flow, places)
     polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
     consumers = sorted({*spins, *polls, *_deciding(flow, places)})
-    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)])
+    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], apart)
     if not consumers and mixed is None:
         return None
     if apart:
@@ -104,7 +104,8 @@ def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
 
 
 def _wide_fence(i: Instr) -> bool:
-    return i.op in ("fence", "membar") and i.mods[:1] != ("proxy",) and any(m in _WIDE for m in i.mods)
+    orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
+    return orders and any(m in _WIDE for m in i.mods)
 
 
 def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]]) -> bool:
@@ -317,17 +318,22 @@ def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
     return ("to", found["to"]), ("from", found["from"])
 
 
-def _mixed(flow: Flow, accesses: Collection[int]) -> int | None:
-    """A bulk write of memory that the kernel accesses in another way too, or loads again."""
+def _mixed(flow: Flow, accesses: Collection[int], apart: bool) -> int | None:
+    """A bulk write of memory that the kernel accesses in another way too, or loads again; a bulk load of what
+    it writes otherwise."""
     (_, writes), (_, loads) = _bulk(flow)
-    if not writes:
+    if not writes and not loads:
         return None
-    origins = _Origins(flow)
+    origins = _Origins(flow, apart)
     seen = {k: origins.of(_global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
     others += [(k, origins.of(_global_operand(flow.body[k]))) for k in loads]
     for k in writes:
         if any(seen[k] & (o - {_ANY}) for _, o in others):
+            return k
+    for k in loads:
+        of = origins.of(_global_operand(flow.body[k])) - {_ANY}
+        if any(of & o for j, o in others if flow.body[j].op in ("st", "red", "atom")):
             return k
     return None
 
@@ -344,7 +350,7 @@ def _global_operand(i: Instr) -> Operand:
 def _met(flow: Flow, places: Sequence[int], consumers: Collection[int]) -> Sequence[int]:
     """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
     atomically: nothing is handed over there."""
-    origins = _Origins(flow)
+    origins = _Origins(flow, fine=True)
     names = {k: origins.of(_address(flow.body[k])) for k in places}
     bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(_global_operand(flow.body[k]))}
     if not all(names.values()) or any(_ANY in x for x in (bulk, *names.values())):
@@ -377,16 +383,19 @@ _ANY = "*"
 
 
 class _Origins:
-    """Which parameters and variables an address may be computed from; ``*``: from what is in memory."""
+    """Which parameters and variables an address may be computed from; ``*``: from what is in memory.
 
-    def __init__(self, flow: Flow) -> None:
+    ``fine``: places inside a parameter count apart where they are loaded by their offset.
+    """
+
+    def __init__(self, flow: Flow, fine: bool) -> None:
         types = flow.function.registers
         self.known: dict[str, set[str]] = {}
         users: dict[str, list[str]] = {}
         for i in flow.body:
             for name in results(i):
                 if types.get(name, "").endswith("64"):
-                    for x in _inputs(i):
+                    for x in _inputs(i, fine):
                         if isinstance(x, Reg):
                             users.setdefault(x.name, []).append(name)
                         else:
@@ -407,7 +416,7 @@ class _Origins:
         return frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
 
 
-def _inputs(i: Instr) -> list[Reg | str]:
+def _inputs(i: Instr, fine: bool) -> list[Reg | str]:
     """What an instruction's result is computed from: registers, and names of variables and parameters."""
     if i.op in ("atom", "shfl", "call"):
         return [_ANY]
@@ -415,6 +424,8 @@ def _inputs(i: Instr) -> list[Reg | str]:
         m = i.operands[1]
         if "param" not in i.mods or not isinstance(m, Mem):
             return [_ANY]
+        if fine and isinstance(m.base, Sym):
+            return [f"{m.base.name}+{m.base.offset + m.offset}"]
         operands: Sequence[Operand] = (m.base,)
     else:
         operands = [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
