@@ -63,11 +63,11 @@ def swap(old: str, new: str) -> Callable[[str], str]:
         ("", Policy.PRACTICAL, swap("mbarrier_arrive_expect_tx(&full0[i_slot2], 8192)",
                                     "mbarrier_arrive_expect_tx(&full0[i_slot2], 4096)")),
         ("", Policy.PRACTICAL, swap("if (++i_slot == 2)", "if (++i_slot == 1)")),
-        ("", Policy.PRACTICAL, swap("i < n", "i < n + (warp == 8)")),
+        ("", Policy.PRACTICAL, swap("i < n", "i < n + (warp == 4)")),
         ("", Policy.PRACTICAL, swap("__syncthreads();", "")),
         ("", Policy.PRACTICAL, swap("      __syncwarp();\n", "")),
         ("store=tma", Policy.PRACTICAL, swap("fence_proxy_async_shared_cta();", "")),
-        ("store=tma", Policy.PRACTICAL, swap("bulk_wait_read<1>();", "bulk_wait_read<2>();")),
+        ("store=tma", Policy.PRACTICAL, swap("bulk_wait_read<0>();", "")),
         ("", Policy.STRICT, swap("fence_proxy_async_shared_cta();", "")),
     ],
 )  # fmt: skip
