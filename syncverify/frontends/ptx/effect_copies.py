@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.effect_parts import (
     window,
 )
 from syncverify.frontends.ptx.effects import Context, Unsupported, Value
+from syncverify.frontends.ptx.flow import results
 from syncverify.frontends.ptx.nodes import Function, Imm, Instr, Mem, Operand, Reg
 from syncverify.model.events import Ev, Event, Flag
 
@@ -105,16 +106,39 @@ def _cp_async(instr: Instr, function: Function) -> Decoded:
 
 def _at_most(extra: Operand, size: int, function: Function) -> bool:
     """Whether the optional operand is a predicate, or a size of at most ``size`` wherever it is set."""
-    if isinstance(extra, Imm):
-        return 0 <= extra.value <= size
-    if not isinstance(extra, Reg):
-        return False
-    if function.registers.get(extra.name) == "pred":
+    if isinstance(extra, Reg) and function.registers.get(extra.name) == "pred":
         return True
-    setters = [i for i in function.body if i.operands and i.operands[0] == extra]
-    constants = {"mov": slice(1, 2), "selp": slice(1, 3)}
-    values = [o for i in setters for o in i.operands[constants.get(i.op, slice(0, 1))]]
-    return bool(values) and all(isinstance(o, Imm) and 0 <= o.value <= size for o in values)
+    seen: set[str] = set()
+    work = [extra]
+    while work:
+        o = work.pop()
+        if isinstance(o, Imm) and 0 <= o.value <= size:
+            continue
+        if not isinstance(o, Reg):
+            return False
+        if o.name in seen:
+            continue
+        seen.add(o.name)
+        found = _setters(function).get(o.name, [])
+        if not found or any(i.op not in _CHOOSES for i in found):
+            return False
+        work += [v for i in found for v in i.operands[1 : 3 if i.op == "selp" else 2]]
+    return True
+
+
+_CHOOSES = ("mov", "selp")
+_LAST: list[tuple[Function, dict[str, list[Instr]]]] = []  # of the function asked about last
+
+
+def _setters(function: Function) -> dict[str, list[Instr]]:
+    """The instructions that write each register."""
+    if not _LAST or _LAST[0][0] is not function:
+        out: dict[str, list[Instr]] = {}
+        for i in function.body:
+            for name in results(i):
+                out.setdefault(name, []).append(i)
+        _LAST[:] = [(function, out)]
+    return _LAST[0][1]
 
 
 # ------------------------------------------------------------------ bulk copies
