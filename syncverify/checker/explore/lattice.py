@@ -142,6 +142,8 @@ def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
 # ---------------------------------------------------------------- widening
 
 
+#: Bounds of sums of several atoms are not kept beyond this.
+FAR = 1 << 20
 #: Bounds that a widening may weaken others to.
 THRESHOLDS = (1, 0)
 
@@ -202,8 +204,8 @@ class Widening:
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         for s in self._candidates():
             bound = self._bound(s)
-            if bound is None:
-                continue
+            if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
+                continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])
             if not path.implies(*path.resolve(c, parts)):
                 path.assume(c, parts)

@@ -53,10 +53,7 @@ class Size:
         if self.kind == _SIGNED:
             return self.term
         half = 1 << (self.bits - 1)
-        _, high = self.term.space.bounds(self.term)
-        if high is not None and high < half:
-            return self.term
-        if self.term < half:
+        if not _reaches(self.term, half) or self.term < half:
             return self.term
         return self.term - (1 << self.bits)
 
@@ -282,6 +279,17 @@ def _quotient(x: Any, factor: int, shift: int) -> Any:
 
 def _forced(x: Scaled, bits: int) -> Any:
     return size(x.term, bits)
+
+
+def _reaches(term: Term, half: int) -> bool:
+    """Whether a size may be an unsigned number of ``half`` or more; sums are taken not to wrap."""
+    space = term.space
+    _, high = space.bounds(term)
+    if (high is not None and high < half) or term.c or len(term.parts) > 1:
+        return False
+    ((a, k),) = term.parts
+    most = space.atoms[a].high
+    return k == 1 and most is not None and most >= half
 
 
 def _known(o: Any) -> bool:
