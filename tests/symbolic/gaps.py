@@ -9,7 +9,6 @@ _UNCONFIRMED = "a run fails for sizes that no launch has"
 GAPS = {
     "flat_against_nested.good": _UNCONFIRMED,
     "negative_sizes_multiply.good": _UNCONFIRMED,
-    "pairs_drop_the_odd_tile.good": _UNCONFIRMED,
     "product_is_twelve.good": _UNCONFIRMED,
     "step_of_a_loop_is_a_size.good": _UNCONFIRMED,
     "token_of_an_earlier_phase.good": _TOKENS,

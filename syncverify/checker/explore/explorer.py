@@ -17,6 +17,7 @@ from typing import Any, cast
 from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
+from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.lattice import Widening, included
 from syncverify.checker.explore.states import State, View
@@ -160,9 +161,14 @@ class Explorer:
                     t.answer = 0  # the phase that it counted in, which nobody keeps
                 if len(run.failures) > state.looked:
                     state.looked = len(run.failures)
-                    failure = next((f for f in run.failures.values() if counts(f, self.policy)), None)
+                    failures = [f for f in run.failures.values() if counts(f, self.policy)]
+                    failure = next((f for f in failures if not tails.open_end(f)), None)
                     if failure is not None:
                         return Failed(state.path, failure.message)
+                    state.tails = tuple(failures)
+                failure = next((f for f in state.tails if tails.lost(run, f)), None)
+                if failure is not None:
+                    return Failed(state.path, failure.message)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -197,10 +203,11 @@ class Explorer:
             return Failed(state.path, "the run hangs")
         finish(run)
         failures = list(run.failures.values())
-        failure = next((f for f in failures if counts(f, self.policy)), None)
+        judged = tails.counted(run, failures)
+        failure = next((f for f in judged if counts(f, self.policy)), None)
         if failure is not None:
             return Failed(state.path, failure.message)
-        for f in distinct(warnings(failures, False)):
+        for f in distinct(warnings(judged, False)):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
         self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))

@@ -9,7 +9,7 @@ with the inequalities that both keep.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations, product
 
 from syncverify.model.path import Parts, Path, Sum, combined, negated, primitive
 from syncverify.model.terms import Space
@@ -144,6 +144,8 @@ def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
 
 #: Bounds of sums of several atoms are not kept beyond this.
 FAR = 1 << 20
+#: New atoms with no more values than this, beyond the first, are related to each other, up to so many.
+MOST_FEW, MOST_TOGETHER = 8, 5
 #: Bounds that a widening may weaken others to.
 THRESHOLDS = (1, 0)
 
@@ -233,6 +235,7 @@ class Widening:
             for p, c in path.cons.items():
                 if all(a in inverse for a, _ in p):
                     yield replaced(inverse, (c, p))
+        yield from self._together()
         seen: set[Parts] = set()
         for r, s in combinations(moving[:MOST_PAIRED], 2):
             for sign in (1, -1):
@@ -240,6 +243,20 @@ class Widening:
                 if p and p not in seen:
                     seen.add(p)
                     yield c, p
+
+    def _together(self) -> Iterator[Sum]:
+        """Sums that say which values of new atoms with few values come together."""
+        few: list[tuple[int, int, int]] = []
+        for a in self.atoms[: len(self.atoms) - len(self.kept)]:
+            ends = [p.bounds(*p.resolve(*v[a])) for p, v in zip(self.paths, self.values, strict=True)]
+            lows = [low for low, _ in ends if low is not None]
+            highs = [high for _, high in ends if high is not None]
+            if len(lows) == len(highs) == 2 and max(highs) - min(lows) <= MOST_FEW:
+                few.append((a, min(lows), max(highs)))
+        for x, y in permutations(few[:MOST_TOGETHER], 2):
+            for one, other in product(_from_ends(*x), _from_ends(*y)):
+                yield combined([(x[2] - x[1], other), (-1, one)])
+                yield combined([(1, other), (-1, one)])
 
     def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
         """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
@@ -256,6 +273,11 @@ class Widening:
                     out[a] = combined([(k, row), (-k, rest)])
                     found = True
         return out
+
+
+def _from_ends(a: int, low: int, high: int) -> tuple[Sum, Sum]:
+    """How far an atom is from its ends."""
+    return (-low, ((a, 1),)), (high, ((a, -1),))
 
 
 def _inborn(space: Space, a: int) -> Iterator[Sum]:

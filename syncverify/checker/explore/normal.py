@@ -26,6 +26,7 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore import tails
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
@@ -205,6 +206,7 @@ class _Normal:
             tuple(sorted(run.live.items())),
             frozenset(run.judged),
             frozenset(run.failures),
+            tuple((what, self.keep(past)) for what, past in tails.pending(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
             tuple(self.at(*w) for w in run.grid_waits),
             tuple(sorted((key, self.at(key[0], v)) for key, v in self.landed().items())),

@@ -10,6 +10,7 @@ from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.lattice import Widening
 from syncverify.checker.explore.normal import normal
+from syncverify.checker.failure import Failure
 from syncverify.model.path import Path, Sum
 from syncverify.model.symbols import SizedAgent
 from syncverify.model.terms import Space, Term, mapped
@@ -36,6 +37,7 @@ class State:
     places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
     answer: bool | None = None  # to the parent's question
     formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
+    tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
 
     def turned(self, t: Thread) -> bool:
         """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
@@ -54,9 +56,9 @@ class State:
         split = getattr(self.run.system, "fork_agents", None)
         run, path = fork(self.run, split), self.path.fork()
         places = dict(self.places)
-        return State(
-            run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places, self.answer
-        )
+        new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
+        new.answer, new.tails = self.answer, self.tails
+        return new
 
     def agent(self, t: Thread) -> SizedAgent:
         return cast(SizedAgent, t.agent)
