@@ -597,7 +597,7 @@ def refuted(quick: bool) -> dict[str, Any]:
     for name, (fused, make, schedule) in BROKEN.items():
         fusion = fusion_named(fused)
         kernel = make(fusion, schedule)
-        report = gate.Program(kernel, Policy.PRACTICAL).check()
+        report = gate.Program(kernel, Policy.PRACTICAL).check("ir")
         claim = report.witness.claim.value if report.witness else None
         rule = report.diagnostics[0].rule if report.diagnostics else None
         seen = gate.run_unsafe(fusion, kernel, sizes, timeout=30.0, launches=2 if quick else 10)

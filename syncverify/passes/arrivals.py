@@ -18,7 +18,7 @@ from syncverify.ir.nodes import (
     Role,
     Stmt,
 )
-from syncverify.passes.rewrite import contains, use_of
+from syncverify.passes.rewrite import contains, use_of, with_bodies
 from syncverify.source import InputError
 
 Phase = tuple[str, int]
@@ -35,12 +35,13 @@ def arrivals(kernel: Kernel) -> dict[str, int]:
     counted: Counter[Phase] = Counter()
     values = {p.name: p.default for p in kernel.params if p.default is not None}
     grid = evaluate(kernel.launch.grid[0], values)
+    body = _counting(kernel.body)
     for tid in range(kernel.launch.threads):
         env = values | {
             "tid": tid, "tid.x": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // 128,
             "block": 0, "block.x": 0, "grid": grid, "grid.x": grid, "rank": 0,
         }  # fmt: skip
-        _count(kernel.body, env, counted)
+        _count(body, env, counted)
     result: dict[str, int] = {}
     for (name, use), n in counted.items():
         if result.setdefault(name, n) != n:
@@ -48,6 +49,22 @@ def arrivals(kernel: Kernel) -> dict[str, int]:
                 f"{kernel.name}: phase {use} of {name} gets {n} arrivals, an earlier one {result[name]}"
             )
     return result
+
+
+def _counting(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """What counting looks at."""
+    out: list[Stmt] = []
+    for stmt in body:
+        match stmt:
+            case If() if not contains(stmt, (MbarrierArrive, Exit)):
+                continue
+            case For() if not contains(stmt, MbarrierArrive):
+                continue
+            case If() | For() | Role():
+                out.append(with_bodies(stmt, _counting))
+            case Let() | Assign() | Elect() | MbarrierArrive():
+                out.append(stmt)
+    return tuple(out)
 
 
 def _count(body: Iterable[Stmt], env: dict[str, int], counted: Counter[Phase]) -> None:
@@ -65,9 +82,9 @@ def _count(body: Iterable[Stmt], env: dict[str, int], counted: Counter[Phase]) -
                 me = env[{"threads": "tid", "warps": "warp", "warpgroups": "wg"}[unit]]
                 if evaluate(lo, env) <= me < evaluate(hi, env):
                     _count(inner, env, counted)
-            case If(cond, then, orelse) if contains(stmt, (MbarrierArrive, Exit)):
+            case If(cond, then, orelse):
                 _count(then if evaluate(cond, env) else orelse, env, counted)
-            case For(var, lo, hi, step, inner) if contains(stmt, MbarrierArrive):
+            case For(var, lo, hi, step, inner):
                 for i in range(evaluate(lo, env), evaluate(hi, env), evaluate(step, env)):
                     env[var] = i
                     _count(inner, env, counted)
