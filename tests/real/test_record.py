@@ -1,4 +1,4 @@
-"""The record of the real kernels: every refutation of a shipped kernel was looked into and is written down."""
+"""The record of the real kernels: every refutation of a shipped kernel was looked into and is in the docs."""
 
 from __future__ import annotations
 
