@@ -33,7 +33,7 @@ def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache
 @pytest.mark.parametrize(
     "settings",
     ["store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2 prefetch=1", "arrive=thread",
-     "stages=3 index=i64", "registers=40,232 blocks_per_sm=1"],
+     "stages=3 index=i64", "registers=40,232 compute_warps=8 tile=2048 blocks_per_sm=1"],
 )  # fmt: skip
 @pytest.mark.parametrize("policy", list(Policy))
 def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
