@@ -71,6 +71,9 @@ class FakeContext:
     def global_bytes(self, value: Any, size: int) -> int:
         return -1
 
+    def addresses(self, value: Any) -> tuple[int, ...] | None:
+        return self.each(value, "an address")
+
     def global_box(self, tensor_map: Any, coords: Sequence[Any], writes: bool = False) -> int:
         return -1
 

@@ -567,3 +567,13 @@ def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int
     assert report["verdict"] == verdict
     if verdict == "refuted":
         assert first(report) == ("SV501", line(text, "st.release"))
+
+
+def test_no_proof_rests_on_addresses_that_are_not_known(check: Any) -> None:
+    facts = FACTS.replace('0 = {{ptr = "out"}}\n', "")
+    good = module_text(LOADED_BACK.replace("FENCE", "fence.proxy.async;"), params=PARAMS)
+    report = check(good, 1, facts)
+    assert report["verdict"] == "unknown"
+    assert "params.0" in report["reason"]
+    hangs = good.replace("expect_tx.shared::cta.b64 _, [%r6], 128", "expect_tx.shared::cta.b64 _, [%r6], 256")
+    assert check(hangs, 1, facts)["verdict"] == "refuted"

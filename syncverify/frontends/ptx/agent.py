@@ -104,8 +104,20 @@ class ClassContext:
     def global_bytes(self, value: Value, size: int) -> int:
         if not self.tables.tracks:
             return -1
-        addresses = self.each(value, "the address of an access to global memory")
+        addresses = self.addresses(value)
+        if addresses is None:
+            return -1
         return self.tables.footprints.add(global_footprint(addresses, size, self.lanes))
+
+    def addresses(self, value: Value) -> tuple[int, ...] | None:
+        what = "the address of an access to global memory"
+        try:
+            return self.each(value, what)
+        except Opaque as e:
+            if self.tables.together or "%ctaid." in str(e) or "%clusterid." in str(e):
+                raise
+            self.tables.unplaced.append(str(e))
+            return None
 
     def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
         if not self.tables.tracks or self.tables.edits_maps:

@@ -391,6 +391,8 @@ def _each_cluster(k: _Kernel, first: PtxSystem, clusters: int) -> Iterator[Outco
 def _judged(k: _Kernel, system: PtxSystem) -> Outcome:
     """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
     outcome = k.checker.judge(system, k.policy)
+    if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
+        return unknown(system.tables.unplaced[0], k.span)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)

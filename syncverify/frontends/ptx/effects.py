@@ -52,6 +52,10 @@ class Context(Protocol):
         """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
         memory is not tracked."""
 
+    def addresses(self, value: Value) -> tuple[int, ...] | None:
+        """Each lane's global address; None where it is not known and the access goes without a footprint,
+        on which no proof may rest. Opaque where blocks wait for each other."""
+
     def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
         """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked."""
 

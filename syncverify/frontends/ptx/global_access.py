@@ -56,8 +56,8 @@ class GlobalAccess(Access):
     def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
                part: bool) -> list[Event]:  # fmt: skip
         """As ``memory.access_events``; raises Opaque where the address is not known."""
-        lanes = ctx.each(address, "the address of an access to global memory")
-        windows = {x >> WINDOW for x in lanes}
+        lanes = ctx.addresses(address)
+        windows = {0} if lanes is None else {x >> WINDOW for x in lanes}
         if self.inside is not None and windows == {1}:
             return access_events(self.inside, ctx, site, address, values, handle, part)
         if len(windows) > 1:

@@ -103,6 +103,7 @@ class PtxSystem:
                 {} if asked is None else asked,
                 program.handing is not None,
                 any(i.op == "tensormap" for i in program.body),
+                program.handing is not None and program.handing.together,
             )
         else:
             tables = like.tables
