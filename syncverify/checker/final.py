@@ -201,14 +201,11 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
         if i and not _group_synced(requests[i - 1], r):
             # If it changes nothing, compilers repeat it (Triton).
             same = requests[i - 1].registers == r.registers
-            _register_failure(
-                run,
-                r,
-                f"two setmaxnreg of warpgroup {group} without a barrier of its warps between",
-                [(requests[i - 1].site, "the one before")],
-                1,
-                lenient=same,
-            )
+            text = f"two setmaxnreg of warpgroup {group} without a barrier of its warps between"
+            if same:
+                text += f": both ask for {r.registers}"
+            before = [(requests[i - 1].site, "the one before")]
+            _register_failure(run, r, text, before, 1, lenient=same)
             if not same:
                 return
 

@@ -301,8 +301,8 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
     site = second.site
     if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
         # Compilers let every thread that holds a value store it.
-        severity, strict_only = Severity.WARNING, True
         same = site in run.info.equal_value
+        severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
         message += ": both store the same value" if same else ": right only if both store the same value"
     if rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)

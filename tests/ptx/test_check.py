@@ -266,3 +266,12 @@ def test_a_field_is_asked_for_as_it_is_written(check: Check) -> None:
     assert report["verdict"] == "unknown" and field in report["reason"]
     _, (report,), _ = check(text, f"{facts}[kernel.k.params]\n{field.replace('N', '64')}\n")
     assert report["verdict"] == "proved"
+
+
+def test_one_store_of_a_known_value_by_two_warps_is_only_for_strict_mode(check: Check) -> None:
+    text = module_text("st.shared.b32 [flags], 7; bar.sync 0; ret;", "", ".shared .align 4 .b8 flags[4];")
+    facts = "[kernel.k]\ngrid = [1, 1, 1]\nblock = [64, 1, 1]\n"
+    status, (report,), _ = check(text, facts)
+    assert (status, report["diagnostics"]) == (0, [])
+    status, (report,), _ = check(text, facts, "--policy", "strict")
+    assert (status, report["diagnostics"][0]["rule"]) == (1, "SV112")
