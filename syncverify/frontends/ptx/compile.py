@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from posixpath import basename
 from typing import Any
 
 from syncverify.frontends.ptx.compile_expr import NAMES, Expressions, NotPlain, width
@@ -398,7 +399,8 @@ class _Writer:
         found = self.data.get(k)
         if found is None:
             i = self.body[k]
-            why = text or f"data ({i.name} at {self.p.module.span(i)})"
+            span = self.p.module.span(i)
+            why = text or f"data ({i.name} at {basename(span.file)}:{span.line})"
             found = self.data[k] = self._constant(Unknown(why, source))
         return found
 
