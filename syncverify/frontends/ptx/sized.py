@@ -105,20 +105,21 @@ class Size:
         if self.kind == _SIGNED:
             if _int(n) >= self.bits - 1:
                 return 0 if self.term >= 0 else -1
-            return size(self.term // (1 << _int(n)), self.bits, _SIGNED)
+            return size(_over(self.term, 1 << _int(n)), self.bits, _SIGNED)
         if _int(n) == self.bits - 1:
             return int(self.signed() < 0)
-        return size(self.unsigned() // (1 << _int(n)), self.bits)
+        return size(_over(self.unsigned(), 1 << _int(n)), self.bits)
 
     def __floordiv__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return size(self._value() // _value(o), self.bits)
+        return size(_over(self._value(), _value(o)), self.bits)
 
     def __mod__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return size(self._value() % _value(o), self.bits)
+        x, m = self._value(), _value(o)
+        return size(x - _over(x, m) * m if m.__class__ is int and m > 0 else x % m, self.bits)
 
     def __rfloordiv__(self, o: Any) -> Any:
         if not _known(o):
@@ -154,6 +155,8 @@ class Size:
             width = o.bit_length()
             if o + low == 1 << width and width in (32, 64):
                 return wrapped(self.term - self.term % low, self.bits)
+        if o and o & (o + 1) == 0:
+            return size(self.term - _over(self.term, o + 1) * (o + 1), self.bits)
         return size(self.term & o, self.bits)
 
     __rand__ = __and__
@@ -273,12 +276,36 @@ def _quotient(x: Any, factor: int, shift: int) -> Any:
     if d < 2 or low is None or high is None or max(high, -low) * rest >= unit:
         return None
     if x >= 0:
-        return x // d
-    return -1 - (-1 * x) // d if rest else x // d
+        return _over(x, d)
+    return -1 - _over(-1 * x, d) if rest else _over(x, d)
 
 
 def _forced(x: Scaled, bits: int) -> Any:
     return size(x.term, bits)
+
+
+def _over(x: Any, m: Any) -> Any:
+    """Floor division. The quotient of sizes by a number is one more unknown, of which its remainder is known;
+    what loops count is taken apart instead, for a ring repeats with it."""
+    if not isinstance(x, Term) or m.__class__ is not int or m < 2:
+        return x // m
+    space = x.space
+    x = space.resolved(x)
+    if not isinstance(x, Term) or any(space.atoms[a].widened for a, _ in x.parts):
+        return x // m
+    whole = space.term(x.c // m, tuple((a, k // m) for a, k in x.parts if k // m))
+    rest = x - whole * m
+    low, high = space.bounds(rest)
+    if low is None or high is None or low // m == high // m:
+        return whole + (rest // m if low is None or high is None else low // m)
+
+    def unknown() -> Any:
+        q = space.atom(f"({rest!r})//{m}", low // m, high // m)
+        space.path.assume(*space.of(rest - q * m))
+        space.path.assume(*space.of(q * m + m - 1 - rest))
+        return q
+
+    return whole + space.path.entry(("quotient", rest, m), unknown)
 
 
 def _reaches(term: Term, half: int) -> bool:
