@@ -146,7 +146,10 @@ def recheck(text: str, file: str, kernels: Mapping[str, Kernel]) -> list[Recheck
     _, _, entries = take(data, "", "format", "version", "kernels")
     if not listed(entries, "kernels"):
         raise RejectedError("kernels", "nothing is proved")
-    return [_kernel(e, f"kernels[{i}]", kernels) for i, e in enumerate(entries)]
+    done = [_kernel(e, f"kernels[{i}]", kernels) for i, e in enumerate(entries)]
+    if len({r.kernel for r in done}) != len(done):
+        raise RejectedError("kernels", "a kernel is there twice")
+    return done
 
 
 def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:

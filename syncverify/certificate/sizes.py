@@ -25,7 +25,7 @@ from syncverify.checker.waits import classify
 from syncverify.diagnostics import Policy
 from syncverify.ir.expr import evaluate
 from syncverify.model.events import Ev, Flag, LaneSplit
-from syncverify.model.path import Path, Sum, negated
+from syncverify.model.path import Path, Sum, negated, primitive
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Open, Rewrite, Space, Symbolic
 from syncverify.sizes import Problem, Sized
@@ -75,13 +75,11 @@ def _node(g: Graph, n: Node, space: Space) -> dict[str, Any]:
         case Settled.WIDENED:
             names = sums.order(sums.replaced(dict(n.found), r) for r in n.rows)
             new = [a for a, s in n.found if s != (0, ((a, 1),))]
-            least: dict[Any, int] = {}
-            for c, parts in n.facts:
-                least[parts] = min(c, least.get(parts, c))
+            facts = sums.needed(space, n.rows, n.facts)
             return {
                 **out,
                 "registers": [sums.plain(r, [*new, *names]) for r in n.rows],
-                "facts": sorted(sums.plain((c, p), [*new, *names]) for p, c in least.items()),
+                "facts": [sums.plain(s, [*new, *names]) for s in facts],
                 "as": [sums.plain(s, names) for a, s in n.found if a in new],
             }
         case _:
@@ -401,10 +399,13 @@ class _Replay:
         path, plain = Path(space), Path(space)
         for i, s in enumerate(listed(claimed["facts"], f"{at}.facts")):
             c, parts = sums.read(s, atoms, f"{at}.facts[{i}]")
-            if parts in plain.cons or not parts or (i and s < claimed["facts"][i - 1]):
-                raise RejectedError(f"{at}.facts[{i}]", "facts are sorted, each about another sum")
+            if parts in plain.cons or primitive(c, parts) != (c, parts):
+                raise RejectedError(f"{at}.facts[{i}]", "each fact is about another sum, in lowest terms")
             plain.cons[parts] = c
             path.assume(c, parts)
+        told = [(c, parts) for parts, c in plain.cons.items()]
+        if sums.needed(space, rows, told) != told:
+            raise RejectedError(f"{at}.facts", "one of them says nothing that the others do not")
         found = {
             a: sums.read(s, names, f"{at}.as[{i}]") for i, (a, s) in enumerate(zip(new, given, strict=True))
         }

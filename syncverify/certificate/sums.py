@@ -65,6 +65,25 @@ def state(rows: Sequence[Sum], path: Path) -> str:
     return digest([[plain(r, atoms) for r in rows], known, [path.interval(a) for a in names]])[:16]
 
 
+def needed(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]:
+    """The facts without which less would be known of the rows."""
+    whole, kept = _effect(space, rows, facts), list(facts)
+    for s in facts:
+        fewer = [x for x in kept if x != s]
+        if _effect(space, rows, fewer) == whole:
+            kept = fewer
+    return kept
+
+
+def _effect(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> str:
+    path = Path(space)
+    for s in facts:
+        path.assume(*s)
+    resolved = [path.resolve(*r) for r in rows]
+    path.project({a for _, parts in resolved for a, _ in parts})
+    return state(resolved, path)
+
+
 def includes(
     space: Space, rows: Sequence[Sum], path: Path, later: Sequence[Sum], there: Path, found: dict[int, Sum]
 ) -> str | None:

@@ -1,0 +1,61 @@
+"""Every way to change one leaf or one entry of plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+Path = tuple[Any, ...]
+
+
+def changes(data: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """All changes: numbers by one, strings, truth values, entries left out, repeated and swapped."""
+    if isinstance(data, dict):
+        for key in (k for k in data if k != "digest"):
+            yield (*path, key), "left out"
+            yield from changes(data[key], (*path, key))
+    elif isinstance(data, list):
+        for i, x in enumerate(data):
+            yield (*path, i), "left out"
+            yield (*path, i), "repeated"
+            if i + 1 < len(data) and x != data[i + 1]:
+                yield (*path, i), "swapped"
+            yield from changes(x, (*path, i))
+    elif isinstance(data, bool):
+        yield path, "other"
+    elif isinstance(data, int):
+        yield path, "more"
+        yield path, "less"
+    else:
+        yield path, "text"
+
+
+def changed(data: Any, path: Path, how: str) -> Any:
+    """A copy with one change."""
+    out = deepcopy(data)
+    at = out
+    for step in path[:-1]:
+        at = at[step]
+    key = path[-1]
+    match how:
+        case "left out":
+            del at[key]
+        case "repeated":
+            at.insert(key, deepcopy(at[key]))
+        case "swapped":
+            at[key], at[key + 1] = at[key + 1], at[key]
+        case "other":
+            at[key] = not at[key]
+        case "more":
+            at[key] += 1
+        case "less":
+            at[key] -= 1
+        case _:
+            at[key] = f"{at[key]}x"
+    return out
+
+
+def unordered(path: Path, how: str) -> bool:
+    """Whether the order of the entries means nothing: nodes and what is known at them, parts, values."""
+    return how == "swapped" and path[-2:-1] in [("nodes",), ("facts",), ("parts",)]

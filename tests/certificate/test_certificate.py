@@ -1,0 +1,115 @@
+"""Certificates hold for their kernels; with any change, or for another kernel, they are rejected."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.certificate import RejectedError, certify, dumps, recheck, resealed
+from syncverify.diagnostics import ScopeKind
+from syncverify.files import read_source
+from syncverify.ir.nodes import Kernel
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+from tests.certificate.mutate import changed, changes, unordered
+
+CORPUS = Path(__file__).parents[2] / "corpus"
+SIZES = [
+    "sizes/even_by_assumption.good",
+    "sizes/bytes_gathered_slowly.good",
+    "sizes/parity_by_size.good",
+    "sizes/group_missing_in_short_prologue.good",
+    "sizes/role_leaves_the_loop_early.good",
+    "sizes/rows_leave_before_the_barrier.good",
+    "sizes/warps_count_their_own_rows.good",
+]
+EXACT = [
+    "sizes/even_by_assumption.good",
+    "depth/odd_trip_count.good",
+    "sizes/token_of_an_earlier_phase.good",
+    "theory/06b_lanes_of_one_warp_synced",
+    "sizes/rows_leave_before_the_barrier.good",
+]
+ALL = [(name, ScopeKind.ALL) for name in SIZES] + [(name, ScopeKind.EXACT) for name in EXACT]
+#: Changes that are tried in one test, spread evenly.
+MOST = 60
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    return read_source(CORPUS / f"{name}.syncir").kernels[0]
+
+
+@cache
+def text(name: str, scope: ScopeKind) -> str:
+    return dumps([certify(kernel(name), check_kernel(kernel(name), scope=scope))])
+
+
+def judged(data: Any, name: str) -> str | None:
+    """Why the data, with its digests made anew, proves nothing of a kernel; None if it holds."""
+    try:
+        recheck(json.dumps(resealed(data)), "ring.json", {kernel(name).name: kernel(name)})
+    except (RejectedError, InputError) as e:
+        return str(e)
+    return None
+
+
+@pytest.mark.parametrize(("name", "scope"), ALL)
+def test_a_certificate_holds(name: str, scope: ScopeKind) -> None:
+    (r,) = recheck(text(name, scope), "c.json", {kernel(name).name: kernel(name)})
+    assert r.kind == ("sizes" if scope is ScopeKind.ALL else "exact")
+
+
+@pytest.mark.parametrize(("name", "scope"), ALL)
+def test_any_change_is_rejected(name: str, scope: ScopeKind) -> None:
+    data = json.loads(text(name, scope))
+    every = [c for c in changes(data) if not unordered(*c)]
+    some = every[:: max(1, len(every) // MOST)]
+    assert [c for c in some if judged(changed(data, *c), name) is None] == []
+
+
+def test_digests_are_checked() -> None:
+    data = json.loads(text(SIZES[0], ScopeKind.ALL))
+    for broken in (changed(data, ("digest",), "text"), changed(data, ("kernels", 0, "digest"), "text")):
+        with pytest.raises(RejectedError, match="digest"):
+            recheck(json.dumps(broken), "c.json", {kernel(SIZES[0]).name: kernel(SIZES[0])})
+
+
+def test_the_certificate_of_another_kernel_is_rejected() -> None:
+    data = json.loads(text("depth/odd_trip_count.good", ScopeKind.ALL))
+    data["kernels"][0]["kernel"] = kernel("depth/odd_trip_count.bad").name
+    assert "another text" in (judged(data, "depth/odd_trip_count.bad") or "")
+
+
+def test_the_steps_of_another_kernel_prove_nothing() -> None:
+    """Even where its text is written over."""
+    data = json.loads(text("depth/odd_trip_count.good", ScopeKind.ALL))
+    bad = "depth/odd_trip_count.bad"
+    own = json.loads(text(SIZES[0], ScopeKind.ALL))
+    data["kernels"][0] |= {"kernel": kernel(bad).name, "text": _text(bad)}
+    assert judged(data, bad) is not None
+    own["kernels"][0]["proof"] = data["kernels"][0]["proof"]
+    assert judged(own, SIZES[0]) is not None
+
+
+def _text(name: str) -> str:
+    from syncverify.ir.printer import print_kernel
+    from syncverify.judge import text_hash
+
+    return text_hash(print_kernel(kernel(name)))
+
+
+def test_what_is_refuted_has_no_certificate() -> None:
+    bad = kernel("depth/odd_trip_count.bad")
+    with pytest.raises(InputError, match="no proof"):
+        certify(bad, check_kernel(bad, scope=ScopeKind.ALL))
+
+
+def test_a_file_that_is_no_certificate_is_unreadable() -> None:
+    for wrong in ("", "[]", "{}", '{"format": "syncverify certificate", "version": 2}'):
+        with pytest.raises(InputError):
+            recheck(wrong, "c.json", {})
