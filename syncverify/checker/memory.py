@@ -284,6 +284,9 @@ def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ord
         run.narrow.setdefault((first.cls, t.info.cta), second.site)
     elif not ordered and narrow_scope(t, first):
         rule = "SV115"
+        across = run.threads[first.cls].info.cta != t.info.cta
+        if across and run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
+            contested = "K4"
     if ordered:
         rule = fence_rule(run, t, first, second, rule)
         contested = row.contested

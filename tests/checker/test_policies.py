@@ -6,6 +6,9 @@ import pytest
 
 from syncverify.checker import check
 from syncverify.diagnostics import Policy, Severity
+from syncverify.ir.parser import parse_file
+from syncverify.verify import check_kernel
+from tests.corpus.entries import CORPUS
 from tests.fixtures.events import system
 
 FENCED = "ax(f,64) c(f,64,x) w(e,0) pf ax(f,64) c(f,64,x) w(f,1)"
@@ -43,3 +46,10 @@ def test_what_only_strict_refuses_is_a_warning(point: str, text: str, practical:
         assert point.split()[0] in contested
     elif practical == "proved":
         assert not contested
+
+
+def test_a_remote_arrive_at_cta_scope_names_the_contested_point() -> None:
+    path = CORPUS / "rulebook" / "E50_remote_arrive_at_cta_scope.bad.syncir"
+    (kernel,) = parse_file(path)
+    error = check_kernel(kernel, file=str(path)).diagnostics[0]
+    assert (error.rule, error.contested) == ("SV115", "K4")
