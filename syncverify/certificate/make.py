@@ -256,11 +256,12 @@ def _stages(
                 tuple(number(x, at, 0) for x in listed(elected, at)),
                 frozenset(map(str, listed(fixed, at))),
             )
-        except (ValueError, AttributeError, TypeError) as e:
+            proof = from_dict(certificate)
+        except (ValueError, AttributeError, TypeError, InputError) as e:
             raise RejectedError(at, str(e)) from None
         if len(chosen) != 1 or sorted(case.fixed) != sorted(chosen[0]) or fixed != sorted(case.fixed):
             raise RejectedError(f"{at}.fixed", "not the parameters that the part has numbers for")
-        cases.append((case, from_dict(certificate)))
+        cases.append((case, proof))
     wrong = validate(with_fixed(kernel, given), tuple(cases))
     if wrong is not None:
         raise RejectedError(where, wrong)

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from syncverify.certificate import RejectedError, certify, dumps, recheck, resealed
+from syncverify.cli.main import run
 from syncverify.diagnostics import ScopeKind
 from syncverify.files import read_source
 from syncverify.ir.nodes import Kernel
+from syncverify.ir.parser import parse
 from syncverify.source import InputError
 from syncverify.verify import check_kernel
 from tests.certificate.mutate import changed, changes, unordered
+from tests.stages.kernels import GOOD
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 SIZES = [
@@ -36,7 +39,7 @@ EXACT = [
 ]
 ALL = [(name, ScopeKind.ALL) for name in SIZES] + [(name, ScopeKind.EXACT) for name in EXACT]
 #: Changes that are tried in one test, spread evenly.
-MOST = 60
+MOST = 20
 
 
 @cache
@@ -113,3 +116,31 @@ def test_a_file_that_is_no_certificate_is_unreadable() -> None:
     for wrong in ("", "[]", "{}", '{"format": "syncverify certificate", "version": 2}'):
         with pytest.raises(InputError):
             recheck(wrong, "c.json", {})
+
+
+def test_proofs_for_every_number_of_stages() -> None:
+    (ring,) = parse(GOOD["ring"], "ring.syncir")
+    data = json.loads(dumps([certify(ring, check_kernel(ring, scope=ScopeKind.ALL))]))
+    (done,) = recheck(json.dumps(data), "c.json", {ring.name: ring})
+    assert done.kind == "stages"
+    at = ("kernels", 0, "proof")
+    for path in [
+        ("cases", 0),
+        ("parts", 0),
+        ("cases", 0, "fixed", 0),
+        ("cases", 0, "certificate", "paths", 0),
+    ]:
+        with pytest.raises(RejectedError):
+            recheck(json.dumps(resealed(changed(data, (*at, *path), "left out"))), "c", {ring.name: ring})
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = (str(CORPUS / f"depth/odd_trip_count.{x}.syncir") for x in ("good", "bad"))
+    file = tmp_path / "c.json"
+    assert run(["check", good, "--certificate", str(file)]) == 0
+    assert run(["recheck", str(file), good]) == 0
+    assert "every size" in capsys.readouterr().out
+    assert run(["recheck", str(file), bad]) == 1
+    assert "rejected" in capsys.readouterr().out
+    file.write_text("{}")
+    assert run(["recheck", str(file), good]) == 2
