@@ -226,7 +226,7 @@ class Widening:
     def _candidates(self) -> Iterator[Sum]:
         """Sums that may be bounded: rows, those that the paths speak of, differences of rows."""
         moving = list(dict.fromkeys(r for r in self.rows if r[1]))
-        shown: list[Sum] = [(0, ((a, 1),)) for a in self.kept]
+        shown: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
         for c, p in dict.fromkeys([*moving, *shown]):
             yield c, p
             yield -c, negated(p)
@@ -261,7 +261,8 @@ class Widening:
     def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
         """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
         out: dict[int, Sum] = {a: (0, ((a, 1),)) for a in self.kept}
-        work = [(row, replaced(values, row)) for row in self.rows]
+        single: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
+        work = [(row, replaced(values, row)) for row in [*self.rows, *single]]
         found = True
         while found:
             found = False

@@ -15,6 +15,8 @@ from syncverify.model.terms import Space, Term
 _WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
 _HALVES = {1 << 31: 32, 1 << 63: 64}
 _RAW, _BIASED, _SIGNED = range(3)
+#: Divisors from here on are taken for tiles, those below for rings.
+LEAST_TILE = 16
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
 
 
@@ -285,15 +287,16 @@ def _forced(x: Scaled, bits: int) -> Any:
 
 
 def _over(x: Any, m: Any) -> Any:
-    """Floor division. The quotient of sizes by a number is one more unknown, of which its remainder is known;
-    what loops count is taken apart instead, for a ring repeats with it."""
-    if not isinstance(x, Term) or m.__class__ is not int or m < 2:
+    """Floor division. The quotient of sizes by a tile is one more unknown, of which its remainder is known;
+    what loops count is taken apart instead, and what rings are indexed by, for they repeat with it."""
+    if not isinstance(x, Term) or m.__class__ is not int or m < LEAST_TILE:
         return x // m
     space = x.space
     x = space.resolved(x)
     if not isinstance(x, Term) or any(space.atoms[a].widened for a, _ in x.parts):
         return x // m
-    whole = space.term(x.c // m, tuple((a, k // m) for a, k in x.parts if k // m))
+    near = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # what is left has coefficients nearest to 0
+    whole = space.term(x.c // m, tuple((a, k) for a, k in near if k))
     rest = x - whole * m
     low, high = space.bounds(rest)
     if low is None or high is None or low // m == high // m:
