@@ -7,6 +7,7 @@ import pytest
 from syncverify.diagnostics import Verdict
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
+from syncverify.fusion.lower import launch_values
 from syncverify.fusion.pipeline import build
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
@@ -16,7 +17,7 @@ from syncverify.verify import check_kernel
 
 TINY = Schedule(tile=256, compute_warps=2, stages=2)
 #: Each slot is used more than three times, and a ragged end remains.
-SIZES = {"R": 1, "C": 256 * 7 + 13, "blocks": 1}
+SIZES = {"R": 1, "C": 256 * 7 + 13}
 
 
 def kernel(settings: str, *without: str) -> Kernel:
@@ -32,8 +33,9 @@ def kernel(settings: str, *without: str) -> Kernel:
 )  # fmt: skip
 def test_proved_kernels_do_no_harm(settings: str) -> None:
     proved = kernel(settings)
-    assert check_kernel(proved, SIZES).verdict is Verdict.PROVED
-    assert sample(proved, SIZES, runs=20).harms == ()
+    values = launch_values(proved, SIZES, 1)
+    assert check_kernel(proved, values).verdict is Verdict.PROVED
+    assert sample(proved, values, runs=20).harms == ()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_proved_kernels_do_no_harm(settings: str) -> None:
 )  # fmt: skip
 def test_refutations_replay(settings: str, missing: str) -> None:
     broken = kernel(settings, missing)
-    report = check_kernel(broken, SIZES)
+    report = check_kernel(broken, launch_values(broken, SIZES, 1))
     assert report.verdict is Verdict.REFUTED and report.witness is not None
     result = replay(report.witness, broken)
     assert result.reproduced, result.reason
