@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any
 
 from syncverify.checker.clocks import ColumnsExhausted
@@ -31,9 +30,11 @@ MOST_COLUMNS = 256
 #: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
 #: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
-MOST_SMALL = 60
+MOST_SMALL = 120
 #: Sizes that are looked at for them, most of which some fact may exclude.
 MOST_LOOKED = 4_000
+#: Exact checks of sizes just below those that a refutation was found for.
+MOST_BELOW = 60
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
 #: Numbers that are tried for one failing run.
@@ -145,7 +146,7 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: b
     search = _Numbers(problem)
     found: Sized | None = None
     for forgets in (True, False):
-        attempt = _Attempt(problem, policy, limits, forgets, search)
+        attempt = _Attempt(problem, policy, limits, forgets, search, small=small)
         again = attempt.run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
@@ -167,6 +168,7 @@ class _Attempt:
     forgets: bool
     numbers: _Numbers
     space: Space = field(default_factory=Space)
+    small: bool = True
     explorers: list[Explorer] = field(default_factory=list)
     unconfirmed: int = 0
     reason: str | None = None
@@ -218,6 +220,12 @@ class _Attempt:
             explorer.graph.splits = tuple(splits)
             try:
                 for failed in explorer.failures():
+                    if failed is None:
+                        self.numbers.asked |= space.asked
+                        early = self.numbers.smallest(None) if self.small else None
+                        if early is not None:
+                            return early
+                        continue
                     refuted = self.confirm(failed)
                     if refuted is not None:
                         return self.numbers.smallest(self.smaller(explorer, refuted))
@@ -337,33 +345,55 @@ class _Numbers:
         return {name: best[name] for name in names_}
 
     def smallest(self, found: dict[str, int] | None) -> dict[str, int] | None:
-        """Sizes that the exact check refutes; those found, if no smaller ones are among the first few."""
+        """Sizes that the exact check refutes; those found, if none of the few that are tried are smaller: the
+        first of all, and those just below what is found."""
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
-        rest = {
-            k: v for k, v in self.problem.defaults.items() if k in self.problem.sizes and k not in steering
-        }
-        if found is not None:
-            rest |= {k: v for k, v in found.items() if k not in steering}
-        limit = None if found is None else sum(abs(found[x]) for x in steering)
+        low = sum(map(self.lowest, steering))
+        last = low + 65 if found is None else min(low + 65, sum(abs(found[x]) for x in steering))
         tried = looked = 0
-        lows = [self.lowest(name) for name in steering]
-        for total in count(sum(lows)):
-            if (limit is not None and total >= limit) or tried >= MOST_SMALL or total > sum(lows) + 64:
-                return found
-            for extra in _splits(total - sum(lows), len(steering)):
-                values = {**rest, **{x: low + e for x, low, e in zip(steering, lows, extra, strict=True)}}
-                values = {x: values.get(x, 1) for x in self.problem.sizes}
+        total = low
+        while total < last and tried < MOST_SMALL and looked < MOST_LOOKED:
+            for values in self.of_sum(total, steering, found):
                 looked += 1
-                if looked > MOST_LOOKED:
-                    return found
-                if not all(_true(f, {**self.problem.fixed, **values}) for f in self.problem.facts):
+                if values is None:
                     continue
                 tried += 1
-                if tried > MOST_SMALL:
-                    return found
                 if self.check(values) is Verdict.REFUTED:
                     return values
+                if tried >= MOST_SMALL or looked >= MOST_LOOKED:
+                    break
+            total += 1
+        return found if found is None else self.below(found, steering, total)
+
+    def below(self, found: dict[str, int], steering: list[str], low: int) -> dict[str, int]:
+        """The smallest sizes among those just below what is found, down to a sum."""
+        tried = looked = 0
+        total = sum(abs(found[x]) for x in steering)
+        while total > low:
+            total -= 1
+            for values in self.of_sum(total, steering, found):
+                looked += 1
+                if tried >= MOST_BELOW or looked >= MOST_LOOKED:
+                    return found
+                if values is None:
+                    continue
+                tried += 1
+                if self.check(values) is Verdict.REFUTED:
+                    found = values
+                    break
         return found
+
+    def of_sum(
+        self, total: int, steering: list[str], found: dict[str, int] | None
+    ) -> Iterator[dict[str, int] | None]:
+        """Sizes whose steering ones, none below its lowest, have this sum; None for what a fact excludes."""
+        sizes, lows = self.problem.sizes, [self.lowest(name) for name in steering]
+        given = self.problem.defaults if found is None else {**self.problem.defaults, **found}
+        for extra in _splits(total - sum(lows), len(steering)):
+            values = {x: given.get(x, 1) for x in sizes}
+            values |= {x: low + e for x, low, e in zip(steering, lows, extra, strict=True)}
+            allowed = all(_true(f, {**self.problem.fixed, **values}) for f in self.problem.facts)
+            yield values if allowed else None
 
     def lowest(self, name: str) -> int:
         """The least value that is looked at: what the facts on it alone say, else 0."""

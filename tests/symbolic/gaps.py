@@ -17,11 +17,9 @@ GAPS = {
 #: Those that cost more than a test may; `benchmarks/all_sizes.py` judges them.
 SLOW = {
     "bytes_gathered_slowly.bad",
-    "four_bit_counter_of_tiles.bad",
     "four_bit_counter_of_tiles.good",
     "negative_sizes_multiply.bad",
     "pingpong_odd_tiles.good",
-    "pingpong_skips_a_tile_wrongly.bad",
     "pingpong_skips_a_tile_wrongly.good",
     "three_nested_loops.bad",
     "three_nested_loops_reset.bad",

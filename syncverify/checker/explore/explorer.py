@@ -41,6 +41,7 @@ class Limits:
     """What an exploration may cost; counts, so that two runs agree."""
 
     events: int = 600_000  # of all runs together
+    long: int = 20_000  # events after which small sizes are worth a try
     path: int = 60_000  # of one run
     nodes: int = 6_000
     failures: int = 3  # that the exact check does not confirm
@@ -75,13 +76,17 @@ class Explorer:
     graph: Graph = field(default_factory=Graph)
     notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
+    took_long: bool = False
     _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
     _heap: list[tuple[int, int, State]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
     _columns: Columns | None = None
 
-    def failures(self) -> Iterator[Failed]:
-        """Explores all; yields what fails. Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled."""
+    def failures(self) -> Iterator[Failed | None]:
+        """Explores all; yields what fails, and None once if that takes long.
+
+        Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled.
+        """
         for path in self.roots:
             self.push(self.start(path))
         self.roots = []
@@ -92,6 +97,9 @@ class Explorer:
             self.events += len(state.run.trace) - before
             if self.events > self.limits.events:
                 raise Symbolic(f"the runs exceed {self.limits.events} events before their states repeat")
+            if self.events > self.limits.long and not self.took_long:
+                self.took_long = True
+                yield None
             if found is not None:
                 self.graph.add(state.parent, Settled.FAILED)
                 yield found
