@@ -169,7 +169,9 @@ def run(chosen: list[Kernel], jobs: int) -> None:
         entry = results.setdefault(kernel.label, {"mutants": []}) | {"generator": kernel.generator}
         entry["whole"] = check(kernel, Mutant(0, "", "", kernel.ptx.read_text()), _large)
         done = {(r["line"], r["kind"], r["op"]) for r in entry["mutants"]}
-        todo = [m for m in mutants(kernel.ptx.read_text()) if (m.line, m.kind, m.op) not in done]
+        every = list(mutants(kernel.ptx.read_text()))
+        entry["total"] = len(every)
+        todo = [m for m in every if (m.line, m.kind, m.op) not in done]
         with ThreadPoolExecutor(jobs) as pool:
             for row in pool.map(judge, repeat(kernel), todo):
                 entry["mutants"].append(row)
@@ -251,7 +253,12 @@ def _document(counts: dict[str, Counter[str]], rows: list[str]) -> str:
         changed = [c[f"changed {n}"] for n in ("refuted", "proved", "unknown")]
         figures = [sum(cells), *cells, sum(changed), *changed]
         text.append(f"| {label} | {results[label]['generator']} | {' | '.join(map(str, figures))} |")
-    text += ["", *_expectations(results), "## Mutants", ""]
+    missing = [
+        f"{label}: {len(entry['mutants'])} of {entry['total']} mutants are measured so far."
+        for label, entry in results.items()
+        if len(entry["mutants"]) < entry["total"]
+    ]
+    text += ["", *missing, "", *_expectations(results), "## Mutants", ""]
     text += [
         "| kernel | mutant | instruction | lines | verdict | rule, or why |",
         "|---|---|---|---|---|---|",
