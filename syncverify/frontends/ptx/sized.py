@@ -184,8 +184,9 @@ class Size:
         if o.__class__ is int and o >= 0:
             unit = 1 << o.bit_length()
             term = self.term
-            if term.c % unit == 0 and all(k % unit == 0 for _, k in term.parts):
-                return size(term + o, self.bits)
+            if all(k % unit == 0 for _, k in term.parts):
+                low = term.c % unit
+                return size(term + ((low | o) - low), self.bits)
         return self.number() | _int(o)
 
     __ror__ = __or__
