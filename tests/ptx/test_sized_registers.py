@@ -1,0 +1,47 @@
+"""Registers that hold sizes without a number, and what a widening keeps of them."""
+
+from __future__ import annotations
+
+from syncverify.checker.explore.lattice import Widening, included
+from syncverify.frontends.ptx.sized import Size
+from syncverify.model.path import Path
+from syncverify.model.terms import Space
+
+
+def test_the_quotient_by_a_tile_is_one_unknown_whoever_asks() -> None:
+    space = Space()
+    k = Size(space.atom("K", 1, 1 << 20), 32)
+    tiles = (k + 63) >> 6
+    assert ((k + 63) >> 6).term is tiles.term
+
+
+def test_the_quotient_by_a_tile_is_related_to_what_it_divides() -> None:
+    space = Space()
+    k = space.atom("K", 1, 1 << 20)
+    tiles = ((Size(k, 32) + 63) >> 6).term
+    assert space.path.implies(*space.of(tiles * 64 - k))
+    assert space.path.implies(*space.of(k + 63 - tiles * 64))
+    assert not space.path.implies(*space.of(tiles * 64 - k - 1))
+
+
+def test_bits_below_the_unit_of_a_size_are_set() -> None:
+    space = Space()
+    x = Size(space.atom("x", 0, 100) * 128 + 1, 32)
+    assert (x | 6).term is (x + 6).term
+
+
+def test_a_sum_is_taken_not_to_wrap_where_it_is_read_as_signed() -> None:
+    space = Space()
+    x = Size(space.atom("x", 1, (1 << 31) - 1), 32)
+    assert (x + 127).signed() is (x + 127).term
+
+
+def test_a_widening_keeps_the_factors_of_a_product_that_stays() -> None:
+    space = Space()
+    a, b, k = (space.atom(name, 1, 100) for name in "abk")
+    path, there = space.path, Path(space)
+    rows = [space.of(x) for x in (a, b, a * b, k)]
+    later = [space.of(x) for x in (a, b, a * b, k + 8)]
+    w = Widening(space, rows, path, later, there)
+    assert w.rows[:3] == rows[:3]
+    assert included(space, w.rows, w.path, later, there)
