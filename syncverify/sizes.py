@@ -152,6 +152,11 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: b
             return again
         found = again if found is None or not found.values else found
         values = search.smallest(None) if small else None
+        if small and values is None and search.asked:
+            # questions about quotients do not name all that they come from
+            asked, search.asked = search.asked, set(problem.sizes)
+            values = search.smallest(None)
+            search.asked = asked
         if values is not None:
             return Sized(Verdict.REFUTED, values=values)
         if not attempt.space.forgotten:
