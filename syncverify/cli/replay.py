@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import Witness
-from syncverify.files import read_bytes, read_source
+from syncverify.files import SourceFile, read_bytes, read_source
 from syncverify.ir.nodes import Kernel
-from syncverify.launch import relaunch
+from syncverify.launch import NO_FACTS, beside, read_facts, relaunch
 from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
+from syncverify.simulate import ReplayResult
 from syncverify.simulate import replay as simulate_replay
 from syncverify.source import InputError, Span
+
+if TYPE_CHECKING:
+    from syncverify.frontends.cuda import CudaOptions
 
 
 @click.command(epilog="Exit status: 0 the claim is reproduced; 1 it is not; 2 malformed or stale input.")
 @click.argument("witness_file", metavar="WITNESS.json")
 @click.option("--kernel-file", metavar="FILE", help="The kernel's file, if it has moved since the check.")
+@click.option("--launch", metavar="FILE", help="(.ptx, .cu) Launch facts, as for check.")
 @click.option("--quiet", is_flag=True, help="Print the conclusion only, not the steps.")
-def replay(witness_file: str, kernel_file: str | None, quiet: bool) -> int:
-    """Step a counterexample through the simulator, which knows nothing of the checker."""
+@click.option("-I", "include", multiple=True, metavar="DIR", help="(.cu) Where to look for headers.")
+@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="(.cu) Defines a macro.")
+@click.option("--std", default="c++17", show_default=True, help="(.cu) The C++ standard.")
+@click.option("--prelude", metavar="NAME", help="(.cu) Device functions of a generator's runtime: nvfuser.")
+def replay(
+    witness_file: str,
+    kernel_file: str | None,
+    launch: str | None,
+    quiet: bool,
+    include: tuple[str, ...],
+    define: tuple[str, ...],
+    std: str,
+    prelude: str | None,
+) -> int:
+    """Step a counterexample through the simulator, which knows nothing of the checker.
+
+    A PTX or CUDA kernel is unrolled for the witness's launch first.
+    """
     data = read_bytes(Path(witness_file))
     witness = loads(data.decode("utf-8", "replace"), witness_file)
-    kernel = witnessed_kernel(witness, kernel_file, witness_file)
-    result = simulate_replay(witness, kernel)
+    path = kernel_file or witness.file
+    cuda = None
+    if Path(path).suffix == ".cu":
+        from syncverify.frontends.cuda import CudaOptions
+
+        cuda = CudaOptions(include, define, std, prelude)
+    source = _source(witness, path, witness_file, cuda)
+    if source.module is not None:
+        result = _unrolled(source, witness, launch)
+    else:
+        result = simulate_replay(witness, _named(source, witness, witness_file))
     if not quiet:
         for line in steps_table(result.trace):
             click.echo(line)
@@ -35,24 +67,43 @@ def replay(witness_file: str, kernel_file: str | None, quiet: bool) -> int:
     return Exit.OK if result.reproduced else Exit.REFUTED
 
 
+def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> ReplayResult:
+    """The replay of a PTX witness, in the source's own words and lines."""
+    from syncverify.unrolled import unroll
+
+    assert source.module is not None
+    file = launch or (beside(source.path) if beside(source.path).exists() else None)
+    facts = NO_FACTS if file is None else read_facts(file)
+    u = unroll(source.module, facts, witness)
+    result = simulate_replay(u.witness, u.kernel)
+    return replace(
+        result,
+        reason=u.places.text(result.reason),
+        trace=tuple(map(u.places.step, result.trace)),
+        blocked=tuple(map(u.places.blocked, result.blocked)),
+    )
+
+
 def witnessed_kernel(witness: Witness, kernel_file: str | None, witness_file: str) -> Kernel:
     """The kernel of a witness as it was launched; InputError if its text has changed since."""
-    path = kernel_file or witness.file
+    return _named(_source(witness, kernel_file or witness.file, witness_file, None), witness, witness_file)
+
+
+def _source(witness: Witness, path: str, witness_file: str, cuda: CudaOptions | None) -> SourceFile:
     if not path:
         raise InputError("the witness names no file: give --kernel-file", Span(witness_file))
-    source = read_source(path)
+    source = read_source(path, cuda)
     if source.hash != witness.source_hash:
         raise InputError(
             f"{path} has changed since the witness was written (hash {source.hash[:12]}, the witness has "
             f"{witness.source_hash[:12]}): check it again",
             Span(witness_file),
         )
+    return source
+
+
+def _named(source: SourceFile, witness: Witness, witness_file: str) -> Kernel:
     for kernel in source.kernels:
         if kernel.name == witness.kernel:
             return relaunch(kernel, witness.grid, witness.registers)
-    if source.module is not None:
-        raise InputError(
-            "only kernels of the IR can be stepped through; this witness's steps are for reading",
-            Span(witness_file),
-        )
-    raise InputError(f"{path} has no kernel {witness.kernel}", Span(witness_file))
+    raise InputError(f"{source.path} has no kernel {witness.kernel}", Span(witness_file))
