@@ -7,6 +7,7 @@ _UNCONFIRMED = "a run fails for sizes that no launch has"
 
 #: The test of each must fail, so that the list shrinks with what the engine learns.
 GAPS = {
+    "bytes_of_all_tiles_gathered.good": _UNCONFIRMED,
     "flat_against_nested.good": _UNCONFIRMED,
     "negative_sizes_multiply.good": _UNCONFIRMED,
     "product_is_twelve.good": _UNCONFIRMED,
