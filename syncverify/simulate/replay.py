@@ -288,15 +288,18 @@ class _Player:
         if claim is Claim.HANG:
             return self.hang(w)
         found = self.pick(w)
-        if found is not None:
+        if found is not None and found.rule == w.rule:
             return True, found.message
+        other = found  # of another rule: the claimed one may come later
         start, stopped = self.s, self.m.stopped
         for seed in range(CONTINUATIONS):
             self.s, self.m.stopped = start.copy(), stopped
             self.finish(random.Random(seed), lands_first=not self.late)
             found = self.pick(w)
-            if found is not None:
+            if found is not None and (other is None or found.rule == w.rule):
                 return True, f"{found.message} (after the witness's last step)"
+        if other is not None:
+            return True, other.message
         return False, f"no {claim} was met"
 
     def pick(self, w: Witness) -> Found | None:
