@@ -299,7 +299,7 @@ class _Player:
             if found is not None and (other is None or found.rule == w.rule):
                 return True, f"{found.message} (after the witness's last step)"
         if other is not None:
-            return True, other.message
+            return True, f"{other.message} ({other.rule})"
         return False, f"no {claim} was met"
 
     def pick(self, w: Witness) -> Found | None:

@@ -1,0 +1,110 @@
+"""Witnesses of PTX and CUDA kernels step through the simulator, and good kernels do no harm there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import Claim, KernelReport, Policy, ScopeKind, Verdict, Witness
+from syncverify.files import SourceFile, check_source, read_source
+from syncverify.frontends.cuda import CudaOptions
+from syncverify.launch import beside, read_facts
+from syncverify.simulate import ReplayResult, replay, sample
+from syncverify.source import InputError
+from syncverify.unrolled import Unrolled, unroll
+from tests.corpus.entries import CORPUS
+from tests.cuda.entries import CudaEntry, entries
+
+PTX = sorted((CORPUS / "ptx").glob("*.ptx"))
+BAD = [p for p in PTX if ".bad." in p.name]
+GOOD = [p for p in PTX if ".good." in p.name]
+CUDA = entries()
+#: What the front end knows from addresses alone: the simulator is not asked.
+FAULTS = {"async_store.bad.ptx": "SV208", "one_thread_one_row.cu": "SV114"}
+#: setmaxnreg (SV304) is undefined in every schedule; the witness's own order does no harm of its rule.
+OTHER_RULE = {"v4_idle_warps_leave.cu", "v5_full_barrier_per_warp.cu"}
+
+
+def _checked(path: Path, sizes: dict[str, int] | None = None, prelude: str | None = None,
+             policy: Policy = Policy.PRACTICAL) -> tuple[SourceFile, KernelReport]:  # fmt: skip
+    source = read_source(path, CudaOptions(prelude=prelude))
+    (report,) = check_source(source, facts=read_facts(beside(path)), values=sizes or {}, policy=policy)
+    return source, report
+
+
+def _unrolled(source: SourceFile, witness: Witness) -> Unrolled:
+    assert source.module is not None
+    return unroll(source.module, read_facts(beside(Path(source.path))), witness)
+
+
+def _replayed(source: SourceFile, report: KernelReport) -> ReplayResult:
+    assert report.witness is not None
+    u = _unrolled(source, report.witness)
+    return replay(u.witness, u.kernel)
+
+
+def _harms(source: SourceFile, report: KernelReport) -> list[str]:
+    """What goes wrong in some random schedules."""
+    assert report.verdict is Verdict.PROVED
+    values = dict(report.scope.values)
+    witness = Witness(Claim.UB, "", "", (), kernel=report.name, file=source.path, values=values)
+    return [f"{h.rule} {h.message}" for h in sample(_unrolled(source, witness).kernel, runs=10).harms]
+
+
+@pytest.mark.parametrize("path", [p for p in BAD if p.name not in FAULTS], ids=lambda p: p.stem)
+def test_ptx_witness_replays(path: Path) -> None:
+    result = _replayed(*_checked(path))
+    assert result.reproduced, result.reason
+
+
+@pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
+def test_good_ptx_does_no_harm(path: Path) -> None:
+    assert _harms(*_checked(path)) == []
+
+
+@pytest.mark.parametrize("entry", CUDA, ids=lambda e: e.path.stem)
+def test_cuda(entry: CudaEntry) -> None:
+    source, report = _checked(entry.path, dict(entry.sizes), entry.prelude)
+    if report.verdict is Verdict.PROVED:
+        assert _harms(source, report) == []
+    elif entry.path.name not in FAULTS:
+        result = _replayed(source, report)
+        assert result.reproduced, result.reason
+        assert result.reason.endswith("(SV304)") == (entry.path.name in OTHER_RULE)
+
+
+def test_a_fault_of_addresses_is_named() -> None:
+    source, report = _checked(CORPUS / "ptx" / "async_store.bad.ptx")
+    with pytest.raises(InputError, match=r"bad\.ptx:80: SV208 is known before the simulator"):
+        _replayed(source, report)
+
+
+def test_no_claim_comes_true_in_a_good_kernel() -> None:
+    """The bad kernel's witness, told of the good one."""
+    _, bad = _checked(CORPUS / "ptx" / "one_fence.bad.ptx")
+    source, good = _checked(CORPUS / "ptx" / "one_fence.good.ptx")
+    assert bad.witness is not None
+    values = dict(good.scope.values)
+    claim = Witness(
+        bad.witness.claim, bad.witness.rule, "", (), kernel=good.name, file=source.path, values=values
+    )
+    u = _unrolled(source, claim)
+    assert not replay(u.witness, u.kernel).reproduced
+
+
+def test_other_launch_values_are_not_the_witness_s() -> None:
+    source, report = _checked(CORPUS / "ptx" / "bulk_ring.bad.ptx")
+    assert report.witness is not None
+    values = {k: v + 1 for k, v in report.witness.values.items()}
+    assert values
+    with pytest.raises(InputError, match="no launch of bulk_ring is the witness's"):
+        _unrolled(source, replace(report.witness, values=values))
+
+
+def test_sizes_left_open_come_from_the_witness() -> None:
+    entry = next(e for e in CUDA if e.path.name == "v7_shared_barrier_count_1.cu")
+    source = read_source(entry.path, CudaOptions(prelude=entry.prelude))
+    (report,) = check_source(source, facts=read_facts(beside(entry.path)), scope=ScopeKind.ALL)
+    assert _replayed(source, report).reproduced
