@@ -76,6 +76,8 @@ def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> Repla
     facts = NO_FACTS if file is None else read_facts(file)
     u = unroll(source.module, facts, witness)
     result = simulate_replay(u.witness, u.kernel)
+    if u.left_out and not result.reproduced:
+        raise InputError(f"{witness.kernel} cannot be stepped through: {u.left_out}", Span(source.path))
     return replace(
         result,
         reason=u.places.text(result.reason),

@@ -31,11 +31,12 @@ _BLOCKING = frozenset({Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN, Ev.BARRIE
 
 @dataclass(frozen=True, slots=True)
 class Unrolled:
-    """A straight-line kernel, the witness in its terms, and the way back to the source."""
+    """A straight-line kernel, the witness in its terms, the way back to the source, and what was left out."""
 
     kernel: n.Kernel
     witness: Witness
     places: Places
+    left_out: str = ""
 
 
 def unroll(module: Module, facts: LaunchFacts, witness: Witness) -> Unrolled:
@@ -121,6 +122,7 @@ def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
         kernel,
         replace(witness, steps=steps, blocked=stuck, values={}, block=(0, 0, 0), grid=None, registers=None),
         places,
+        next((t.left_out for t in translators if t.left_out), ""),
     )
 
 

@@ -15,7 +15,8 @@ from syncverify.unrolled.places import Places, Unfit
 from syncverify.unrolled.regions import regions
 
 #: Global memory by who touches it: data that nobody follows is an array of its own for each.
-TENSORS = ("read", "written", "updated", "copied_in", "fetched", "copied_out")
+TENSORS = ("read", "written", "updated", "copied_in", "fetched", "copied_out", "memory")
+_FOLLOWED = TENSORS[-1]  # by address
 
 _MEMORY = {Scope.CTA: "cta", Scope.CLUSTER: "cluster", Scope.GPU: "gpu", Scope.SYS: "sys"}
 _MAPS = "a tensor map is edited"
@@ -38,6 +39,7 @@ class Translator:
     issued: int = 0
     registers: dict[int, list[str]] = field(default_factory=dict)  # what was last read into each
     reads: int = 0
+    left_out: str = ""  # what the statements do not say, if the claim may depend on it
 
     def statements(self, event: Event) -> list[n.Stmt]:
         """The statements of an event; the last one is at its place, those before it at none."""
@@ -85,9 +87,20 @@ class Translator:
         name = self.barriers[b.offset]
         return n.BarrierRef(name, None, None if b.cta == self.me.cta else Int(b.cta))
 
-    def untracked(self, index: int, tensor: str, count: int = 1) -> n.GlobalRegion:
-        """Bytes of global memory whose order is no matter here."""
-        return n.GlobalRegion(tensor, Int(0), Int(count))
+    def globals(self, index: int, tensor: str, count: int = 1) -> n.GlobalRegion:
+        """Bytes of global memory: by address if they are followed, else of an array that nobody else uses."""
+        if index < 0:
+            return n.GlobalRegion(tensor, Int(0), Int(count))
+        try:
+            found = regions(self.fp(index), self.me.lanes, self.fp(index).memory)
+        except Unfit:
+            found = []
+        size = self.each(index)
+        if len(found) != 1 or found[0].rows != Int(1) or (count > 1 and size != count):
+            self.left_out = "some ranges of global memory are not followed"
+            return n.GlobalRegion(tensor, Int(0), Int(count))
+        start = found[0].start or Int(0)
+        return n.GlobalRegion(_FOLLOWED, start, Int(size))
 
     def issue(self) -> None:
         self.numbers.append(self.issued)
@@ -177,17 +190,17 @@ def _atomic(t: Translator, e: Event) -> Iterator[n.Stmt]:
 
 @_makes(Ev.GLOBAL_READ)
 def _global_read(t: Translator, e: Event) -> Iterator[n.Stmt]:
-    yield n.LdGlobal("unused", t.untracked(e[2], "read"))
+    yield n.LdGlobal("unused", t.globals(e[2], "read"))
 
 
 @_makes(Ev.GLOBAL_WRITE)
 def _global_write(t: Translator, e: Event) -> Iterator[n.Stmt]:
-    yield n.StGlobal(t.untracked(e[2], "written"), Int(0))
+    yield n.StGlobal(t.globals(e[2], "written"), Int(0))
 
 
 @_makes(Ev.GLOBAL_ATOMIC)
 def _global_atomic(t: Translator, e: Event) -> Iterator[n.Stmt]:
-    yield n.AtomGlobal("add", t.untracked(e[2], "updated"), Int(0))
+    yield n.AtomGlobal("add", t.globals(e[2], "updated"), Int(0))
 
 
 # ---------------------------------------------------------------- barriers
@@ -322,7 +335,7 @@ def _proxy_fence(t: Translator, e: Event) -> Iterator[n.Stmt]:
 @_makes(Ev.CP_ASYNC)
 def _cp_async(t: Translator, e: Event) -> Iterator[n.Stmt]:
     t.issue()
-    yield n.CpAsync(t.region(e[2]), t.untracked(e[3], "fetched", t.each(e[2])))
+    yield n.CpAsync(t.region(e[2]), t.globals(e[3], "fetched", t.each(e[2])))
 
 
 @_makes(Ev.CP_COMMIT)
@@ -354,13 +367,13 @@ def _bulk_load(t: Translator, e: Event) -> Iterator[n.Stmt]:
         mask = Int(sum(1 << f.memory for f in fps))
         dst, ref = replace(dst, rank=None), replace(ref, rank=None)
     t.issue()
-    yield n.BulkLoad(dst, t.untracked(e[3], "copied_in", size), ref, mask)
+    yield n.BulkLoad(dst, t.globals(e[3], "copied_in", size), ref, mask)
 
 
 @_makes(Ev.BULK_STORE)
 def _bulk_store(t: Translator, e: Event) -> Iterator[n.Stmt]:
     t.issue()
-    yield n.BulkStore(t.untracked(e[3], "copied_out", t.each(e[2])), t.region(e[2]), "add" if e[5] else None)
+    yield n.BulkStore(t.globals(e[3], "copied_out", t.each(e[2])), t.region(e[2]), "add" if e[5] else None)
 
 
 @_makes(Ev.BULK_COPY)
