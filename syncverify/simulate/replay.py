@@ -201,6 +201,7 @@ class _Player:
 
     def follow(self, step: Step, who: Actor) -> None:
         """Advances the lanes that a step names until they have executed the operation on its line."""
+        self.look()
         for g in self.groups(who, step.agent):
             if who.seq is not None:
                 self.land(g, who.seq, step)
@@ -243,6 +244,28 @@ class _Player:
             e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.complete_for(self.s, g, e) and self.wants(g, step)
         )
         self.m.visible(self.s, g, answer, [])
+
+    def look(self) -> None:
+        """Polls whose answer nobody heeds look as soon as they can: witnesses do not name them."""
+        for g, node in enumerate(self.s.node):
+            if node != END and not self.m.stopped and self.p.events[node].op in (Op.POLL, Op.POLL_TOKEN):
+                no, yes = self.p.after[node]
+                if self.m.can(self.s, g) and self.alike(no, yes):
+                    self.m.visible(self.s, g, int(self.m.complete_for(self.s, g, self.p.events[node])), [])
+
+    def alike(self, a: int, b: int) -> bool:
+        """Whether two ways on are the same events, as far as the next poll."""
+        while a != b:
+            if END in (a, b):
+                return False
+            x, y = self.p.events[a], self.p.events[b]
+            if (x.op, x.line, x.bar, x.key) != (y.op, y.line, y.bar, y.key) or x.op in (
+                Op.POLL,
+                Op.POLL_TOKEN,
+            ):
+                return False
+            a, b = self.p.after[a][0], self.p.after[b][0]
+        return True
 
     def wants(self, g: int, step: Step) -> bool:
         """Which answer of a poll leads to the step's line."""

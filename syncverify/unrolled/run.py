@@ -15,12 +15,16 @@ MOST_SPLITS = 4096
 _TURNS = frozenset({Ev.WAIT, Ev.WAIT_TOKEN, Ev.BARRIER_SYNC, Ev.CLUSTER_WAIT, Ev.SPIN, Ev.WARP_SYNC})
 _POLLS = frozenset({Ev.POLL, Ev.POLL_TOKEN})
 _WAITS = frozenset({Ev.WAIT, Ev.WAIT_TOKEN})
+_AS_WAIT = {Ev.POLL: Ev.WAIT, Ev.POLL_TOKEN: Ev.WAIT_TOKEN}
+#: Events after a poll that are compared for both answers.
+_COMPARED = 64
 
 
 def settled(system: PtxSystem) -> tuple[PtxSystem, list[list[Event]]]:
     """The system with classes whose lanes agree throughout, and the events of each.
 
-    The token of an arrival is its number among the class's tokens. Raises Unfit for classes that do not end.
+    The token of an arrival is its number among the class's tokens. A poll that steers is a wait; one that
+    stays a poll does not change what follows. Raises Unfit for classes that do not end.
     """
     for _ in range(MOST_SPLITS):
         try:
@@ -50,6 +54,8 @@ def _turn(agent: Agent, i: int, events: list[Event], answers: list[int], tokens:
             if _guards(agent, event):
                 continue
             answers[i] = 1
+            if not _ignored(agent):
+                event = (_AS_WAIT[code], *event[1:])
         elif code == Ev.ARRIVE and event[5] & Flag.TOKEN:
             answers[i] = tokens[i]
             tokens[i] += 1
@@ -65,3 +71,17 @@ def _guards(agent: Agent, poll: Event) -> bool:
     """Whether a poll that fails leads to a wait for the same: both are then that wait."""
     event = agent.fork().step(0)
     return event[0] in _WAITS and event[2:4] == poll[2:4]
+
+
+def _ignored(agent: Agent) -> bool:
+    """Whether what follows a poll is the same for both answers."""
+    no, yes = agent.fork(), agent.fork()
+    answers = (0, 1)
+    for _ in range(_COMPARED):
+        a, b = no.step(answers[0]), yes.step(answers[1])
+        if a != b:
+            return False
+        if a[0] in (Ev.EXIT, Ev.UNKNOWN, Ev.FAULT):
+            return True
+        answers = (1, 1)
+    return True

@@ -245,14 +245,29 @@ def _complete(t: Translator, e: Event) -> Iterator[n.Stmt]:
     yield n.MbarrierCompleteTx(t.bar(e[2]), Int(e[3]))
 
 
-@_makes(Ev.WAIT, Ev.POLL, Ev.WAIT_TOKEN, Ev.POLL_TOKEN)
+@_makes(Ev.WAIT, Ev.WAIT_TOKEN)
 def _wait(t: Translator, e: Event) -> Iterator[n.Stmt]:
     code, _, bar, phase, flags = e
-    token = code in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN)
+    token = code == Ev.WAIT_TOKEN
     yield n.MbarrierWait(
         t.bar(bar),
         Var(f"token{phase}") if token else Int(phase),
         token,
+        "relaxed" if flags & Flag.RELAXED else "acquire",
+        "cluster" if flags & Flag.CLUSTER else "cta",
+    )
+
+
+@_makes(Ev.POLL, Ev.POLL_TOKEN)
+def _poll(t: Translator, e: Event) -> Iterator[n.Stmt]:
+    code, _, bar, phase, flags = e
+    token = code == Ev.POLL_TOKEN
+    yield n.MbarrierTest(
+        "polled",
+        t.bar(bar),
+        Var(f"token{phase}") if token else Int(phase),
+        token,
+        bool(flags & Flag.MAY_SUSPEND),
         "relaxed" if flags & Flag.RELAXED else "acquire",
         "cluster" if flags & Flag.CLUSTER else "cta",
     )
