@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +74,32 @@ def test_cuda(entry: CudaEntry) -> None:
         result = _replayed(source, report)
         assert result.reproduced, result.reason
         assert result.reason.endswith("(SV304)") == (entry.path.name in OTHER_RULE)
+
+
+RED = sorted((Path(__file__).parents[1] / "ptx" / "red").glob("*.ptx"))
+
+
+@pytest.mark.parametrize("path", [p for p in RED if p.name != "vector_misaligned.ptx"], ids=lambda p: p.stem)
+def test_adversarial_ptx(path: Path, tmp_path: Path) -> None:
+    """Whatever is refuted replays, and what is proved does no harm."""
+    block = re.search(r"^// block: (\d+)$", path.read_text("utf-8"), re.M)
+    assert block is not None
+    facts_file = tmp_path / "launch.toml"
+    facts_file.write_text(f"[kernel.k]\ngrid = [1]\nblock = [{block[1]}]\n")
+    source, facts = read_source(path), read_facts(facts_file)
+    assert source.module is not None
+    (report,) = check_source(source, facts=facts)
+    if report.verdict is Verdict.UNKNOWN:
+        assert report.witness is None
+        return
+    values = dict(report.scope.values)
+    clean = Witness(Claim.UB, "", "", (), kernel=report.name, file=source.path, values=values)
+    u = unroll(source.module, facts, report.witness or clean)
+    if report.verdict is Verdict.PROVED:
+        assert not sample(u.kernel, runs=10).harms
+    else:
+        result = replay(u.witness, u.kernel)
+        assert result.reproduced, result.reason
 
 
 def test_a_fault_of_addresses_is_named() -> None:
