@@ -122,8 +122,14 @@ def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
         kernel,
         replace(witness, steps=steps, blocked=stuck, values={}, block=(0, 0, 0), grid=None, registers=None),
         places,
-        next((t.left_out for t in translators if t.left_out), ""),
+        _left_out(system, translators),
     )
+
+
+def _left_out(system: PtxSystem, translators: list[Translator]) -> str:
+    if system.program.steers:  # which value a load brings may depend on the schedule
+        return "what it loads from shared memory decides what it does"
+    return next((t.left_out for t in translators if t.left_out), "")
 
 
 def _kernel(info: SystemInfo, barriers: Mapping[int, str], body: tuple[n.Stmt, ...]) -> n.Kernel:
