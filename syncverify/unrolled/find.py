@@ -28,6 +28,8 @@ _ASYNC = re.compile(r"\.async(\d+)\Z")
 _BLOCKING = frozenset({Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN, Ev.BARRIER_SYNC, Ev.WARP_SYNC,
                        Ev.CLUSTER_WAIT, Ev.SETMAXNREG, Ev.WGMMA_WAIT})  # fmt: skip
 
+_ON_BARRIER = frozenset({Ev.WAIT, Ev.WAIT_TOKEN})
+
 
 @dataclass(frozen=True, slots=True)
 class Unrolled:
@@ -170,10 +172,15 @@ def _who(agent: str) -> tuple[int, int]:
 
 def _placed(b: Blocked, system: PtxSystem, sequences: list[list[Event]], places: Places) -> Blocked:
     """Where a blocked class waits: on its line, at something that can wait."""
-    sites = system.info.sites
-    for cls, events in zip(system.info.classes, sequences, strict=True):
+    info = system.info
+    for cls, events in zip(info.classes, sequences, strict=True):
         if (cls.cta, cls.warp) == _who(b.agent) and (cls.name == b.agent or b.agent.startswith(cls.name)):
-            for e in events:
-                if e[0] in _BLOCKING and e[1] >= 0 and sites[e[1]].span.line == b.span.line:
-                    return replace(b, span=Span(b.span.file, places.number(e[1])))
+            there = [
+                e
+                for e in events
+                if e[0] in _BLOCKING and e[1] >= 0 and info.sites[e[1]].span.line == b.span.line
+            ]
+            named = [e for e in there if e[0] in _ON_BARRIER and info.barriers[e[2]].name == b.waits_on]
+            for e in named or there:
+                return replace(b, span=Span(b.span.file, places.number(e[1])))
     return replace(b, span=Span(b.span.file, 0))
