@@ -25,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from syncverify import gate
 from syncverify.codegen import driver
-from syncverify.nvrtc import compile_source
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace, where
@@ -33,6 +32,7 @@ from syncverify.fusion.graph import Fusion
 from syncverify.fusion.pipeline import build
 from syncverify.ir.expr import Binary, Int
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, MbarrierInit, MbarrierWait, Stmt
+from syncverify.nvrtc import compile_source
 from syncverify.passes.rewrite import flat_map
 
 # ---------------------------------------------------------------- fusions

@@ -58,10 +58,10 @@ def jobs() -> Iterator[Job]:
     """Every corpus kernel that can be compiled and whose result is known."""
     from syncverify import simulate
     from syncverify.codegen.cuda import emit
-    from syncverify.nvrtc import compile_source
     from syncverify.ir.expr import evaluate
     from syncverify.ir.layout import layout
     from syncverify.ir.parser import parse_file
+    from syncverify.nvrtc import compile_source
     from syncverify.source import InputError
     from syncverify.verify import check_kernel
     from tests.corpus.arrays import arrays, defaults

@@ -19,6 +19,7 @@ from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
+from syncverify.codegen.names import entry_name
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, launch_values, rests, vector_for, widest_vector
@@ -154,7 +155,7 @@ class Program:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
         if device not in self._loaded:
             size = layout(self.kernel, {}).size
-            self._loaded[device] = driver.load(self.cubin, self.kernel.name, size, device)
+            self._loaded[device] = driver.load(self.cubin, entry_name(self.kernel.name), size, device)
         return self._loaded[device]
 
 

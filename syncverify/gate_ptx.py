@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from syncverify.codegen.names import entry_name
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import Checker, check_module
 from syncverify.frontends.ptx.parser import parse
@@ -36,7 +37,7 @@ def check_ptx(
             launch_facts(kernel),
             policy,
             Checker(run_system, merge, _prove),
-            kernel=kernel.name,
+            kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),
             scope=scope,
@@ -70,7 +71,7 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
         "assume": [print_expr(a) for a in kernel.assumes],
         "params": params,
     }
-    return LaunchFacts({kernel.name: facts}, f"the launch of {kernel.name}")
+    return LaunchFacts({entry_name(kernel.name): facts}, f"the launch of {kernel.name}")
 
 
 def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:

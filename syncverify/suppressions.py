@@ -27,7 +27,7 @@ class Suppression:
 
 
 def find(text: str, path: str) -> tuple[Suppression, ...]:
-    """The suppressions of a source text; InputError for one that names no rule or a rule that does not exist."""
+    """The suppressions of a source text; InputError for one that names no rule that exists."""
     return tuple(_found(text, path)) if "syncverify:" in text else ()
 
 

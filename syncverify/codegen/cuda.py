@@ -9,6 +9,7 @@ from math import gcd
 
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
+from syncverify.codegen.names import entry_name
 from syncverify.codegen.rings import rings_of
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
@@ -76,7 +77,8 @@ class _Emitter:
                 f"kernel {k.name}: tensor maps, fragments and clusters have no code generation", k.span
             )
         yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
-        yield f'extern "C" __global__ void __launch_bounds__({k.launch.threads}, {blocks_per_sm}) {k.name}('
+        bounds = f"__launch_bounds__({k.launch.threads}, {blocks_per_sm})"
+        yield f'extern "C" __global__ void {bounds} {entry_name(k.name)}('
         arguments = [
             f"const {self._ctype(t)}* __restrict__ {t.name}"
             if t.mode == "in"

@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from syncverify.codegen.names import RESERVED as CPP_RESERVED
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, numpy_dtype, round_to
 from syncverify.ir.expr import BUILTINS
 from syncverify.source import UNKNOWN_SPAN, InputError, Span
@@ -20,7 +21,11 @@ from syncverify.source import UNKNOWN_SPAN, InputError, Span
 DTYPES = ("f32", "bf16", "f16")
 
 #: Names that the lowering uses itself.
-RESERVED = frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks"}) | BUILTINS
+RESERVED = (
+    frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks"})
+    | BUILTINS
+    | CPP_RESERVED
+)
 
 
 @dataclass(frozen=True, slots=True)

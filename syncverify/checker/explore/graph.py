@@ -25,8 +25,8 @@ class Node:
     """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
 
     ``target``: what covers or replaces the node. ``rows`` of a widened node are those that replace it,
-    ``facts`` what is known of them, in order, ``found`` each of their atoms in terms of those before; one that
-    stays is itself.
+    ``facts`` what is known of them, in order, ``found`` each of their atoms in terms of those before; one
+    that stays is itself.
     """
 
     number: int

@@ -10,7 +10,7 @@ LOWEST, HIGHEST, STEP = 24, 256, 8
 
 
 def most_registers(threads: int) -> int:
-    """The most registers per thread that a block of this size can be given: a thread that uses 255 has 256."""
+    """The most registers per thread that a block of this size can get: one that uses 255 has 256."""
     return min(HIGHEST, REGISTER_FILE // max(threads, 1)) // STEP * STEP
 
 

@@ -1,0 +1,22 @@
+"""Names that CUDA C++ does not take for itself."""
+
+from __future__ import annotations
+
+#: Words of C++20 and CUDA that name nothing else.
+RESERVED = frozenset(
+    """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t
+    char32_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+    constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+    false float for friend goto if inline int long main mutable namespace new noexcept not not_eq
+    nullptr operator or or_eq private protected public register reinterpret_cast requires return short
+    signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+    try typedef typeid typename uint64 union unsigned using virtual void volatile wchar_t while xor
+    xor_eq
+    """.split()
+)
+
+
+def entry_name(kernel: str) -> str:
+    """The name of a kernel's function in CUDA, PTX and the cubin."""
+    return f"{kernel}_kernel" if kernel in RESERVED else kernel
