@@ -129,6 +129,11 @@ class Program:
             for k, e in self.decoded.items():
                 if isinstance(e, Effect):
                     self.decoded[k] = untracked(self.body[k], e)
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self.decoded = dict(sorted(self.decoded.items()))
         loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
         self.uses = late_uses(self.flow, loads)
         wgmma = any(i.op == "wgmma" for i in self.body)

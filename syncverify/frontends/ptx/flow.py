@@ -120,6 +120,16 @@ class Flow:
         found = self.ipdom[block]
         return self.end if found < 0 else found
 
+    def endless(self) -> list[int]:
+        """The blocks from which no path leads to the end."""
+        done: set[int] = {self.end}
+        grown = True
+        while grown:
+            more = {b for b in self.reached - done if not done.isdisjoint(self.blocks[b].succ)}
+            done |= more
+            grown = bool(more)
+        return sorted(self.reached - done)
+
     def between(self, block: int) -> set[int]:
         """The blocks on paths from a branch to its join, both left out."""
         stop = self.join(block)
