@@ -255,16 +255,16 @@ class _Attempt:
         try:
             while explorer.pending:
                 failed = next(explorer.failures(), None)
-                other = None if failed is None else self.confirm(failed)
-                if other is not None and sum(map(abs, other.values())) < sum(map(abs, best.values())):
-                    best = other
+                best = (failed and self.confirm(failed, _total(best))) or best
         except (Symbolic, Unmodelled, LaneSplit, ColumnsExhausted):
             pass
         return best
 
-    def confirm(self, failed: Failed) -> dict[str, int] | None:
-        """Sizes for which the exact check fails as the run did."""
+    def confirm(self, failed: Failed, below: int | None = None) -> dict[str, int] | None:
+        """Sizes, of a total ``below`` that if it is given, for which the exact check fails as the run did."""
         for values in self.numbers.on(failed.path, self.space):
+            if below is not None and _total(values) >= below:
+                continue
             verdict = self.numbers.check(values)
             if verdict is Verdict.REFUTED:
                 return values
@@ -284,6 +284,10 @@ class _Attempt:
             "events": sum(e.events for e in self.explorers),
             "exact_checks": len(self.numbers.known),
         }
+
+
+def _total(values: Mapping[str, int]) -> int:
+    return sum(map(abs, values.values()))
 
 
 def _refined(space: Space, system: SizedSystem, split: LaneSplit) -> SizedSystem:
