@@ -1,19 +1,26 @@
 """Mutated PTX files: what the tool makes of damaged input. Nothing but InputError or a result is right.
 
     python benchmarks/fuzz_ptx.py [DIR ...] [--count 10000] [--seed 1] [--limit 20] [--check]
+    python benchmarks/fuzz_ptx.py --check --seconds 600 --largest 30000 -o results/fuzz_ptx.json corpus REAL
 
 Each file of the folders gives its share of mutants: bytes flipped, lines dropped, swapped, duplicated, or a
-token put in another's place. With ``--check`` each mutant that parses is also checked, with
-the launch facts beside its file. Prints the outcomes, and for each crash or overrun its file and seed.
+token put in another's place. With ``--check`` each mutant that parses is also checked, with the launch facts
+beside its file. Each mutant runs in a process of its own, with a limit on its processor time and its memory.
+Prints the outcomes, and for each crash or overrun its file and seed. With ``-o`` the outcomes are added to
+those of the file, and a run goes on after the last mutant there.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
+import json
+import os
 import random
 import re
+import resource
 import signal
 import sys
 import tempfile
@@ -27,7 +34,8 @@ from typing import Any
 from syncverify.frontends.ptx.parser import decode, parse
 from syncverify.source import InputError
 
-CORPUS = Path.home() / ".cache" / "syncverify-corpus" / "ptx"
+CORPUS = Path(__file__).parent.parent / "corpus" / "ptx"
+MEMORY = 4 << 30
 _TOKEN = re.compile(rb"[%$\w.]+|[^\s\w]")
 
 
@@ -120,11 +128,10 @@ def launch_file(path: Path) -> list[str]:
     return []
 
 
-def check(data: bytes, folder: Path, options: list[str]) -> str:
+def check(data: bytes, path: Path, options: list[str]) -> str:
     """The exit status of ``syncverify check`` on the mutant, run in this process."""
     from syncverify.cli.main import run
 
-    path = folder / "mutant.ptx"
     path.write_bytes(data)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
         status = run(["check", str(path), *options])
@@ -133,43 +140,102 @@ def check(data: bytes, folder: Path, options: list[str]) -> str:
     return f"exit {status}"
 
 
+def judged(data: bytes, path: Path, scratch: Path | None, limit: float) -> tuple[str, str]:
+    """The outcome of a mutant in a child process, and what a crash wrote; ``scratch``: where to check it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        try:
+            said = [read(data, str(path)), ""]
+            if scratch is not None and said[0] == "parsed":
+                said[0] = check(data, scratch, launch_file(path))
+        except BaseException:
+            said = ["crash", traceback.format_exc(limit=-6)]
+        with os.fdopen(writer, "w") as pipe:
+            json.dump(said, pipe)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if text:
+        outcome, told = json.loads(text)
+        return outcome, told
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
+        return "overrun", ""
+    return "crash", f"status {status}"
+
+
+def sources(roots: list[Path], largest: int) -> list[Path]:
+    """The PTX files of some folders up to a size in bytes; environments and caches of generators are none."""
+    found = {p for root in roots for p in root.rglob("*.ptx") if "venvs" not in p.parts}
+    return sorted(p for p in found if p.stat().st_size <= largest)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("dirs", nargs="*", type=Path, default=[CORPUS])
-    options.add_argument("--count", type=int, default=10_000)
+    options.add_argument("--count", type=int, default=10_000, help="mutants in all")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--limit", type=float, default=20.0, help="processor seconds for one mutant")
+    options.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     options.add_argument("--largest", type=int, default=1 << 30, help="skip files of more bytes")
     options.add_argument("--check", action="store_true", help="also check what parses")
+    options.add_argument("-o", "--output", type=Path, help="outcomes as JSON, added to those there")
     args = options.parse_args()
-    found = {p for root in args.dirs for p in root.rglob("*.ptx")}
-    files = sorted(p for p in found if p.stat().st_size <= args.largest)
+    files = sources(args.dirs, args.largest)
     if not files:
         print("no .ptx file in", *args.dirs)
         return 2
-    outcomes: Counter[str] = Counter()
-    slowest = (0.0, "")
+    if args.check:
+        for module in ("cli.check", "frontends.ptx.check", "checker.explore", "advice"):
+            importlib.import_module(f"syncverify.{module}")
+    done = json.loads(args.output.read_text()) if args.output and args.output.exists() else {}
+    outcomes = Counter(done.get("outcomes", {}))
+    bad: list[list[str]] = done.get("bad", [])
+    slowest = tuple(done.get("slowest", (0.0, "")))
+    cpu = float(done.get("cpu", 0.0))
+    start = time.monotonic()
+    first = outcomes.total()
     with tempfile.TemporaryDirectory() as folder:
-        for n in range(args.count):
+        for n in range(first, args.count):
+            if time.monotonic() - start > args.seconds:
+                break
             path, seed = files[n % len(files)], args.seed * 1_000_003 + n
-            data = mutant(path.read_bytes(), seed)
-            start = time.process_time()
-            try:
-                with time_limit(args.limit):
-                    outcome = read(data, str(path))
-                    if args.check and outcome == "parsed":
-                        outcome = check(data, Path(folder), launch_file(path))
-            except Overrun:
-                outcome = "overrun"
-                print(f"overrun: {path} seed {seed}")
-            except Exception:
-                outcome = "crash"
-                print(f"crash: {path} seed {seed}\n{traceback.format_exc(limit=-4)}")
+            before = _children()
+            scratch = Path(folder) / "mutant.ptx" if args.check else None
+            outcome, told = judged(mutant(path.read_bytes(), seed), path, scratch, args.limit)
+            took = _children() - before
+            if outcome in ("crash", "overrun"):
+                bad.append([outcome, f"{path.parent.name}/{path.name}", str(seed), told])
+                print(f"{outcome}: {path} seed {seed}\n{told}", flush=True)
             outcomes[outcome] += 1
-            slowest = max(slowest, (time.process_time() - start, f"{path} seed {seed}"))
-    print(f"{args.count} mutants of {len(files)} files:", dict(sorted(outcomes.items())))
-    print(f"slowest: {slowest[0]:.2f} s, {slowest[1]}")
-    return 1 if outcomes["crash"] or outcomes["overrun"] else 0
+            cpu += took
+            slowest = max(slowest, (round(took, 2), f"{path.parent.name}/{path.name} seed {seed}"))
+    made = {
+        "mutants": outcomes.total(),
+        "files": len(files),
+        "limit": args.limit,
+        "outcomes": dict(sorted(outcomes.items())),
+        "cpu": round(cpu, 1),
+        "slowest": slowest,
+        "bad": bad,
+    }
+    if args.output:
+        args.output.write_text(json.dumps(made, indent=1) + "\n")
+    print(json.dumps({k: v for k, v in made.items() if k != "bad"}, indent=1))
+    return 1 if bad else 0
+
+
+def _children() -> float:
+    """Processor seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":
