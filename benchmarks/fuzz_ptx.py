@@ -128,10 +128,11 @@ def launch_file(path: Path) -> list[str]:
     return []
 
 
-def check(data: bytes, path: Path, options: list[str]) -> str:
+def check(data: bytes, folder: Path, options: list[str]) -> str:
     """The exit status of ``syncverify check`` on the mutant, run in this process."""
     from syncverify.cli.main import run
 
+    path = folder / "mutant.ptx"
     path.write_bytes(data)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
         status = run(["check", str(path), *options])
@@ -141,7 +142,7 @@ def check(data: bytes, path: Path, options: list[str]) -> str:
 
 
 def judged(data: bytes, path: Path, scratch: Path | None, limit: float) -> tuple[str, str]:
-    """The outcome of a mutant in a child process, and what a crash wrote; ``scratch``: where to check it."""
+    """The outcome of a mutant in a child process, and what a crash wrote; ``scratch``: a folder, to check it too."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -208,7 +209,7 @@ def main() -> int:
                 break
             path, seed = files[n % len(files)], args.seed * 1_000_003 + n
             before = _children()
-            scratch = Path(folder) / "mutant.ptx" if args.check else None
+            scratch = Path(folder) if args.check else None
             outcome, told = judged(mutant(path.read_bytes(), seed), path, scratch, args.limit)
             took = _children() - before
             if outcome in ("crash", "overrun"):
