@@ -142,7 +142,7 @@ def check(data: bytes, folder: Path, options: list[str]) -> str:
 
 
 def judged(data: bytes, path: Path, scratch: Path | None, limit: float) -> tuple[str, str]:
-    """The outcome of a mutant in a child process, and what a crash wrote; with a folder, it is checked too."""
+    """Its outcome in a child process, and what a crash wrote; with a folder it is also checked."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
