@@ -265,11 +265,12 @@ class Operations(ABC):
         self.add(nodes.WgmmaFence(span=h.caller()))
 
     def wgmma_mma(
-        self, acc: h.Named, a: h.RegionLike | h.FragmentHandle, b: h.RegionLike, scale_d: ExprLike = 1
-    ) -> None:
+        self, acc: h.Named, a: h.RegionLike | h.FragmentHandle, b: h.RegionLike, scale_d: ExprLike = 1,
+        *, a_t: bool = False, b_t: bool = False,
+    ) -> None:  # fmt: skip
         left = a.name if isinstance(a, h.FragmentHandle) else h.region(a)
-        stmt = nodes.Wgmma(h.name_of(acc), left, h.region(b), h.expression(scale_d), span=h.caller())
-        self.add(stmt)
+        scale = h.expression(scale_d)
+        self.add(nodes.Wgmma(h.name_of(acc), left, h.region(b), scale, a_t, b_t, span=h.caller()))
 
     def wgmma_commit(self) -> None:
         self.add(nodes.WgmmaCommit(span=h.caller()))
@@ -277,9 +278,20 @@ class Operations(ABC):
     def wgmma_wait(self, pending: ExprLike = 0) -> None:
         self.add(nodes.WgmmaWait(h.expression(pending), span=h.caller()))
 
-    def frag_read(self, frag: h.Named, name: str | None = None) -> Var:
+    def frag_read(
+        self, frag: h.Named, name: str | None = None, *, start: ExprLike | None = None,
+        count: ExprLike | None = None,
+    ) -> Var:  # fmt: skip
         name = self.fresh(name, "v")
-        self.add(nodes.FragRead(name, h.name_of(frag), span=h.caller()))
+        part = (h.optional(start), h.optional(count))
+        self.add(nodes.FragRead(name, h.name_of(frag), *part, span=h.caller()))
+        return Var(name)
+
+    def shfl(
+        self, value: ExprLike, lane: ExprLike, mode: Literal["bfly", "idx"] = "bfly", name: str | None = None
+    ) -> Var:
+        name = self.fresh(name, "v")
+        self.add(nodes.Shuffle(name, h.expression(value), h.expression(lane), mode, span=h.caller()))
         return Var(name)
 
     def frag_write(self, frag: h.Named, value: ExprLike) -> None:

@@ -55,11 +55,16 @@ class BarrierRef:
 
 @dataclass(frozen=True, slots=True)
 class GlobalRegion:
-    """Global memory: ``count`` elements of a tensor from flattened element ``start``."""
+    """Global memory: ``count`` elements of a tensor from flattened element ``start``.
+
+    ``rows`` > 1 repeats the range every ``pitch`` elements; only plain loads and stores take that.
+    """
 
     tensor: str
     start: Expr
     count: Expr = Int(1)
+    rows: Expr | None = None
+    pitch: Expr | None = None
 
 
 # ---------------------------------------------------------------- statements
@@ -177,6 +182,19 @@ class Elect(Stmt):
     """``elect p``: integer register ``p`` is 1 in one unspecified lane of the warp, 0 in the others."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle(Stmt):
+    """``shfl.bfly x, v, m``: the value of lane ``lane ^ m``; ``shfl.idx x, v, l``: that of lane ``l``.
+
+    All 32 lanes execute it together; it orders no memory accesses.
+    """
+
+    name: str
+    value: Expr
+    lane: Expr
+    mode: Literal["bfly", "idx"] = "bfly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,12 +448,18 @@ class WgmmaFence(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Wgmma(Stmt):
-    """``wgmma.mma acc, A, B``: A from shared memory or a fragment, B from shared memory (K x N view)."""
+    """``wgmma.mma[.a_t][.b_t] acc, A, B``: A from shared memory or a fragment, B from shared memory.
+
+    A's region holds M x K elements and B's K x N; ``a_t``: K x M, ``b_t``: N x K. Rows longer than the
+    buffer's swizzle span come in panels of that width.
+    """
 
     acc: str
     a: Region | str
     b: Region
     accumulate: Expr = Int(1)
+    a_t: bool = False
+    b_t: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,10 +474,16 @@ class WgmmaWait(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class FragRead(Stmt):
-    """``frag.read x, acc``: the executing threads' share of a fragment, as a value."""
+    """``frag.read x, acc``: the executing threads' share of a fragment, as a value.
+
+    A thread's share of 64 rows (PTX ISA, wgmma: Register Fragments) follows that of the 64 before;
+    ``count`` of its elements from ``start`` on, or all.
+    """
 
     name: str
     frag: str
+    start: Expr | None = None
+    count: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,7 +590,10 @@ class Multimem(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class Compute(Stmt):
-    """``compute y = value expression``: elementwise over value registers; uses what it names."""
+    """``compute y = value expression``: elementwise over value registers; uses what it names.
+
+    ``reduce.add(v)``, ``reduce.max(v)`` and ``reduce.min(v)`` make one element of a register's elements.
+    """
 
     name: str
     value: Expr

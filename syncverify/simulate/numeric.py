@@ -130,6 +130,7 @@ class _Launch:
         self.loops = {s.var for s in statements(kernel.body) if isinstance(s, n.For)}
         self.size = kernel.launch.ctas
         self.fragments = {f.name: f for f in kernel.fragments}
+        self.shared = {s.name: s for s in kernel.shared}
         self.handlers = numeric_ops.HANDLERS
         self.ready = numeric_ops.ready
         self.agents: list[Agent] = []

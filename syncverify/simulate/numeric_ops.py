@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Handler = Callable[["_Launch", "Agent", Any], None]
 HANDLERS: dict[type[n.Stmt], Handler] = {}
 WARPGROUP = 128
+#: Bytes of a row of each swizzle pattern; 0: rows of any length.
+SPANS = {"none": 0, "32B": 32, "64B": 64, "128B": 128}
 
 
 def handles(*kinds: type[n.Stmt]) -> Callable[[Handler], Handler]:
@@ -162,6 +164,17 @@ def multimem(run: _Launch, a: Agent, s: n.Multimem) -> None:
 @handles(n.Compute)
 def compute(run: _Launch, a: Agent, s: n.Compute) -> None:
     register(a, s.name, evaluated(run, a, s.value))
+
+
+@handles(n.Shuffle)
+def shuffle(run: _Launch, a: Agent, s: n.Shuffle) -> None:
+    if any(int((a.tids // 32 == w).sum()) != needed_lanes(run, int(w), 0xFFFFFFFF) for w in warps_of(a)):
+        raise InputError("a shuffle by some lanes of a warp", s.span)
+    x = np.atleast_2d(np.asarray(evaluated(run, a, s.value)))
+    x = np.broadcast_to(x, (a.lanes, x.shape[1]))
+    lane = compiled(s.lane)(a.env)
+    source = a.tids ^ lane if s.mode == "bfly" else a.tids // 32 * 32 + lane
+    register(a, s.name, x[np.searchsorted(a.tids, source)])
 
 
 @handles(n.LoadIndex)
@@ -464,15 +477,28 @@ def wgmma(run: _Launch, a: Agent, s: n.Wgmma) -> None:
         return
     acc = fragment(run, a.cta, group, s.acc)
     m, cols = acc.shape
-    b = widen(run.memory.region(s.b, a.cta, a.env, s.span).read(a.lanes)[-1])
     if isinstance(s.a, str):
         left = fragment(run, a.cta, group, s.a)
     else:
-        left = widen(run.memory.region(s.a, a.cta, a.env, s.span).read(a.lanes)[-1]).reshape(m, -1)
-    if b.size != left.shape[1] * cols or left.shape[0] != m:
-        raise InputError(f"wgmma: {left.shape} by {b.size} elements does not give {acc.shape}", s.span)
-    product = left.astype(acc.dtype) @ b.reshape(left.shape[1], cols).astype(acc.dtype)
+        left = _operand(run, a, s.a, m, s.a_t, s)
+    right = _operand(run, a, s.b, cols, not s.b_t, s)
+    if left.shape != (m, right.shape[1]):
+        raise InputError(f"wgmma: {left.shape} by {right.T.shape} does not give {acc.shape}", s.span)
+    product = left.astype(acc.dtype) @ right.T.astype(acc.dtype)
     acc[...] = acc + product if keep else product
+
+
+def _operand(run: _Launch, a: Agent, r: n.Region, rows: int, along: bool, s: n.Wgmma) -> Array:
+    """An operand in shared memory, ``rows`` along M or N by K. ``along``: its memory runs along M or N."""
+    found = widen(run.memory.region(r, a.cta, a.env, s.span).read(a.lanes)[-1])
+    if found.size % rows:
+        raise InputError(f"wgmma: {found.size} elements of {r.buffer} are no {rows} rows", s.span)
+    if not along:
+        return found.reshape(rows, -1)
+    buffer = run.shared[r.buffer]
+    width = min(rows, SPANS[buffer.swizzle] // n.DTYPE_BYTES[buffer.dtype] or rows)
+    panels = found.reshape(rows // width, -1, width)
+    return panels.transpose(0, 2, 1).reshape(rows, -1)
 
 
 @handles(n.WgmmaWait)
@@ -485,15 +511,24 @@ def wgmma_wait(run: _Launch, a: Agent, s: n.WgmmaWait) -> None:
 def shares(run: _Launch, a: Agent, name: str) -> tuple[Array, Array]:
     """A fragment of the agent's warpgroup, and which of its elements each thread holds."""
     run.agreed(a.tids // WARPGROUP)
-    f = fragment(run, a.cta, int(a.tids[0] // WARPGROUP), name).reshape(-1)
-    per = f.size // WARPGROUP
-    return f, (a.tids % WARPGROUP)[:, None] * per + np.arange(per)
+    f = fragment(run, a.cta, int(a.tids[0] // WARPGROUP), name)
+    rows, columns = f.shape
+    i, lane, warp = np.arange(f.size // WARPGROUP), a.tids[:, None] % 32, a.tids[:, None] % WARPGROUP // 32
+    if rows % 64 or columns % 8:  # no shape of wgmma: any layout will do
+        return f.reshape(-1), (a.tids % WARPGROUP)[:, None] * i.size + i
+    # PTX ISA, wgmma: Register Fragments; the same for D and for 16-bit A
+    block, i = i // (columns // 2), i % (columns // 2)
+    row = 64 * block + 16 * warp + lane // 4 + i // 2 % 2 * 8
+    return f.reshape(-1), row * columns + i // 4 * 8 + lane % 4 * 2 + i % 2
 
 
 @handles(n.FragRead)
 def frag_read(run: _Launch, a: Agent, s: n.FragRead) -> None:
     f, at = shares(run, a, s.frag)
-    register(a, s.name, f[at])
+    start, count = num(run, a, s.start), num(run, a, s.count, at.shape[1])
+    if not 0 <= start <= start + count <= at.shape[1]:
+        raise InputError(f"elements {start}..{start + count - 1} of a share of {at.shape[1]}", s.span)
+    register(a, s.name, f[at[:, start : start + count]])
 
 
 @handles(n.FragWrite)

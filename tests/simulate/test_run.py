@@ -205,8 +205,10 @@ def test_matrix_product() -> None:
           wgmma.commit
           wgmma.wait 0
         }
-        frag.read v, acc
-        st.global c[tid * 16 : 16], v""",
+        for j in 0..8 {
+          frag.read v, acc, start j * 2, count 2
+          st.global c[(warp * 16 + lane // 4 + j % 2 * 8) * 32 + (j // 2) * 8 + lane % 4 * 2 : 2], v
+        }""",
         "launch grid [1] block [128]",
     )
     a = RNG.standard_normal((64, 48)).astype(ml_dtypes.bfloat16)
