@@ -23,6 +23,7 @@ _REMOVABLE = (n.BarrierSync, n.WarpSync, n.FenceProxyAsync, n.Fence, n.WgmmaFenc
 _FENCES = (n.FenceProxyAsync, n.Fence)
 _COLLECTIVE = (
     n.Elect, n.SetMaxNReg, n.WgmmaFence, n.Wgmma, n.WgmmaCommit, n.WgmmaWait, n.LdMatrix, n.StMatrix,
+    n.Shuffle,
 )  # fmt: skip
 #: Operations through which blocks or grids meet: what they need of a synchronization is not all tracked.
 _GLOBAL = (

@@ -21,7 +21,7 @@ TMA_BOX = 256
 
 #: Functions of integers, and of values only, with their least and greatest number of arguments.
 INDEX_ARITY = {"min": (2, 8), "max": (2, 8), "cdiv": (2, 2), "select": (3, 3), "abs": (1, 1)}
-VALUE_ARITY = {"pow": (2, 2), "fma": (3, 3)}
+VALUE_ARITY = {"pow": (2, 2), "fma": (3, 3), "iota": (3, 3)}
 
 Kind = Literal["integer", "value"]
 
@@ -165,6 +165,8 @@ class Checks:
                 self.barrier(x, s.span)
             case "global" | "compare":
                 self.global_region(x, s.span)
+                if x.rows is not None and not isinstance(s, nodes.LdGlobal | nodes.StGlobal):
+                    self.error(f"rows of {x.tensor} are for plain loads and stores", s.span)
                 if kind == "compare":
                     self.value(getattr(s, "value"), s.span)  # noqa: B009
             case "map":
@@ -209,8 +211,11 @@ class Checks:
             self.error(f"{b.name} is an array of mbarriers; which one: {b.name}[...]?", span)
 
     def global_region(self, g: nodes.GlobalRegion, span: Span) -> None:
-        self.integer(g.start, span)
-        self.integer(g.count, span)
+        for e in (g.start, g.count, g.rows, g.pitch):
+            if e is not None:
+                self.integer(e, span)
+        if (g.rows is None) != (g.pitch is None):
+            self.error(f"rows of {g.tensor} come with a pitch", span)
         self.known(g.tensor, self.tensors, "tensor", span)
 
     def box(self, name: str, coords: tuple[Expr, ...], span: Span) -> None:
@@ -314,6 +319,8 @@ def sets(s: nodes.Stmt, fragments: Iterable[str] = ()) -> Iterator[tuple[str, Ki
         case nodes.LdMatrix() if s.name in fragments:
             return
         case nodes.Compute() | nodes.LdShared() | nodes.LdGlobal() | nodes.FragRead() | nodes.LdMatrix():
+            yield s.name, "value"
+        case nodes.Shuffle():
             yield s.name, "value"
         case nodes.AtomShared() | nodes.AtomGlobal() | nodes.Multimem() if s.name is not None:
             yield s.name, "value"

@@ -400,10 +400,13 @@ class Code(CodeText):
         value = stored_value(s)
         if value is not None:
             self._use(value)
-        if isinstance(s, n.LdMatrix | n.StMatrix):
-            # PTX ISA, ldmatrix and stmatrix: .sync.aligned, executed by the whole warp
+        if isinstance(s, n.LdMatrix | n.StMatrix | n.Shuffle):
+            # PTX ISA: ldmatrix and stmatrix are .sync.aligned, shfl.sync waits for the lanes of its mask
             self._emit(self.program.ops.elect(self.site))
         match s:
+            case n.Shuffle(name):
+                self._set_pending(name)
+                return
             case n.LdShared(name, src):
                 self._read(name, src)
                 return

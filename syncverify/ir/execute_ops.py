@@ -224,16 +224,21 @@ class Ops:
         if not self.t.tracks_global:
             return lambda where, v: -1
         start, count = op.add(g.start, True), op.add(g.count, True)
-        op.addresses |= {start, count}
+        rows, pitch = op.maybe(g.rows, True), op.maybe(g.pitch, True)
+        sizes = {i for i in (start, count, rows, pitch) if i >= 0}
+        op.addresses |= sizes
         tensor, el = self.t.tensors[g.tensor]
         base = tensor << TENSOR_SHIFT
 
         def build(where: Where, v: Sequence[Value]) -> int:
             def one(lane: int) -> Range:
                 s, c = _pick(v, start, lane) or 0, _pick(v, count, lane) or 0
-                return Range(base + max(s, 0) * el, max(c, 0) * el)
+                if rows < 0:
+                    return Range(base + max(s, 0) * el, max(c, 0) * el)
+                r, p = _pick(v, rows, lane) or 0, _pick(v, pitch, lane) or 0
+                return Range(base + max(s, 0) * el, max(c, 0) * el, max(r, 0), max(p, 0) * el)
 
-            if isinstance(v[start], int) and isinstance(v[count], int):
+            if all(isinstance(v[i], int) for i in sizes):
                 return self.t.footprints.add(footprint(GLOBAL_MEMORY, one(0), where.lanes))
             ranges = [one(j) for j in range(len(where.lanes))]
             return self.t.footprints.add(footprint(GLOBAL_MEMORY, ranges, where.lanes))

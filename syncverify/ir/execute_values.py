@@ -9,7 +9,7 @@ from syncverify.ir.expr import Expr, Var, names
 #: Statements that consume a value expression.
 CONSUMERS = (
     n.StShared, n.StMatrix, n.StGlobal, n.FragWrite, n.StAsync, n.AtomShared, n.AtomGlobal, n.Multimem,
-    n.Compute,
+    n.Compute, n.Shuffle,
 )  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def used_registers(body: tuple[n.Stmt, ...]) -> tuple[frozenset[str], frozenset[
     moves: list[tuple[str, str]] = []
     used: set[str] = set()
     for s in statements(body):
-        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute):
+        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute | n.Shuffle):
             registers.add(s.name)
         elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
             registers.add(s.name)
@@ -63,8 +63,8 @@ def varying_values(
                 name = s.name if any(p is not None and mentions(p, both) for p in parts) else None
             elif isinstance(s, n.LdGlobal):
                 name = s.name if mentions(s.src.start, both) else None
-            elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem):
-                name = s.name  # atomics answer each lane differently
+            elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem | n.Shuffle):
+                name = s.name  # atomics and other lanes answer each lane differently
             elif isinstance(s, n.Compute):
                 name = s.name if mentions(s.value, both) else None
             if name in registers and name not in found:

@@ -29,7 +29,7 @@ INDEX_CALLS = ("min", "max", "cdiv", "select", "abs")
 VALUE_CALLS = (
     "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sqrt", "rsqrt", "abs", "neg", "erf", "sigmoid",
     "relu", "min", "max", "pow", "floor", "ceil", "select", "fma", "cast.f32", "cast.bf16", "cast.f16",
-    "cast.i32",
+    "cast.i32", "reduce.add", "reduce.max", "reduce.min", "iota",
 )  # fmt: skip
 
 

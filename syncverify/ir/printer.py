@@ -74,7 +74,10 @@ def print_barrier(b: nodes.BarrierRef) -> str:
 
 
 def print_global(g: nodes.GlobalRegion) -> str:
-    count = "" if g.count == Int(1) else f" : {_inner(g.count)}"
+    if g.rows is not None and g.pitch is not None:
+        count = f" : {_inner(g.count)} rows {_inner(g.rows)} pitch {_inner(g.pitch)}"
+    else:
+        count = "" if g.count == Int(1) else f" : {_inner(g.count)}"
     return f"{g.tensor}[{_inner(g.start)}{count}]"
 
 

@@ -28,7 +28,8 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
     values = frozenset(
         s.name
         for s in statements(kernel.body)
-        if isinstance(s, n.LdShared | n.LdMatrix | n.FragRead | n.Compute | n.AtomShared) and s.name
+        if isinstance(s, n.LdShared | n.LdMatrix | n.FragRead | n.Compute | n.AtomShared | n.Shuffle)
+        and s.name
     )
     return replace(kernel, body=_kept(kernel.body, frozenset(), values))
 
@@ -106,7 +107,9 @@ def _exposed(body: tuple[n.Stmt, ...], made: frozenset[str]) -> Iterator[str]:
 
 def _made(s: n.Stmt) -> Iterator[str]:
     """What a statement surely gives a value."""
-    if isinstance(s, n.Let | n.Assign | n.Compute | n.LdGlobal | n.LdShared | n.LdMatrix | n.FragRead):
+    if isinstance(
+        s, n.Let | n.Assign | n.Compute | n.LdGlobal | n.LdShared | n.LdMatrix | n.FragRead | n.Shuffle
+    ):
         yield s.name
 
 

@@ -337,5 +337,5 @@ class StatementBuild:
             return None
         b = x.brackets[0]
         if isinstance(b, _Range):
-            return nodes.GlobalRegion(str(x.name), b.start, b.length) if b.rows is None else None
+            return nodes.GlobalRegion(str(x.name), b.start, b.length, b.rows, b.pitch)
         return nodes.GlobalRegion(str(x.name), b[0]) if len(b) == 1 else None

@@ -59,6 +59,10 @@ def _needs_90a(c: Checks, s: nodes.Stmt, what: str) -> None:
         c.error(f"{what} needs arch sm_90a", s.span)
 
 
+def _shuffle(c: Checks, s: nodes.Shuffle) -> None:
+    _range(c, s.lane, 0, 31, "the lane of a shuffle", s.span)
+
+
 def _init(c: Checks, s: nodes.MbarrierInit) -> None:
     _range(c, s.count, 1, MBARRIER_COUNT, "the count of an mbarrier", s.span)
 
@@ -266,6 +270,7 @@ RULES: dict[type[nodes.Stmt], Rule] = {
     nodes.BarrierSync: _named_barrier,
     nodes.BarrierArrive: _named_barrier,
     nodes.SetMaxNReg: _setmaxnreg,
+    nodes.Shuffle: _shuffle,
     nodes.MbarrierInit: _init,
     nodes.MbarrierArrive: _arrive,
     nodes.MbarrierExpectTx: _tx,

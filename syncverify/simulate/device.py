@@ -80,11 +80,12 @@ class Memory:
         flat = self.flat[g.tensor]
         start = uniform(compiled(g.start)(env))
         count = _one(g.count, env, 1, span)
-        if bool(np.any(start < 0)) or bool(np.any(start + count > flat.size)):
-            raise InputError(
-                f"elements {start} to {start + count} leave {g.tensor} ({flat.size} elements)", span
-            )
-        return Place(flat, elements(start, count, 1, count), isinstance(start, int))
+        rows = _one(g.rows, env, 1, span)
+        pitch = _one(g.pitch, env, count, span)
+        end = start + (rows - 1) * pitch + count
+        if bool(np.any(start < 0)) or bool(np.any(end > flat.size)):
+            raise InputError(f"elements {start} to {end} leave {g.tensor} ({flat.size} elements)", span)
+        return Place(flat, elements(start, count, rows, pitch), isinstance(start, int))
 
     def box(
         self, name: str, coords: list[int]

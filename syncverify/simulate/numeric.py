@@ -127,7 +127,7 @@ class _Launch:
         self.memory = Memory(kernel, self.layout, tensors)
         self.code: list[Instr] = flatten(kernel.body)
         self.joins = {i.target for i in self.code if isinstance(i, Branch | Jump)}
-        self.loops = {s.var for s in statements(kernel.body) if isinstance(s, n.For)}
+        self.loops = _loops_around(self.code)
         self.size = kernel.launch.ctas
         self.fragments = {f.name: f for f in kernel.fragments}
         self.shared = {s.name: s for s in kernel.shared}
@@ -265,9 +265,19 @@ class _Launch:
             for b in self.agents
             if b is not a and b.pc == a.pc and b.cta is a.cta and not b.waits and not b.parted
         ]:
-            if all(_same(a.env.get(x), b.env.get(x)) for x in self.loops):
+            if all(_same(a.env.get(x), b.env.get(x)) for x in self.loops[a.pc]):
                 self.agents.remove(b)
                 _join(a, b)
+
+
+def _loops_around(code: Sequence[Instr]) -> list[list[str]]:
+    """For every place in the code, its end included: the variables of the loops that it is in."""
+    around: list[list[str]] = [[] for _ in range(len(code) + 1)]
+    for at, ins in enumerate(code):
+        if isinstance(ins, Branch) and isinstance(ins.stmt, n.For):
+            for inside in around[at : ins.target]:
+                inside.append(ins.stmt.var)
+    return around
 
 
 def _same(x: Any, y: Any) -> bool:

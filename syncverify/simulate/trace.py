@@ -297,7 +297,10 @@ class Tracer:
         tensor = next(i for i, x in enumerate(self.ctx.kernel.tensors) if x.name == g.tensor)
         item = n.DTYPE_BYTES[self.ctx.kernel.tensors[tensor].dtype]
         count = self.num(g.count, t)
-        return spread((tensor << 44) + compiled(g.start)(t.env) * item, count * item, 1, 0, self.lanes)
+        rows = 1 if g.rows is None else self.num(g.rows, t)
+        pitch = 0 if g.pitch is None else self.num(g.pitch, t)
+        start = (tensor << 44) + compiled(g.start)(t.env) * item
+        return spread(start, count * item, rows, pitch * item, self.lanes)
 
     def tracked(
         self, kind: Kind, g: n.GlobalRegion, t: Thread, text: str, atomic: int = -1

@@ -75,6 +75,14 @@ def compute(tr: Tracer, s: n.Compute, t: Thread) -> None:
     t.source[s.name] = known if known is not None else tr.unique(t)
 
 
+@handles(n.Shuffle)
+def shuffle(tr: Tracer, s: n.Shuffle, t: Thread) -> None:
+    tr.aligned.append(tr.pc)
+    tr.use(s.value, t)
+    t.pend[s.name] = 0
+    t.source[s.name] = tr.unique(t)
+
+
 @handles(n.FragRead)
 def frag_read(tr: Tracer, s: n.FragRead, t: Thread) -> None:
     if any(f == s.frag and role == "acc" for f, _, role in t.mma_frags):

@@ -77,6 +77,9 @@ _OPS: dict[str, Callable[[Any, Any], Any]] = {
     "and": lambda a, b: (np.asarray(a) != 0) & (np.asarray(b) != 0),
     "or": lambda a, b: (np.asarray(a) != 0) | (np.asarray(b) != 0),
 }  # fmt: skip
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "reduce.add": np.sum, "reduce.max": np.max, "reduce.min": np.min
+}  # fmt: skip
 LOGICAL = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or"})
 
 
@@ -130,6 +133,12 @@ def _call(name: str, xs: list[Any], span: Span) -> Any:
             return r.astype(np.float32) if r.dtype == np.float64 else r
         if name == "cdiv" and len(xs) == 2:
             return -(-xs[0] // xs[1])
+        if name in _REDUCTIONS and len(xs) == 1:
+            x = np.atleast_2d(np.asarray(_f32(xs[0])))
+            return _REDUCTIONS[name](x, axis=1, keepdims=True)
+        if name == "iota" and len(xs) == 3:
+            count, rows, pitch = (int(x) for x in xs)
+            return (np.arange(rows)[:, None] * pitch + np.arange(count)).reshape(1, -1)
     raise InputError(f"{name} with {len(xs)} arguments is not a function of values", span)
 
 
