@@ -19,6 +19,7 @@ _COMMANDS = {
     "compile": ("compile", "compile_command", "Compile a fusion; only a proved kernel comes out."),
     "run": ("compile", "run_command", "Compile, verify and execute a fusion; compare with its reference."),
     "explain": ("explain", "explain", "Explain a rule: what, why, bad, good, fix."),
+    "minimize": ("minimize", "minimize", "Which synchronization of proved kernels can go."),
     "recheck": ("recheck", "recheck", "Validate a certificate against its kernel, without the search."),
     "replay": ("replay", "replay", "Step a counterexample through the simulator."),
 }

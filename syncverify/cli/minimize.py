@@ -1,0 +1,120 @@
+"""``syncverify minimize``: the synchronization that the checker does not need, and the kernel without it."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import click
+
+from syncverify.cli.common import Exit, emit, integers, write
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.files import SourceFile, read_source
+from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
+from syncverify.source import InputError
+
+
+@click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
+@click.argument("file", metavar="FILE")
+@click.option("--launch", metavar="FILE", help="Launch facts (TOML); else <input>.launch.toml if it exists.")
+@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Value of a kernel parameter.")
+@click.option("--kernel", metavar="NAME", help="Only kernels of this name (* and ? match).")
+@click.option(
+    "--policy",
+    type=click.Choice([str(p) for p in Policy]),
+    default=str(Policy.PRACTICAL),
+    show_default=True,
+    help="How contested points are decided.",
+)
+@click.option("--exact", is_flag=True, help="Judge for given or default values, not for every size.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
+@click.option("--write", "written", metavar="OUT", help="Write the kernels without what can go (.syncir).")
+def minimize(
+    file: str,
+    launch: str | None,
+    params: tuple[str, ...],
+    kernel: str | None,
+    policy: str,
+    exact: bool,
+    format_: str,
+    output: str | None,
+    written: str | None,
+) -> int:
+    """Report which syncs, fences, arrivals and waits of proved kernels the checker does not need.
+
+    Each is left out in turn and the rest is checked again, in a .syncir file for every size, in a .ptx or .cu
+    file for the values given. A kernel that is not proved is left as it is.
+    """
+    source = read_source(file)
+    facts = _facts(file, launch)
+    values = integers(params, "--param")
+    if source.module is not None:
+        if written is not None:
+            raise InputError("--write is for .syncir files")
+        return _events(source, facts, values, kernel, Policy(policy), format_, output)
+    return _kernels(source, facts, values, kernel, Policy(policy), exact, format_, output, written)
+
+
+def _facts(file: str, launch: str | None) -> LaunchFacts:
+    if launch is not None:
+        return read_facts(launch)
+    return read_facts(beside(file)) if beside(file).exists() else NO_FACTS
+
+
+def _kernels(
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: dict[str, int],
+    wanted: str | None,
+    policy: Policy,
+    exact: bool,
+    format_: str,
+    output: str | None,
+    written: str | None,
+) -> int:
+    from syncverify import minimize as m
+    from syncverify.ir.printer import print_kernels
+    from syncverify.minimize.report import as_json, text
+
+    found: list[m.Minimized] = []
+    for k in source.kernels:
+        if wanted is None or fnmatchcase(k.name, wanted):
+            launched, given = facts.apply(k)
+            scope = ScopeKind.EXACT if exact else ScopeKind.ALL
+            found.append(m.minimize(launched, given | values, policy, scope))
+    _check_selected(found, wanted, source)
+    emit(text(found) if format_ == "text" else as_json(found, policy), output)
+    if written is not None:
+        write(Path(written), print_kernels(x.kernel for x in found).encode())
+    return _status([x.report for x in found])
+
+
+def _events(
+    source: SourceFile,
+    facts: LaunchFacts,
+    values: dict[str, int],
+    wanted: str | None,
+    policy: Policy,
+    format_: str,
+    output: str | None,
+) -> int:
+    from syncverify.minimize.ptx import as_json, minimize_module, text
+
+    found = minimize_module(source, facts, values, wanted, policy)
+    _check_selected(found, wanted, source)
+    emit(text(found) if format_ == "text" else as_json(found, policy), output)
+    return _status([x.report for x in found])
+
+
+def _check_selected(found: object, wanted: str | None, source: SourceFile) -> None:
+    if wanted is not None and not found:
+        has = ", ".join(sorted(source.names))
+        raise InputError(f"no kernel matches --kernel {wanted} (found: {has})")
+
+
+def _status(reports: list[KernelReport]) -> int:
+    verdicts = {r.verdict for r in reports}
+    if Verdict.REFUTED in verdicts:
+        return Exit.REFUTED
+    return Exit.UNKNOWN if Verdict.UNKNOWN in verdicts else Exit.OK
