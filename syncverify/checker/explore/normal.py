@@ -9,6 +9,7 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
   An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
   What is recorded later has a number above all entries of today.
 - *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
+- *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
 - *Shadow memory*: segments with the ranks of their accesses.
 - Left out: what only explanations read (sites of waits, positions, pasts kept for witnesses).
 """
@@ -62,6 +63,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
 }
+Column = tuple[str, ...]
 #: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
 COMPARED = 3
 
@@ -79,6 +81,7 @@ class _Normal:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.index = run.columns._index
+        self.names: dict[int, Column] = {column: self.named_by_age(key) for key, column in self.index.items()}
         self.thresholds: dict[int, set[int]] = {}
         self.sorted: dict[int, list[int]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
@@ -161,23 +164,40 @@ class _Normal:
         self.times(s.final_waits.items())
 
     def landed(self) -> dict[tuple[int, int], int]:
-        """The newest completion that each CTA must know of when it leaves, by column."""
+        """The newest completion that each CTA must know of when it leaves, by column; none that it will."""
         out: dict[tuple[int, int], int] = {}
         for op in self.run.asyncs:
             for b, _, record in op.targets:
                 if record is not None and b >= 0:
                     key = (record.tag, self.run.info.barriers[b].cta)
                     out[key] = max(out.get(key, 0), record.tag_value)
-        return out
+        return {key: value for key, value in out.items() if not self.leaves_knowing(*key, value)}
+
+    def leaves_knowing(self, column: int, cta: int, value: int) -> bool:
+        """Whether some thread of a CTA, gone or not, knows of a completion in every execution."""
+        gone = self.run.exits.get(cta)
+        return (gone is not None and bool(gone[column] >= value)) or any(
+            t.info.cta == cta and not t.done and t.clock.m[E, column] >= value for t in self.run.threads
+        )
+
+    def named_by_age(self, key: tuple[Any, ...]) -> Column:
+        """The name of a column: that of a barrier's life says how many lives ago it was."""
+        if key[0] != "bar":
+            return tuple(map(str, key))
+        born = key[2] if len(key) > 2 else 0
+        return ("bar", str(key[1]), str(max(self.run.barriers[key[1]].inits - 1, 0) - born))
+
+    def name(self, column: int) -> Column:
+        return self.names.get(column) or ("class", str(column))
 
     # ------------------------------------------------------------ ranks
 
     def rank(self, column: int, value: int) -> int:
         return bisect_right(self.sorted.get(column, ()), value)
 
-    def at(self, column: int, value: int) -> tuple[int, int]:
+    def at(self, column: int, value: int) -> tuple[Column, int]:
         """A threshold by its rank."""
-        return column, bisect_left(self.sorted[column], value)
+        return self.name(column), bisect_left(self.sorted[column], value)
 
     def ranks(self, times: dict[int, int]) -> Hashable:
         return frozenset(self.at(c, v) for c, v in times.items())
@@ -191,10 +211,13 @@ class _Normal:
 
     def ranked(self) -> bytes:
         whole = np.concatenate(self.matrices) if self.matrices else np.zeros((0, 1), dtype=np.int32)
-        out = np.zeros(whole.shape, dtype=np.int16)
-        for column, values in self.sorted.items():
-            out[:, column] = np.searchsorted(values, whole[:, column], side="right")
-        return hashlib.blake2b(out.tobytes(), digest_size=20).digest()
+        order = sorted(self.sorted, key=self.name)
+        out = np.zeros((len(whole), len(order)), dtype=np.int16)
+        for i, column in enumerate(order):
+            out[:, i] = np.searchsorted(self.sorted[column], whole[:, column], side="right")
+        digest = hashlib.blake2b(out.tobytes(), digest_size=20)
+        digest.update(repr([self.name(c) for c in order]).encode())
+        return digest.digest()
 
     # ------------------------------------------------------------ the form
 
@@ -209,7 +232,7 @@ class _Normal:
             tuple((what, self.keep(past)) for what, past in tails.pending(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
             tuple(self.at(*w) for w in run.grid_waits),
-            tuple(sorted((key, self.at(key[0], v)) for key, v in self.landed().items())),
+            tuple(sorted((key[1], self.at(key[0], v)) for key, v in self.landed().items())),
             tuple(sorted((key, self.at(key[0], use[0])) for key, use in run.remote_uses.items())),
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
@@ -240,7 +263,8 @@ class _Normal:
         used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
         where = self.at(r.column, r.time) if r.column >= 0 else None
         flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
-        return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, r.tag, tag, used, fence, flags)
+        tagged = self.name(r.tag) if r.tag >= 0 else None
+        return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, tagged, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
         pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
