@@ -46,6 +46,7 @@ class Limits:
     nodes: int = 6_000
     failures: int = 3  # that the exact check does not confirm
     patience: int = 0  # earlier nodes of the same key before a state is widened
+    new_facts: int = 2  # widenings of a key that may keep what only the later state knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class _Seen:
     node: Node
     view: View
     path: Path
+    widenings: int  # that it comes from, one of the other
 
 
 @dataclass(slots=True)
@@ -277,7 +279,7 @@ class Explorer:
             (state, True, o.c, o.parts),
             (other, False, -o.c - 1, negated(o.parts)),
         ):
-            one.parent, one.answer, one.widened = node.number, answer, False
+            one.parent, one.answer, one.widened = node.number, answer, 0
             self.space.path = one.path
             one.path.assume(c, parts)
             if not one.path.dead:
@@ -297,7 +299,7 @@ class Explorer:
             rows=rows,
             path=path,
         )
-        self._seen[view.key].append(_Seen(node, view, path))
+        self._seen[view.key].append(_Seen(node, view, path, state.widened))
         return node
 
     def widen(self, state: State, view: View, seen: _Seen) -> None:
@@ -309,6 +311,7 @@ class Explorer:
             seen.path,
             [view.rows[p] for p in places],
             state.path,
+            ends=seen.widenings >= self.limits.new_facts,
         )
         found = tuple((a, w.values[1][a]) for a in w.atoms)
         rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)
@@ -324,7 +327,7 @@ class Explorer:
         state.put(view, w, seen.view)
         state.flush()
         state.parent, state.answer = node.number, None
-        state.widened = True
+        state.widened = seen.widenings + 1
 
 
 def counts(f: Failure, policy: Policy) -> bool:

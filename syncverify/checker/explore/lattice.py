@@ -153,8 +153,12 @@ THRESHOLDS = (1, 0)
 class Widening:
     """New rows over new atoms, and how the atoms stand for both old sets."""
 
-    def __init__(self, space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> None:
+    def __init__(
+        self, space: Space, rows: Rows, path: Path, later: Rows, there: Path, *, ends: bool = False
+    ) -> None:
+        """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end."""
         self.space = space
+        self.ends = ends
         self.paths = (path, there)
         pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
         self.index = {p: i for i, p in enumerate(pairs)}
@@ -230,7 +234,7 @@ class Widening:
         for c, p in dict.fromkeys([*moving, *shown]):
             yield c, p
             yield -c, negated(p)
-        for path, values in zip(self.paths, self.values, strict=True):
+        for path, values in list(zip(self.paths, self.values, strict=True))[: 1 if self.ends else 2]:
             inverse = self._inverse(values)
             for p, c in path.cons.items():
                 if all(a in inverse for a, _ in p):

@@ -24,13 +24,13 @@ FAR = 1 << 16
 @dataclass(slots=True, eq=False)
 class State:
     """A point between two steps. ``parent``: the node it comes from; ``looked``: failures looked at;
-    ``widened``: since its last step."""
+    ``widened``: since its last step, after so many widenings of the states there."""
 
     run: Run
     path: Path
     parent: int = -1
     looked: int = 0
-    widened: bool = False
+    widened: int = 0
     moved: int = 0  # steps of agents
     asked_at: int = -1  # how far all agents had moved when something was last asked
 
