@@ -10,7 +10,8 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
   What is recorded later has a number above all entries of today.
 - *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
 - *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
-- *Shadow memory*: segments with the ranks of their accesses.
+- *Shadow memory*: segments with the ranks of their accesses, those left out that every thread knows of in all
+  ways: nothing that follows can fail against them.
 - Left out: what only explanations read (sites of waits, positions, pasts kept for witnesses).
 """
 
@@ -18,20 +19,21 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from syncverify.checker.barriers import Barrier, Phase
-from syncverify.checker.clocks import ROWS, E, Matrix
+from syncverify.checker.clocks import ROWS, SA, SH, A, E, H, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import tails
 from syncverify.checker.memory import mma_siblings
-from syncverify.checker.shadow import IN_FLIGHT, Record
+from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.checker.sync import Cluster, Generation, Named
-from syncverify.model.events import Ev
+from syncverify.model.events import GLOBAL_MEMORY, Ev
+from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
 
@@ -64,6 +66,12 @@ TREATED: dict[type, tuple[str, str]] = {
     Request: ("cta group number sites registers need inc pasts times", "site position"),
 }
 Column = tuple[str, ...]
+#: A segment of the shadow: its bytes, the write and the reads that matter.
+Kept = tuple[int, int, Record | None, tuple[tuple[bool, Record], ...]]
+#: Asynchronous accesses that need no fence once they are complete.
+_ONE_PROXY = frozenset(
+    f for f in Access if all(o.need != Need.COMPLETION_BRIDGE for (g, _), o in ORDERINGS.items() if f == g)
+)
 #: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
 COMPARED = 3
 
@@ -85,6 +93,9 @@ class _Normal:
         self.thresholds: dict[int, set[int]] = {}
         self.sorted: dict[int, list[int]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
+        #: what every thread that is left knows
+        self.least: Matrix = np.min([t.clock.m for t in run.threads if not t.done], axis=0)
+        self.shadows = {m: [*self.segments(m, s._segments)] for m, s in sorted(run.memory.items())}
 
     # ------------------------------------------------------------ thresholds
 
@@ -98,10 +109,12 @@ class _Normal:
 
     def collect(self) -> None:
         run = self.run
-        for shadow in run.memory.values():
-            for segment in shadow._segments:
-                for r in (segment.write, *segment.reads.values()):
-                    if r is not None:
+        seen: dict[int, Record] = {}
+        for kept in self.shadows.values():
+            for _, _, write, reads in kept:
+                for r in (write, *(r for _, r in reads)):
+                    if r is not None and id(r) not in seen:
+                        seen[id(r)] = r
                         self.access(r)
         for s in run.barriers.values():
             self.barrier_thresholds(s)
@@ -244,12 +257,59 @@ class _Normal:
         parts += [(key, self.named(n)) for key, n in sorted(run.named.items())]
         parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
         pending = {id(r): reg for t in run.threads for reg, rs in t.registers.items() for r in rs}
-        for memory, shadow in sorted(run.memory.items()):
-            for segment in shadow._segments:
-                write = None if segment.write is None else self.record(segment.write, pending)
-                reads = frozenset((key[2] >= 0, self.record(r, pending)) for key, r in segment.reads.items())
-                parts.append((memory, segment.lo, segment.hi, write, reads, len(segment.reads)))
+        for memory, segments in self.shadows.items():
+            parts += self.merged(memory, segments, pending)
         return (*parts, self.ranked())
+
+    # ------------------------------------------------------------ shadow memory
+
+    def segments(self, memory: int, segments: Iterable[Segment]) -> Iterator[Kept]:
+        """The segments, with those of their accesses that something may still fail against."""
+        known: dict[int, bool] = {}
+
+        def matters(r: Record) -> bool:
+            found = known.get(id(r))
+            if found is None:
+                found = known[id(r)] = memory == GLOBAL_MEMORY or not self.settled(r)
+            return found
+
+        for s in segments:
+            write = s.write if s.write is not None and matters(s.write) else None
+            reads = tuple((key[2] >= 0, r) for key, r in s.reads.items() if matters(r))
+            if write is not None or reads:
+                yield s.lo, s.hi, write, reads
+
+    def settled(self, r: Record) -> bool:
+        """Whether every thread knows of an access, in every row that any pair of accesses is judged by."""
+        least = self.least
+        if r.kind.asynchronous:
+            if r.tag < 0 or r.tag_value >= IN_FLIGHT:
+                return False
+            rows = (H, SH) if r.kind in _ONE_PROXY else (H, SH, A, SA)
+            return all(least[row, r.tag] >= r.tag_value for row in rows)
+        column = r.cls if r.column < 0 else r.column
+        ordered = least[H, r.cls] >= r.time and least[SH, r.cls] >= r.time
+        return bool(ordered and least[A, column] >= r.time and least[SA, column] >= r.time)
+
+    def merged(self, memory: int, segments: list[Kept], pending: dict[int, int]) -> list[Hashable]:
+        """The form of segments; neighbours that hold the same are one."""
+        forms: dict[int, Hashable] = {}
+
+        def form(r: Record) -> Hashable:
+            found = forms.get(id(r))
+            if found is None:
+                found = forms[id(r)] = self.record(r, pending)
+            return found
+
+        out: list[tuple[int, int, int, Hashable]] = []
+        for lo, hi, write, reads in segments:
+            held = (None if write is None else form(write), frozenset((used, form(r)) for used, r in reads),
+                    len(reads))  # fmt: skip
+            if out and out[-1][2] == lo and out[-1][3] == held:
+                out[-1] = (memory, out[-1][1], hi, held)
+            else:
+                out.append((memory, lo, hi, held))
+        return [*out]
 
     def record(self, r: Record, pending: dict[int, int]) -> Hashable:
         fence: Hashable = None
