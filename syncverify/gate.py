@@ -20,6 +20,7 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
+from syncverify.codegen.tensor_maps import encode, pointers
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, launch_values, rests, vector_for, widest_vector
@@ -352,7 +353,8 @@ def launch(
     """Enqueues the kernel; the caller holds a proof for ``values``."""
     kernel = program.kernel
     places = {**addresses, **_rest_addresses(kernel, addresses, values)}
-    arguments: list[tuple[int, Any]] = [(places[t.name], driver.POINTER) for t in kernel.tensors]
+    arguments: list[tuple[Any, Any]] = [(places[t.name], driver.POINTER) for t in pointers(kernel)]
+    arguments += [(encode(kernel, m, places[m.tensor], values), None) for m in kernel.maps]
     arguments += [(values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params]
     x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
     driver.use_device(device)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.codegen.names import entry_name
+from syncverify.codegen.tensor_maps import pointers
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import Checker, check_module
 from syncverify.frontends.ptx.parser import parse
@@ -59,9 +60,15 @@ def check_ptx(
 
 
 def launch_facts(kernel: Kernel) -> LaunchFacts:
-    """What a launch passes: sizes by name, pointers to memory of their own that starts at 16 bytes."""
-    params: dict[str, Any] = {str(i): {"ptr": t.name, "align": 16} for i, t in enumerate(kernel.tensors)}
-    params |= {str(len(kernel.tensors) + i): {p.dtype: p.name} for i, p in enumerate(kernel.params)}
+    """What a launch passes: pointers to memory of their own that starts at 16 bytes, tensor maps, sizes."""
+    passed: list[dict[str, Any]] = [{"ptr": t.name, "align": 16} for t in pointers(kernel)]
+    types = {t.name: t.dtype for t in kernel.tensors}
+    passed += [
+        {"tensormap": m.name, "dtype": types[m.tensor], "box": list(reversed(m.box)), "swizzle": m.swizzle}
+        for m in kernel.maps
+    ]
+    passed += [{p.dtype: p.name} for p in kernel.params]
+    params = {str(i): x for i, x in enumerate(passed)}
     launch = kernel.launch
     facts = {
         "grid": [print_expr(e) for e in launch.grid],

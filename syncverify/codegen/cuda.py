@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from math import gcd
+from math import gcd, prod
 
+from syncverify.codegen import mma
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.rings import rings_of
+from syncverify.codegen.tensor_maps import pointers
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import Binary, Expr, Float, Int, Var
@@ -18,7 +20,7 @@ from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 from syncverify.source import InputError
 
-_CTYPES = {"f32": "float", "bf16": "bf16", "f16": "f16"}
+_CTYPES = {"f32": "float", "bf16": "bf16", "f16": "f16", "i32": "int", "i64": "long long"}
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
@@ -33,7 +35,8 @@ def emit(kernel: Kernel, blocks_per_sm: int = 1, streaming: bool = False) -> str
 
     ``streaming``: global data is hinted to leave L2 first, because nobody reads it again.
     """
-    return helpers() + "\n" + "\n".join(_Emitter(kernel, streaming).kernel(blocks_per_sm)) + "\n"
+    parts = [*mma.functions(kernel), *_Emitter(kernel, streaming).kernel(blocks_per_sm)]
+    return helpers() + "\n" + "\n".join(parts) + "\n"
 
 
 class _Emitter:
@@ -72,10 +75,8 @@ class _Emitter:
 
     def kernel(self, blocks_per_sm: int) -> Iterator[str]:
         k = self.kernel_ir
-        if k.maps or k.fragments or k.launch.ctas != 1:
-            raise InputError(
-                f"kernel {k.name}: tensor maps, fragments and clusters have no code generation", k.span
-            )
+        if k.launch.ctas != 1:
+            raise InputError(f"kernel {k.name}: clusters have no code generation", k.span)
         yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
         bounds = f"__launch_bounds__({k.launch.threads}, {blocks_per_sm})"
         yield f'extern "C" __global__ void {bounds} {entry_name(k.name)}('
@@ -83,8 +84,10 @@ class _Emitter:
             f"const {self._ctype(t)}* __restrict__ {t.name}"
             if t.mode == "in"
             else f"{self._ctype(t)}* __restrict__ {t.name}"
-            for t in k.tensors
-        ] + [f"{_INTEGERS[p.dtype]} {p.name}" for p in k.params]
+            for t in pointers(k)
+        ]
+        arguments += [f"const __grid_constant__ tensor_map {m.name}" for m in k.maps]
+        arguments += [f"{_INTEGERS[p.dtype]} {p.name}" for p in k.params]
         yield "    " + ", ".join(arguments) + ") {"
         body = list(self._block(k.body, 1))
         yield from ("  " + line for line in self._prologue("\n".join(body)))
@@ -127,6 +130,7 @@ class _Emitter:
         }
         used = _identifiers(text)
         yield from (f"const int {name} = {code};" for name, code in known.items() if name in used)
+        yield from mma.declarations(self.kernel_ir)
 
     # ------------------------------------------------------------ statements
 
@@ -219,22 +223,14 @@ class _Emitter:
 
     def _compute(self, name: str, e: Expr) -> Iterator[str]:
         values = Values(self.lengths, self.fast)
-        length = values.length(e)
-        if name in self.lengths and self.lengths[name] != length:
-            raise InputError(f"value register {name} changes its length")
-        declared = name in self.lengths
-        text = value(e, values)
-        self.lengths[name] = length
-        if not declared:
-            yield f"float {name}[{length}];"
-        if length == 1:
-            yield f"{name}[0] = {text};"
-        else:
-            yield "#pragma unroll"
-            yield f"for (int k = 0; k < {length}; ++k) {name}[k] = {text};"
+        length, text = values.length(e), value(e, values)
+        yield from self._declared(name, length)
+        yield from _each(name, length, text)
 
     def _leaf(self, stmt: Stmt) -> Iterator[str]:
         match stmt:
+            case n.Shuffle():
+                yield from self._shuffle(stmt)
             case n.Let():
                 yield self._let(stmt)
             case n.Assign(name, e):
@@ -245,15 +241,22 @@ class _Emitter:
                 self.names.natural.add(name)
                 yield f"const bool {name} = elect_one();"
             case n.LdShared(name, src):
-                yield from self._load(name, self._shared_at(src), src.count, self._shared_width(src), src)
+                yield from self._load(name, self._shared_at(src), src, self._shared_width(src))
             case n.LdGlobal(name, src, sem="weak"):
-                yield from self._load(name, self._global_at(src), src.count, self._global_width(src))
-            case n.StShared(dst, e):
-                yield from self._store(self._shared_at(dst), dst.count, e, self._shared_width(dst), dst)
-            case n.StGlobal(dst, e, sem="weak"):
-                yield from self._store(
-                    self._global_at(dst), dst.count, e, self._global_width(dst), hint=self.hint
+                yield from self._load(name, self._global_at(src), src, self._global_width(src))
+            case n.FragRead(name, frag, start, count):
+                yield from self._frag_read(name, frag, start, count)
+            case n.Wgmma(a=a, b=b, accumulate=accumulate) if isinstance(a, n.Region):
+                yield from mma.Product(self.kernel_ir, stmt).lines(
+                    self._shared_at(a), self._shared_at(b), self._index(accumulate)
                 )
+            case n.WgmmaWait(Int(pending)):
+                yield f"wgmma_wait<{pending}>();"
+                yield from (f"pin({f.name});" for f in self.kernel_ir.fragments)
+            case n.StShared(dst, e):
+                yield from self._store(self._shared_at(dst), dst, e, self._shared_width(dst))
+            case n.StGlobal(dst, e, sem="weak"):
+                yield from self._store(self._global_at(dst), dst, e, self._global_width(dst), self.hint)
             case _:
                 yield self._synchronization(stmt)
 
@@ -300,6 +303,16 @@ class _Emitter:
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
                 return f"bulk_store{self.hint}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
+            case n.TmaLoad(dst, name, coords, bar, None) if len(coords) == 2:
+                place = ", ".join(self._index(c) for c in reversed(coords))
+                return f"tma_load({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)});"
+            case n.TmaStore(name, coords, src, None) if len(coords) == 2:
+                place = ", ".join(self._index(c) for c in reversed(coords))
+                return f"tma_store({name}, {place}, {self._shared_at(src)});"
+            case n.WgmmaFence():
+                return "wgmma_fence();"
+            case n.WgmmaCommit():
+                return "wgmma_commit();"
             case n.BulkCommit():
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
@@ -311,47 +324,70 @@ class _Emitter:
 
     # ------------------------------------------------------------ operands
 
-    def _load(
-        self, name: str, address: str, count: Expr | None, width: int, region: n.Region | None = None
-    ) -> Iterator[str]:
+    def _frag_read(self, name: str, frag: str, start: Expr | None, count: Expr | None) -> Iterator[str]:
+        f = next(f for f in self.kernel_ir.fragments if f.name == frag)
+        if count is not None and not isinstance(count, Int):
+            raise InputError(f"{frag}: the number of elements that are read must be a constant")
+        length = count.value if isinstance(count, Int) else mma.fragment_registers(f)
+        first = "" if start is None or start == Int(0) else f"{self._index(start)} + "
+        yield from self._declared(name, length)
+        yield from _each(name, length, f"{frag}[{first}k]")
+
+    def _shuffle(self, stmt: n.Shuffle) -> Iterator[str]:
+        values = Values(self.lengths, self.fast)
+        length = values.length(stmt.value)
+        yield from self._declared(stmt.name, length)
+        function = "shfl_xor" if stmt.mode == "bfly" else "shfl"
+        x = value(stmt.value, values)
+        yield from _each(stmt.name, length, f"__{function}_sync(0xffffffff, {x}, {self._index(stmt.lane)})")
+
+    def _load(self, name: str, address: str, region: n.Region | n.GlobalRegion, width: int) -> Iterator[str]:
         """``width``: the elements that the address is surely a multiple of."""
-        length = self._length(count, region)
-        if self.lengths.get(name, length) != length:
-            raise InputError(f"value register {name} changes its length")
-        if name not in self.lengths:
-            yield f"float {name}[{length}];"
-        self.lengths[name] = length
-        yield f"load{_narrow(width, length)}({name}, {address});"
+        count, rows, pitch = self._form(region)
+        yield from self._declared(name, count * rows)
+        form = _access_form(count, rows, pitch, width)
+        yield f"load{'_rows' if rows > 1 else ''}{form}({name}, {address});"
 
     def _store(
-        self, address: str, count: Expr | None, e: Expr, width: int, region: n.Region | None = None,
-        hint: str = "",
-    ) -> Iterator[str]:  # fmt: skip
-        length = self._length(count, region)
-        hint += _narrow(width, length)
+        self, address: str, region: n.Region | n.GlobalRegion, e: Expr, width: int, hint: str = ""
+    ) -> Iterator[str]:
+        count, rows, pitch = self._form(region)
+        length = count * rows
+        call = f"store{'_rows' if rows > 1 else ''}{hint}{_access_form(count, rows, pitch, width)}"
         if isinstance(e, Var) and self.lengths.get(e.name) == length:
-            yield f"store{hint}({address}, {e.name});"
+            yield f"{call}({address}, {e.name});"
             return
-        if not isinstance(e, (Var, Float)) and Values(self.lengths).length(e) > length:
+        values = Values(self.lengths, self.fast)
+        if not isinstance(e, (Var, Float)) and values.length(e) > length:
             raise InputError("a store of fewer elements than its value has")
         yield "{"
         yield f"  float v[{length}];"
         yield "  #pragma unroll"
-        yield f"  for (int k = 0; k < {length}; ++k) v[k] = {value(e, Values(self.lengths, self.fast))};"
-        yield f"  store{hint}({address}, v);"
+        yield f"  for (int k = 0; k < {length}; ++k) v[k] = {value(e, values)};"
+        yield f"  {call}({address}, v);"
         yield "}"
 
-    def _length(self, count: Expr | None, region: n.Region | None) -> int:
-        if region is not None and (region.rows is not None or region.rank is not None):
-            raise InputError(f"{region.buffer}: strided and remote accesses have no code generation")
-        if isinstance(count, Int):
-            return count.value
-        if count is None and region is not None:
-            shape = self.layout.buffers[region.buffer].shape[len(region.index) :]
-            total = 1
-            for x in shape:
-                total *= x
-            return total
+    def _declared(self, name: str, length: int) -> Iterator[str]:
+        """The declaration of a value register, where this is its first use in the scope."""
+        if name not in self.lengths:
+            yield f"float {name}[{length}];"
+        elif self.lengths[name] != length:
+            raise InputError(f"value register {name} changes its length")
+        self.lengths[name] = length
+
+    def _form(self, region: n.Region | n.GlobalRegion) -> tuple[int, int, int]:
+        """Elements of a run, runs, and elements from one run to the next."""
+        match region:
+            case n.Region(rank=rank) if rank is not None:
+                raise InputError(f"{region.buffer}: remote accesses have no code generation")
+            case n.Region(count=None):
+                shape = self.layout.buffers[region.buffer].shape[len(region.index) :]
+                return prod(shape), 1, 0
+            case n.Region() | n.GlobalRegion():
+                parts = (region.count, region.rows or Int(1), region.pitch or Int(0))
+                if all(isinstance(x, Int) for x in parts):
+                    count, rows, pitch = (x.value for x in parts if isinstance(x, Int))
+                    return count, rows, pitch
         raise InputError("the number of elements of an access must be a constant")
 
     def _shared_at(self, region: n.Region) -> str:
@@ -399,9 +435,22 @@ class _Emitter:
         return index(e, self.names)
 
 
-def _narrow(width: int, length: int) -> str:
-    """The template argument of an access whose address allows less than its length."""
-    return f"<{width}>" if width < (length & -length) else ""
+def _access_form(count: int, rows: int, pitch: int, width: int) -> str:
+    """The template arguments of an access; ``width``: elements that its address is a multiple of."""
+    least = min(width, divisor(Int(pitch), {})) if rows > 1 else width
+    align = least if least < (count & -count) else 0
+    if rows > 1:
+        return f"<{rows}, {pitch}, {align}>" if align else f"<{rows}, {pitch}>"
+    return f"<{align}>" if align else ""
+
+
+def _each(name: str, length: int, text: str) -> Iterator[str]:
+    """An assignment to every element of a register."""
+    if length == 1:
+        yield f"{name}[0] = {text};"
+    else:
+        yield "#pragma unroll"
+        yield f"for (int k = 0; k < {length}; ++k) {name}[k] = {text};"
 
 
 def _disjoint(a: n.Role, b: n.Role) -> bool:

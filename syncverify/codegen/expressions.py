@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncverify.codegen.rings import Key, Ring, parity_of, slot_of
-from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, walk
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, walk
 from syncverify.source import InputError
 
 #: C++ precedence, tightest first; only what the emitter writes.
@@ -159,7 +159,14 @@ class Values:
     fast: bool = False
 
     def length(self, e: Expr) -> int:
-        return max((self.lengths.get(x.name, 1) for x in walk(e) if isinstance(x, Var)), default=1)
+        match e:
+            case Var(name):
+                return self.lengths.get(name, 1)
+            case Call("reduce.add" | "reduce.max" | "reduce.min"):
+                return 1
+            case Call("iota", (Int(count), Int(rows), _)):
+                return count * rows
+        return max((self.length(x) for x in children(e)), default=1)
 
 
 def value(e: Expr, values: Values) -> str:
@@ -174,7 +181,9 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Float(v):
             return _float(v), _ATOM if v >= 0 else _UNARY
         case Var(n):
-            return (f"{n}[k]" if values.lengths.get(n, 1) > 1 else f"{n}[0]"), _ATOM
+            if n not in values.lengths:  # an integer
+                return f"float({index(e, Names())})", _ATOM
+            return (f"{n}[k]" if values.lengths[n] > 1 else f"{n}[0]"), _ATOM
         case Unary("-", a) | Call("neg", (a,)):
             return "-" + _at_least(_value(a, values), _ATOM), _UNARY
         case Binary("+" | "-" | "*" | "/" | "<" | "<=" | ">" | ">=" | "==" | "!=" as op, a, b):
@@ -190,6 +199,11 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             return f"max_nan({value(a, values)}, 0.0f)", _ATOM
         case Call("cast.f32", (a,)):
             return _value(a, values)
+        case Call("reduce.add" | "reduce.max" | "reduce.min" as name, (a,)):
+            inner = f"[&](int k) {{ return {value(a, values)}; }}"
+            return f"{name.replace('.', '_')}<{values.length(a)}>({inner})", _ATOM
+        case Call("iota", (Int(count), Int(rows), Int(pitch))):
+            return f"float(k / {count} * {pitch} + k % {count})" if rows > 1 else "float(k)", _ATOM
         case Call(name, args) if name in _FUNCTIONS:
             function = _FAST.get(name, _FUNCTIONS[name]) if values.fast else _FUNCTIONS[name]
             return f"{function}({', '.join(value(a, values) for a in args)})", _ATOM

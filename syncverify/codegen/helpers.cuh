@@ -106,6 +106,8 @@ template <int N> __device__ __forceinline__ void bulk_wait_read() { asm volatile
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+__device__ __forceinline__ float widen(int x) { return static_cast<float>(x); }
+__device__ __forceinline__ float widen(long long x) { return static_cast<float>(x); }
 __device__ __forceinline__ void narrow(float& y, float x) { y = x; }
 __device__ __forceinline__ void narrow(bf16& y, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
 __device__ __forceinline__ void narrow(f16& y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
@@ -113,6 +115,22 @@ template <class T> __device__ __forceinline__ float rounded(float x) { T y; narr
 __device__ __forceinline__ float min_nan(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// one number of N: four chains, so that additions do not wait for each other
+template <int N, class F> __device__ __forceinline__ float reduce_add(F f) {
+  float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+  for (int k = 0; k < N; ++k) s[k % 4] += f(k);
+  return (s[0] + s[1]) + (s[2] + s[3]);
+}
+template <int N, class F> __device__ __forceinline__ float reduce_max(F f) {
+  float s[4] = {f(0), f(1 % N), f(2 % N), f(3 % N)};
+#pragma unroll
+  for (int k = 4; k < N; ++k) s[k % 4] = max_nan(s[k % 4], f(k));
+  return max_nan(max_nan(s[0], s[1]), max_nan(s[2], s[3]));
+}
+template <int N, class F> __device__ __forceinline__ float reduce_min(F f) {
+  return -reduce_max<N>([&](int k) { return -f(k); });
+}
 // approximate forms, for results that are rounded to 16 bits
 __device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
@@ -184,4 +202,41 @@ template <int Align = 0, int N, class T> __device__ __forceinline__ void store_s
   pack<N, T, Align> v = packed<Align, N, T>(x);
 #pragma unroll
   for (int k = 0; k < pack<N, T, Align>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T, Align>::word_type*>(to) + k, v.word[k]);
+}
+
+// ---- tensor copies and wgmma
+struct alignas(64) tensor_map { uint64 words[16]; };
+
+__device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x, int y, uint64* bar) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(bar)) : "memory");
+}
+__device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, const void* from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+               ::"l"(&map), "r"(x), "r"(y), "r"(shared_address(from)) : "memory");
+}
+// a matrix descriptor with 128-byte swizzle: start, leading and stride byte offsets in units of 16 bytes
+__device__ __forceinline__ uint64 matrix_128B(const void* p, uint32 leading, uint32 stride) {
+  return uint64((shared_address(p) & 0x3ffff) >> 4) | uint64(leading >> 4) << 16 | uint64(stride >> 4) << 32 | uint64(1) << 62;
+}
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N> __device__ __forceinline__ void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+// accumulators have no value that the compiler could move across this point
+template <int N> __device__ __forceinline__ void pin(float (&d)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+// Rows runs of N elements, Pitch elements apart
+template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void load_rows(float (&x)[N], const T* from) {
+#pragma unroll
+  for (int r = 0; r < Rows; ++r) load<Align>(reinterpret_cast<float (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);
+}
+template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void store_rows(T* to, const float (&x)[N]) {
+#pragma unroll
+  for (int r = 0; r < Rows; ++r) store<Align>(to + r * Pitch, reinterpret_cast<const float (&)[N / Rows]>(x[r * (N / Rows)]));
+}
+template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void store_rows_streaming(T* to, const float (&x)[N]) {
+#pragma unroll
+  for (int r = 0; r < Rows; ++r) store_streaming<Align>(to + r * Pitch, reinterpret_cast<const float (&)[N / Rows]>(x[r * (N / Rows)]));
 }

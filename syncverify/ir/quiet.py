@@ -28,7 +28,8 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
     values = frozenset(
         s.name
         for s in statements(kernel.body)
-        if isinstance(s, n.LdShared | n.LdMatrix | n.FragRead | n.Compute | n.AtomShared | n.Shuffle)
+        # what comes from a fragment was read before: its registers hold it
+        if isinstance(s, n.LdShared | n.LdMatrix | n.Compute | n.AtomShared | n.Shuffle)
         and s.name
     )
     return replace(kernel, body=_kept(kernel.body, frozenset(), values))

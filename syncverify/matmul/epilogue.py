@@ -1,0 +1,77 @@
+"""The elementwise end of a matrix product as statements of the kernel IR."""
+
+from __future__ import annotations
+
+from syncverify.fusion.functions import FUNCTIONS
+from syncverify.fusion.graph import Fusion, Output
+from syncverify.ir.expr import Expr, Float, Int, Var
+from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, StGlobal, Stmt
+from syncverify.matmul.problem import PRODUCT
+
+
+def register(name: str) -> str:
+    """The value register that holds a thread's elements of an input."""
+    return f"{name}_v"
+
+
+def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
+    """Reads the epilogue's inputs at a place of C."""
+    result: list[Stmt] = []
+    for name, tensor in f.inputs:
+        if name == PRODUCT:
+            continue
+        count = Int(vector if "N" in tensor.dims else 1)
+        result.append(LdGlobal(register(name), GlobalRegion(name, _at(tensor.dims, row, column), count)))
+    return result
+
+
+def arithmetic(f: Fusion) -> list[Stmt]:
+    """Computes every value that is stored or used twice."""
+    return [Compute(f"t{i}", _expression(f, i, True)) for i in f.order() if _is_named(f, i)]
+
+
+def stores(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
+    return [
+        StGlobal(GlobalRegion(o.name, _at(f.dims, row, column), Int(vector)), _expression(f, _stored(f, o)))
+        for o in f.outputs
+    ]
+
+
+def _at(dims: tuple[str, ...], row: Expr, column: Expr) -> Expr:
+    match dims:
+        case ("M", "N"):
+            return row * Var("N") + column
+        case ("N",):
+            return column
+        case ("M",):
+            return row
+    return Int(0)
+
+
+def _stored(f: Fusion, output: Output) -> int:
+    """The node that is stored: a final cast to the output's type is what the store does anyway."""
+    node = f.node(output.node)
+    return node.args[0] if node.op == f"cast.{output.dtype}" else output.node
+
+
+def _is_named(f: Fusion, i: int) -> bool:
+    stored = {_stored(f, o) for o in f.outputs}
+    dropped = {o.node for o in f.outputs} - stored
+    users = [u for u in f.graph.successors(i) if u not in dropped]
+    if f.node(i).op in ("input", "const") or i in dropped:
+        return False
+    return i in stored or len(users) > 1
+
+
+def _expression(f: Fusion, i: int, top: bool = False) -> Expr:
+    node = f.node(i)
+    if node.op == "input":
+        return Var(register(node.name))
+    if node.op == "const":
+        return Float(node.value)
+    if _is_named(f, i) and not top:
+        return Var(f"t{i}")
+    return FUNCTIONS[node.op].express(*(_expression(f, a) for a in node.args))
+
+
+__all__ = ["arithmetic", "loads", "register", "stores"]

@@ -1,0 +1,208 @@
+"""Lowering: a matrix product and its schedule become a kernel without any synchronization.
+
+The kernel is what one would write if every copy and every wgmma were instantaneous and one role did
+everything: tiles of A and B go to shared memory, the warpgroups multiply their rows, and an elementwise
+epilogue stores them. The passes (``matmul.pipeline``) do the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from syncverify.ir.expr import Call, Expr, Int, Var
+from syncverify.ir.nodes import (
+    DTYPE_BYTES,
+    Barrier,
+    BarrierRef,
+    For,
+    Fragment,
+    FragRead,
+    If,
+    Kernel,
+    Launch,
+    Let,
+    Param,
+    Region,
+    Shared,
+    Stmt,
+    Tensor,
+    TensorMap,
+    TmaLoad,
+    Wgmma,
+)
+from syncverify.matmul.epilogue import arithmetic, loads, register, stores
+from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.schedule import K_SPAN, Schedule
+
+FULL = "full"
+ACC = "acc"
+A_TILE, B_TILE = "a_tile", "b_tile"
+A_MAP, B_MAP = "a_map", "b_map"
+#: Parameters that the host computes from the sizes.
+DERIVED = ("steps", "tiles_m", "tiles_n", "each", "more", "blocks")
+
+
+def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
+    """The kernel without synchronization; ``vector``: elements per access of the epilogue (1 or 2)."""
+    schedule.check()
+    bk = K_SPAN // DTYPE_BYTES[problem.dtype]
+    sizes = default_sizes(schedule, bk)
+    values = launch_values(schedule, sizes, 2, bk)
+    tile = tuple(_tile(schedule))
+    work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *_epilogue(problem, schedule, vector))
+    if schedule.persistent:
+        turns = Let("n", Var("each") + (Var("block") < Var("more")))
+        body: tuple[Stmt, ...] = (turns, For("i", Int(0), Var("n"), Int(1), work))
+    else:
+        body = work
+    return Kernel(
+        name=problem.name,
+        launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(schedule.threads, 1, 1)),
+        params=tuple(Param(name, "i32", v) for name, v in values.items()),
+        tensors=tuple(
+            Tensor(
+                name, _dtype(problem, name), tuple(Var(d) for d in dims) or (Int(1),), _mode(problem, name)
+            )
+            for name, dims in problem.shapes.items()
+        ),
+        maps=(
+            TensorMap(A_MAP, "a", (bk, 64) if problem.a_t else (schedule.tile_m, bk), "128B"),
+            TensorMap(B_MAP, "b", (schedule.tile_n, bk) if problem.b_t else (bk, 64), "128B"),
+        ),
+        shared=(
+            _buffer(A_TILE, problem.dtype, schedule.tile_m, bk, problem.a_t),
+            _buffer(B_TILE, problem.dtype, schedule.tile_n, bk, not problem.b_t),
+        ),
+        barriers=(Barrier(FULL),),
+        fragments=(Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),),
+        assumes=_facts(problem, schedule, vector),
+        body=body,
+    )
+
+
+def launch_values(
+    schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int, bk: int
+) -> dict[str, int]:
+    """The parameters for given M, N, K.
+
+    ``steps``: tiles along K. ``each``: tiles of C of every block; the first ``more`` blocks have another one.
+    """
+    m, n = -(-sizes["M"] // schedule.tile_m), -(-sizes["N"] // schedule.tile_n)
+    values = {d: sizes[d] for d in ("M", "N", "K")}
+    values |= {"steps": -(-sizes["K"] // bk), "tiles_m": m, "tiles_n": n}
+    if not schedule.persistent:
+        return {**values, "blocks": m * n}
+    blocks = min(m * n, multiprocessors)
+    return {**values, "each": m * n // blocks, "more": m * n % blocks, "blocks": blocks}
+
+
+def default_sizes(schedule: Schedule, bk: int) -> dict[str, int]:
+    """Sizes of an exact check when the caller gives none: every slot is reused, all ends are ragged."""
+    return {
+        "M": schedule.tile_m * 3 - 8,
+        "N": schedule.tile_n * 2 - 8,
+        "K": bk * (schedule.fitted_stages() + 3) - 8,
+    }
+
+
+def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...]:
+    """What every launch is tested for: positive sizes, rows of 16 bytes, and the host's arithmetic."""
+    unit = 16 // DTYPE_BYTES[problem.dtype]
+    inner = {problem.shapes["a"][-1], problem.shapes["b"][-1]}
+    facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
+    facts += [(Var(d) % unit).eq(0) for d in sorted(inner)]
+    if vector > 1 and "N" not in inner:
+        facts.append((Var("N") % vector).eq(0))
+    facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
+    if schedule.persistent:
+        facts += [Var("each") >= 1, Var("more") >= 0, Var("more") < Var("blocks")]
+    return tuple(facts)
+
+
+def _dtype(problem: Problem, name: str) -> str:
+    if name in ("a", "b"):
+        return problem.dtype
+    types = {n: t.dtype for n, t in problem.epilogue.inputs}
+    return {**types, **{o.name: o.dtype for o in problem.epilogue.outputs}}[name]
+
+
+def _mode(problem: Problem, name: str) -> Literal["in", "out"]:
+    return "out" if name in {o.name for o in problem.epilogue.outputs} else "in"
+
+
+def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool) -> Shared:
+    """One tile of an operand; where its memory runs along M or N, in panels of 64."""
+    shape = (rows // 64, bk, 64) if along_mn else (rows, bk)
+    return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, "128B")
+
+
+def _tile(schedule: Schedule) -> list[Stmt]:
+    """Which tile of C: row groups of ``schedule.group`` tiles are gone through column by column."""
+    number: Expr = Var("block") + Var("i") * Var("grid") if schedule.persistent else Var("block")
+    wide = Var("tiles_n") * schedule.group
+    first = (Var("tile") // wide) * schedule.group
+    return [
+        Let("tile", number),
+        Let("first", first),
+        Let("high", Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group)))),
+        Let("inside", Var("tile") % wide),
+        Let("row", (Var("first") + Var("inside") % Var("high")) * schedule.tile_m),
+        Let("col", (Var("inside") // Var("high")) * schedule.tile_n),
+    ]
+
+
+def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
+    k = Var("k") * bk
+    body: list[Stmt] = []
+    for map_name, tile, at, extent, along_mn in (
+        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t),
+        (B_MAP, B_TILE, Var("col"), schedule.tile_n, not problem.b_t),
+    ):
+        bar = BarrierRef(FULL, Int(0))
+        if not along_mn:
+            body.append(TmaLoad(Region(tile), map_name, (at, k), bar))
+            continue
+        for panel in range(extent // 64):
+            place: Expr = at + 64 * panel if panel else at
+            body.append(TmaLoad(Region(tile, (Int(panel),)), map_name, (k, place), bar))
+    share = schedule.rows * bk
+    mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.consumers > 1 else Region(A_TILE)
+    body.append(Wgmma(ACC, mine, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))
+    return For("k", Int(0), Var("steps"), Int(1), tuple(body))
+
+
+def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
+    """Every thread stores its share of the accumulators, two neighbours of a row at a time."""
+    pairs = schedule.tile_n // 8
+    lane_row = Var("warp") % 4 * 16 + Var("lane") // 4
+    rows = Var("row") + Var("wg") * schedule.rows + Var("h") * 8 + lane_row
+    blocks = schedule.rows // 64
+    result: list[Stmt] = []
+    for block in range(blocks):
+        start = Var("j") * 4 + Var("h") * 2
+        if block:
+            start = start + block * schedule.tile_n // 2
+        inner: list[Stmt] = []
+        for e in range(2 // vector):
+            part = start + e if e else start
+            column = Var("col") + Var("j") * 8 + Var("lane") % 4 * 2 + e
+            reading = FragRead(register(PRODUCT), ACC, part, Int(vector))
+            inside = (
+                *loads(problem.epilogue, Var("r"), Var("c"), vector),
+                *arithmetic(problem.epilogue),
+                *stores(problem.epilogue, Var("r"), Var("c"), vector),
+            )
+            guard = Var("r") < Var("M")
+            both = _and(guard, Var("c") < Var("N"))
+            inner += [reading, Let("c", column), If(both, inside)]
+        row = rows + block * 64 if block else rows
+        columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
+        result.append(For("h", Int(0), Int(2), Int(1), (Let("r", row), columns), unroll=2))
+    return result
+
+
+def _and(a: Expr, b: Expr) -> Expr:
+    from syncverify.ir.expr import Binary
+
+    return Binary("and", a, b)

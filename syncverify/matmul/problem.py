@@ -1,0 +1,71 @@
+"""What is computed: C = f(A B, ...) with f an elementwise fusion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncverify.fusion.graph import Fusion, Tensor, Value, trace
+from syncverify.source import InputError
+
+#: The input of an epilogue that stands for the product.
+PRODUCT = "acc"
+DIMS = ("M", "N")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """``epilogue``: a fusion over (M, N), (N,), (M,) and scalars; its input ``acc`` is the product, in f32.
+
+    ``layout``: for A and B, ``K`` if the dimension that they share is contiguous, else ``M`` and ``N``: A is
+    stored as (M, K) or (K, M), B as (N, K) or (K, N).
+    """
+
+    name: str
+    dtype: str
+    layout: str
+    epilogue: Fusion
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("bf16", "f16"):
+            raise InputError(f"{self.name}: no products of {self.dtype}")
+        if self.layout not in ("KK", "KN", "MK", "MN"):
+            raise InputError(f"{self.name}: a layout is KK, KN, MK or MN, not {self.layout}")
+        inputs = dict(self.epilogue.inputs)
+        if PRODUCT not in inputs or inputs[PRODUCT] != Tensor("f32", DIMS):
+            raise InputError(f"{self.name}: an epilogue has an input {PRODUCT}=Tensor('f32', ('M', 'N'))")
+        if self.epilogue.dims != DIMS or any(set(t.dims) - set(DIMS) for t in inputs.values()):
+            raise InputError(f"{self.name}: an epilogue has the dimensions M and N")
+        if {"a", "b"} & set(inputs):
+            raise InputError(
+                f"{self.name}: an epilogue's inputs are not called a or b, which are the factors"
+            )
+
+    @property
+    def a_t(self) -> bool:
+        """Whether A's memory runs along M."""
+        return self.layout[0] == "M"
+
+    @property
+    def b_t(self) -> bool:
+        """Whether B's memory runs along K."""
+        return self.layout[1] == "K"
+
+    @property
+    def shapes(self) -> dict[str, tuple[str, ...]]:
+        """Dimensions of every tensor as stored, outermost first."""
+        a = ("K", "M") if self.a_t else ("M", "K")
+        b = ("N", "K") if self.b_t else ("K", "N")
+        others = {n: t.dims for n, t in self.epilogue.inputs if n != PRODUCT}
+        return {"a": a, "b": b, **others, **{o.name: DIMS for o in self.epilogue.outputs}}
+
+
+def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul") -> Problem:
+    """The plain product, rounded to the factors' type."""
+
+    def c(acc: Value) -> Value:
+        return acc.cast(dtype)
+
+    return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}))
+
+
+__all__ = ["DIMS", "PRODUCT", "Problem", "product"]

@@ -1,0 +1,79 @@
+"""How a matrix product runs: tile, stages, roles, traversal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from syncverify.ir.layout import SHARED_LIMIT
+from syncverify.source import InputError
+
+#: Shared memory that is kept for barriers.
+RESERVED = 1024
+#: Bytes along K of one tile: a row of the 128-byte swizzle.
+K_SPAN = 128
+WARPGROUP = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """``tile_m`` x ``tile_n`` elements of C per block and turn, split by rows over ``consumers`` warpgroups.
+
+    ``stages``: slots of the ring of loads (0: what fits, at most 8). ``pending``: wgmma groups in flight when
+    a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of
+    tiles that are gone through together. ``arrive``: who frees a slot, one lane of each warp or of each warpgroup.
+    ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
+    """
+
+    tile_m: int = 128
+    tile_n: int = 128
+    consumers: int = 2
+    stages: int = 0
+    pending: Literal[0, 1] = 1
+    persistent: bool = False
+    group: int = 8
+    arrive: Literal["warp", "warpgroup"] = "warp"
+    registers: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Raises InputError for values that no problem can use."""
+        _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
+        _require(self.tile_m % (64 * self.consumers) == 0, "tile_m must be 64 rows or more for each consumer")
+        _require(
+            self.tile_n % 16 == 0 and 16 <= self.tile_n <= 256, "tile_n must be a multiple of 16 up to 256"
+        )
+        _require(self.tile_m <= 256, "tile_m must be at most 256")
+        _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
+        _require(self.group >= 1, "group must be positive")
+        _require(self.accumulators <= 224, "a thread has no registers for that many accumulators")
+
+    @property
+    def threads(self) -> int:
+        """Consumers first, then the warpgroup that loads."""
+        return (self.consumers + 1) * WARPGROUP
+
+    @property
+    def rows(self) -> int:
+        """Rows of C that one warpgroup computes."""
+        return self.tile_m // self.consumers
+
+    @property
+    def accumulators(self) -> int:
+        return self.rows * self.tile_n // WARPGROUP
+
+    def fitted_stages(self, extra: int = 0) -> int:
+        """The stages, chosen by the room that ``extra`` bytes leave where the schedule leaves that open."""
+        if self.stages:
+            return self.stages
+        slot = (self.tile_m + self.tile_n) * K_SPAN
+        found = min(8, (SHARED_LIMIT - RESERVED - extra) // slot)
+        _require(found >= 2, f"a tile of {self.tile_m} x {self.tile_n} leaves no room for two stages")
+        return found
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(f"schedule: {message}")
+
+
+__all__ = ["Schedule"]
