@@ -1,0 +1,154 @@
+"""The gate of matrix products: compiled, proved twice like a fusion, and only then allowed to run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.codegen import driver
+from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import KernelReport, Policy
+from syncverify.gate import H200_SMS, Program, launch, run_on_host
+from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.matmul.lower import launch_values
+from syncverify.matmul.pipeline import build
+from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.schedule import K_SPAN, Schedule
+from syncverify.source import InputError
+
+_ALIGN = 16  # of every array's start, in bytes
+_INDEX_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class CompiledMatmul:
+    """A matrix product: call it with arrays. Its kernels, one per access width, are proved when first used."""
+
+    problem: Problem
+    schedule: Schedule
+    policy: Policy = Policy.PRACTICAL
+    cache: Cache = field(default_factory=Cache.default)
+    _programs: dict[int, Program] = field(default_factory=dict, repr=False)
+
+    def program(self, vector: int = 2) -> Program:
+        """The kernel whose epilogue accesses ``vector`` elements at once."""
+        if vector not in self._programs:
+            kernel = build(self.problem, self.schedule, self.policy, vector)
+            self._programs[vector] = Program(kernel, self.policy, cache=self.cache)
+        return self._programs[vector]
+
+    @property
+    def ir(self) -> Kernel:
+        return self.program().kernel
+
+    @property
+    def proofs(self) -> dict[str, KernelReport]:
+        """The proofs of both stages; VerificationError if one fails."""
+        return self.program().proofs
+
+    def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
+        """The kernel's parameters for given M, N, K on a machine with that many SMs."""
+        return launch_values(self.schedule, sizes, multiprocessors, self._bk)
+
+    @property
+    def _bk(self) -> int:
+        return K_SPAN // DTYPE_BYTES[self.problem.dtype]
+
+    def __call__(
+        self, a: Any, b: Any, *, out: Any = None, stream: int | None = None, proved: bool = True, **others: Any
+    ) -> Any:
+        """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout.
+
+        ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
+        experiments in a process that may hang or crash. InputError for arrays that it cannot use.
+        """
+        arrays, sizes = self._inputs(a, b, others)
+        results = self._outputs(arrays["a"], sizes, out)
+        program = self.program(2 if sizes["N"] % 2 == 0 else 1)
+        device = _device({**arrays, **results})
+        values = self.launch_values(sizes, driver.multiprocessors(device or 0))
+        if proved:
+            program.require_proof(values)
+        if device is None:
+            run_on_host(program, arrays, results, values)
+        else:
+            places = {n: x.address for n, x in {**arrays, **results}.items()}
+            launch(program, places, values, device, current_stream(arrays["a"]) if stream is None else stream)
+        owners = tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
+        return owners[0] if len(owners) == 1 else owners
+
+    def _inputs(
+        self, a: Any, b: Any, others: Mapping[str, Any]
+    ) -> tuple[dict[str, DeviceArray], dict[str, int]]:
+        p = self.problem
+        wanted = {n: t for n, t in p.epilogue.inputs if n != PRODUCT}
+        if set(others) != set(wanted):
+            raise InputError(f"{p.name} takes {', '.join(['a', 'b', *wanted])}")
+        stored = {"a": a.T if p.a_t else a, "b": b.T if p.b_t else b, **others}
+        types = {"a": p.dtype, "b": p.dtype, **{n: t.dtype for n, t in wanted.items()}}
+        arrays = {n: _checked(p, n, describe(x), types[n]) for n, x in stored.items()}
+        sizes: dict[str, int] = {}
+        for name, x in arrays.items():
+            dims = p.shapes[name]
+            if len(dims) != len(x.shape):
+                raise InputError(f"{p.name}: {name} has shape {x.shape}, expected {', '.join(dims)}")
+            for dim, extent in zip(dims, x.shape, strict=True):
+                if sizes.setdefault(dim, extent) != extent:
+                    raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
+        if math.prod((sizes["M"], sizes["N"])) >= _INDEX_LIMIT:
+            raise InputError(f"{p.name}: a result of 2^31 elements or more")
+        return arrays, sizes
+
+    def _outputs(self, model: DeviceArray, sizes: Mapping[str, int], out: Any) -> dict[str, DeviceArray]:
+        outputs, shape = self.problem.epilogue.outputs, (sizes["M"], sizes["N"])
+        if out is None:
+            return {o.name: describe(empty_like(model, shape, o.dtype)) for o in outputs}
+        given = out if isinstance(out, (tuple, list)) else (out,)
+        if len(given) != len(outputs):
+            raise InputError(f"{self.problem.name} has {len(outputs)} outputs; out holds {len(given)}")
+        found = {
+            o.name: _checked(self.problem, o.name, describe(x), o.dtype)
+            for o, x in zip(outputs, given, strict=True)
+        }
+        if any(x.shape != shape for x in found.values()):
+            raise InputError(f"{self.problem.name}: an output has not the shape {shape}")
+        return found
+
+
+def compile(
+    problem: Problem,
+    schedule: Schedule | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    *,
+    cache: Cache | None = None,
+) -> CompiledMatmul:
+    """Compiles and proves a matrix product; VerificationError (with the report) if it is not proved."""
+    compiled = CompiledMatmul(problem, schedule or Schedule(), policy, cache or Cache.default())
+    _ = compiled.proofs
+    return compiled
+
+
+def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArray:
+    if array.dtype != dtype:
+        raise InputError(f"{p.name}: {name} has elements of type {array.dtype}, expected {dtype}")
+    if not array.contiguous:
+        raise InputError(f"{p.name}: {name} is not contiguous in the layout {p.layout}")
+    if array.device is not None and array.address % _ALIGN:
+        raise InputError(f"{p.name}: {name} does not start at a multiple of {_ALIGN} bytes")
+    return array
+
+
+def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
+    devices = {a.device for a in arrays.values()}
+    if len(devices) != 1:
+        raise InputError("arrays are on different devices")
+    (device,) = devices
+    if device is None and any(a.library != "numpy" for a in arrays.values()):
+        raise InputError("arrays are in host memory: move them to the GPU, or pass NumPy arrays")
+    return device
+
+
+__all__ = ["CompiledMatmul", "compile"]

@@ -1,0 +1,71 @@
+"""Matrix products on the numeric simulator, against NumPy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from syncverify import simulate
+from syncverify.fusion import Tensor, gelu, trace
+from syncverify.matmul import Problem, Schedule, product
+from syncverify.matmul.lower import launch_values
+from syncverify.matmul.pipeline import build
+
+RNG = np.random.default_rng(7)
+BF16 = ml_dtypes.bfloat16
+
+
+def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, blocks: int = 4, **others: np.ndarray):
+    """The kernel's results, and the exact product in f32."""
+    a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, n)))
+    kernel = build(problem, schedule, vector=2 if n % 2 == 0 else 1)
+    values = launch_values(schedule, {"M": m, "N": n, "K": k}, blocks, 64)
+    out = np.full((m, n), np.nan, dtype=BF16)
+    stored = {
+        "a": np.ascontiguousarray(a.T if problem.a_t else a),
+        "b": np.ascontiguousarray(b.T if problem.b_t else b),
+    }
+    got = simulate.run(kernel, values, {**stored, **others, "out": out})["out"].reshape(m, n)
+    return got.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32)
+
+
+def close(got: np.ndarray, want: np.ndarray) -> None:
+    np.testing.assert_allclose(got, want, rtol=2**-7, atol=1e-2)
+
+
+@pytest.mark.parametrize("layout", ["KK", "KN", "MK", "MN"])
+def test_every_layout(layout: str) -> None:
+    close(*run(product(layout=layout), Schedule(stages=2), 136, 144, 200))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 8, 8), (128, 128, 64), (129, 130, 72), (300, 17, 320)])
+def test_ragged_sizes(m: int, n: int, k: int) -> None:
+    close(*run(product(), Schedule(stages=3), m, n, k))
+
+
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_persistent(consumers: int) -> None:
+    schedule = Schedule(128, 64, consumers=consumers, stages=3, persistent=True, group=2)
+    close(*run(product(), schedule, 600, 200, 136, blocks=3))
+
+
+def test_one_group_in_flight_or_none() -> None:
+    close(*run(product(), Schedule(stages=2, pending=0), 100, 64, 256))
+
+
+def test_wide_tiles() -> None:
+    close(*run(product(), Schedule(256, 128, stages=2), 260, 136, 128))
+
+
+def test_epilogue() -> None:
+    def bias_gelu_add(acc, bias, residual):
+        return (gelu(acc + bias) + residual).cast("bf16")
+
+    inputs = {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("N",)), "residual": Tensor("bf16", ("M", "N"))}
+    epilogue = trace(bias_gelu_add, inputs)
+    bias, residual = RNG.standard_normal(72).astype(BF16), RNG.standard_normal((130, 72)).astype(BF16)
+    problem = Problem("fused", "bf16", "KK", epilogue)
+    got, acc = run(problem, Schedule(stages=2), 130, 72, 64, bias=bias, residual=residual)
+    (want,) = epilogue.reference({"acc": acc, "bias": bias, "residual": residual})
+    close(got, want.astype(np.float32))
