@@ -29,6 +29,13 @@ def statement(body: Body, path: Path) -> Stmt:
     return found
 
 
+def body_at(body: Body, at: Path) -> Body:
+    """The body that a place is in, named by the place without its last index."""
+    for k, branch in zip(at[::2], at[1::2], strict=True):
+        body = bodies(body[k])[branch]
+    return body
+
+
 def enclosing(path: Path) -> Iterator[Path]:
     """The places of the statements around one, outermost first, and its own."""
     for n in range(1, len(path) + 1, 2):

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Var
 from syncverify.ir.nodes import (
+    Assign,
     BulkCommit,
+    BulkCopy,
     BulkLoad,
     BulkStore,
     BulkWait,
@@ -14,15 +16,18 @@ from syncverify.ir.nodes import (
     For,
     If,
     Kernel,
+    Let,
     MbarrierArrive,
     MbarrierWait,
     Role,
     Stmt,
+    TmaLoad,
+    TmaStore,
 )
 from syncverify.passes.rewrite import Body, bodies, walk
 
 #: Operations of one thread (PTX ISA: each executing thread issues its own copy).
-_SINGLE = (BulkLoad, BulkStore, BulkCommit, BulkWait)
+_SINGLE = (BulkLoad, BulkStore, TmaLoad, TmaStore, BulkCopy, BulkCommit, BulkWait)
 #: Operations that may stand beside them under the same predicate.
 _NEUTRAL = (MbarrierWait,)
 
@@ -31,7 +36,8 @@ _NEUTRAL = (MbarrierWait,)
 class ElectOneLane:
     """Puts the largest groups of single-thread operations of a role under ``if elected``.
 
-    The lane is elected once, at the kernel's start, where every warp is whole (B5).
+    A role that does nothing else goes under it as a whole, its arrivals too. The lane is elected once, at
+    the kernel's start, where every warp is whole (B5).
     """
 
     register: str = "elected"
@@ -59,6 +65,8 @@ class ElectOneLane:
                 continue
             flush()
             match stmt:
+                case Role(body=b) if _issues_only(b):
+                    result.append(replace(stmt, body=(If(Var(self.register), b),)))
                 case For(body=b) | Role(body=b):
                     result.append(replace(stmt, body=self._predicated(b)))
                 case If(then=t, orelse=o):
@@ -71,6 +79,14 @@ class ElectOneLane:
 
 def _single(stmt: Stmt) -> bool:
     return isinstance(stmt, _SINGLE) or (isinstance(stmt, MbarrierArrive) and stmt.expect is not None)
+
+
+def _issues_only(body: Body) -> bool:
+    """Whether one thread can do all of it: issue copies, wait and arrive for them."""
+    leaves = [s for s in walk(body) if not bodies(s)]
+    return any(_single(s) for s in leaves) and all(
+        _single(s) or isinstance(s, (*_NEUTRAL, MbarrierArrive, Let, Assign)) for s in leaves
+    )
 
 
 def _has_single(stmt: Stmt) -> bool:

@@ -1,0 +1,212 @@
+"""Block, named and warp barriers among threads of one group, for RAW, WAR and WAW alike.
+
+The program is traced as it is meant; a barrier goes wherever two accesses need an order that none stands
+for yet, as far out as it separates the two, and those that the others turn out to cover are taken away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from syncverify.ir.expr import Int
+from syncverify.ir.nodes import BarrierSync, For, If, Kernel, Role, Stmt, WarpSync
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+from syncverify.passes.edits import Edits, Path, common_body, numbered, statement, without
+from syncverify.passes.rewrite import Body, walk
+from syncverify.passes.rings import Warps, hand_overs, rings, role_warps
+from syncverify.passes.trace import Step, Touch, Trace, loops, traced
+from syncverify.source import InputError
+
+#: Barriers that one kernel may get; more means that the search does not settle.
+MOST = 64
+#: Id 0 is the block's.
+FIRST_NAMED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Two accesses without the order that they need. ``apart``: threads of different warps are involved."""
+
+    first: Touch
+    second: Touch
+    apart: bool
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """Orders what the same warps do: one warp by a warp barrier, a role by a named one, a block by its own.
+
+    ``unaligned``: use the form that PTX allows in role branches (K13).
+    """
+
+    unaligned: bool = False
+    name: str = "barriers"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        apart = _handed_over(kernel)
+        ids: dict[Warps, int] = {}
+        for _ in range(MOST):
+            conflict = first_conflict(kernel, apart)
+            if conflict is None:
+                return self._pruned(kernel, apart)
+            kernel = self._ordered(kernel, conflict, ids)
+        raise InputError(f"{kernel.name}: more than {MOST} barriers", kernel.span)
+
+    def _ordered(self, kernel: Kernel, c: Conflict, ids: dict[Warps, int]) -> Kernel:
+        """The kernel with a barrier that separates the two accesses."""
+        at = _separating(kernel.body, c)
+        party = party_at(kernel, at)
+        edits = Edits()
+        edits.put_before(at, self._barrier(kernel, party, c, ids))
+        return replace(kernel, body=edits.apply(kernel.body))
+
+    def _barrier(self, kernel: Kernel, party: Warps, c: Conflict, ids: dict[Warps, int]) -> Stmt:
+        if len(party) == 1 or not c.apart:
+            return WarpSync()
+        if len(party) * 32 >= kernel.launch.threads:
+            return BarrierSync(Int(0))
+        used = {s.id for s in walk(kernel.body) if isinstance(s, BarrierSync) and s.count is not None}
+        free = next(k for k in range(FIRST_NAMED, 17) if Int(k) not in used and k not in ids.values())
+        number = ids.setdefault(party, free)
+        if number > 15:
+            raise InputError(f"{kernel.name}: no named barrier is left", kernel.span)
+        return BarrierSync(Int(number), Int(len(party) * 32), aligned=not self.unaligned)
+
+    def _pruned(self, kernel: Kernel, apart: frozenset[str]) -> Kernel:
+        """Without barriers that the others cover, inner ones first: they cost most."""
+        while True:
+            ours = sorted(_barriers(kernel.body), key=len, reverse=True)
+            for path in ours:
+                lighter = replace(kernel, body=without(kernel.body, {path}))
+                if first_conflict(lighter, apart) is None:
+                    kernel = lighter
+                    break
+            else:
+                return kernel
+
+
+def _barriers(body: Body) -> Iterator[Path]:
+    for p, s in numbered(body):
+        if isinstance(s, BarrierSync | WarpSync) and not _arrives_next(body, p):
+            yield p
+
+
+def _arrives_next(body: Body, path: Path) -> bool:
+    """Whether a warp barrier belongs to the arrival behind it: that one stays with its mbarrier."""
+    following = (*path[:-1], path[-1] + 1)
+    try:
+        after = statement(body, following)
+    except IndexError:
+        return False
+    return isinstance(statement(body, path), WarpSync) and isinstance(after, If)
+
+
+def _handed_over(kernel: Kernel) -> frozenset[str]:
+    """Buffers that go from one group of warps to another: mbarriers order those pairs."""
+    return frozenset(r.buffer for r in rings(kernel) if hand_overs(r))
+
+
+# ---------------------------------------------------------------- conflicts
+
+
+def first_conflict(kernel: Kernel, handed_over: frozenset[str]) -> Conflict | None:
+    """The first pair of accesses of overlapping groups that no barrier orders, in any of the traces."""
+    slots = max((r.slots for r in rings(kernel)), default=1)
+    optional = loops(kernel.body)
+    for skipped in [(), *[(p,) for p in optional]]:
+        found = _scan(traced(kernel, slots + 2, skipped), handed_over)
+        if found is not None:
+            return found
+    return None
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """An access that later ones may conflict with, and which warps know of it."""
+
+    touch: Touch
+    known: set[int]
+    in_warp: bool = False
+
+
+def _scan(trace: Trace, handed_over: frozenset[str]) -> Conflict | None:
+    pending: dict[int, list[_Pending]] = {}
+    everyone = frozenset(w for t in trace for w in t.warps)
+    for item in trace:
+        if isinstance(item, Step):
+            _note(item, pending, everyone)
+            continue
+        for b in pending.values():
+            for p in b:
+                c = _conflict(p, item, handed_over)
+                if c is not None:
+                    return c
+        pending.setdefault(id(item.stmt), []).append(_Pending(item, set()))
+    return None
+
+
+def _note(step: Step, pending: dict[int, list[_Pending]], everyone: Warps) -> None:
+    """What a synchronization tells its participants."""
+    if not isinstance(step.stmt, BarrierSync | WarpSync):
+        return
+    for key, group in pending.items():
+        for p in group:
+            if not p.touch.warps <= step.warps:
+                continue
+            p.in_warp = True
+            if isinstance(step.stmt, BarrierSync):
+                p.known |= step.warps
+        pending[key] = [p for p in group if not p.known >= everyone]
+
+
+def _conflict(p: _Pending, item: Touch, handed_over: frozenset[str]) -> Conflict | None:
+    a = p.touch
+    if ordering(a.access, item.access).need is Need.NOTHING or a.access is Access.ASYNC_WRITE:
+        return None  # copies are waited for on their mbarrier
+    if a.region.buffer == item.region.buffer in handed_over and not a.warps & item.warps:
+        return None
+    if item.warps <= p.known:
+        return None
+    met, apart = a.meets(item)
+    apart = apart or bool(a.warps ^ item.warps)
+    if not met or (not apart and p.in_warp):
+        return None
+    return Conflict(a, item, apart)
+
+
+# ---------------------------------------------------------------- places
+
+
+def _separating(body: Body, c: Conflict) -> Path:
+    """The statement in front of which a barrier separates the two, outermost, inside their common role."""
+    a, b = c.first, c.second
+    level = common_body(a.path, b.path)
+    for (p, i), (q, j) in zip(a.rounds, b.rounds, strict=False):
+        if p == q and i != j:
+            level = (*p, 0)  # rounds of this loop tell them apart
+            break
+        if p != q:
+            break
+    at = b.path[: len(level) + 1]
+    while (
+        isinstance(role := statement(body, at), Role)
+        and role_warps(role) >= a.warps | b.warps
+        and len(at) < len(b.path)
+    ):
+        at = b.path[: len(at) + 2]
+    return at
+
+
+def party_at(kernel: Kernel, path: Path) -> Warps:
+    """The warps that execute a statement; InputError under a condition, which may part them."""
+    party = frozenset(range(-(-kernel.launch.threads // 32)))
+    for n in range(1, len(path), 2):
+        around = statement(kernel.body, path[:n])
+        if isinstance(around, Role):
+            party = role_warps(around)
+        elif isinstance(around, If):
+            raise InputError("a barrier would stand under a condition", around.span)
+        assert isinstance(around, For | Role)
+    return party

@@ -1,0 +1,228 @@
+"""Who uses which shared buffer, in which order: sites, rings, segments, and what is to be handed over.
+
+A *ring* is a buffer whose slots are used in turn: use ``e`` of ``S`` slots is ``buffer[e % S]``. A buffer
+without slots is a ring of one. The uses of a ring are alike: its *segments*, runs of accesses by one group
+of warps, follow each other in text order, and the first one of use ``e + S`` follows the last of use ``e``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names
+from syncverify.ir.nodes import For, Kernel, Region, Role, Stmt
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+from syncverify.passes.access import accesses
+from syncverify.passes.edits import Path
+from syncverify.passes.rewrite import Body, bodies
+from syncverify.source import InputError
+
+Warps = frozenset[int]
+_UNIT_THREADS = {"threads": 1, "warps": 32, "warpgroups": 128}
+
+
+@dataclass(frozen=True)
+class Site:
+    """An access in the program. ``home``: the warps of its outermost role; ``warps``: of its innermost."""
+
+    path: Path
+    stmt: Stmt
+    access: Access
+    region: Region
+    home: Warps
+    warps: Warps
+    loops: tuple[tuple[Path, For], ...]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Accesses of one use, one after the other, by one group of warps."""
+
+    home: Warps
+    sites: tuple[Site, ...]
+
+    def __contains__(self, access: Access) -> bool:
+        return any(s.access is access for s in self.sites)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A buffer's uses. ``carriers``: the loops that go from use to use, none where there is one use only."""
+
+    buffer: str
+    slots: int
+    carriers: frozenset[Path]
+    segments: tuple[Segment, ...]
+    uses: tuple[Expr, ...]  # of each segment
+
+    @property
+    def carrier(self) -> Path | None:
+        """The one loop that goes from use to use; InputError where there are several."""
+        if len(self.carriers) > 1:
+            raise InputError(
+                f"{self.buffer}: its uses are counted by several loops", self.segments[0].sites[0].stmt.span
+            )
+        return next(iter(self.carriers), None)
+
+    @property
+    def homes(self) -> frozenset[Warps]:
+        return frozenset(s.home for s in self.segments)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What ``source`` does must precede what ``target`` does, ``slots`` uses later if it ``wraps``."""
+
+    source: int
+    target: int
+    wraps: bool
+
+
+def role_warps(role: Role) -> Warps:
+    """The warps of a role; InputError where its bounds are no numbers."""
+    if not (isinstance(role.lo, Int) and isinstance(role.hi, Int)):
+        raise InputError(f"role {role.name}: bounds must be numbers here", role.span)
+    each = _UNIT_THREADS[role.unit]
+    return frozenset(range(role.lo.value * each // 32, -(-role.hi.value * each // 32)))
+
+
+def sites(kernel: Kernel) -> tuple[Site, ...]:
+    """Every access to the block's own shared memory, in text order."""
+    block = frozenset(range(-(-kernel.launch.threads // 32)))
+    return tuple(_sites(kernel.body, (), block, None, ()))
+
+
+def _sites(
+    body: Body, at: Path, warps: Warps, home: Warps | None, loops: tuple[tuple[Path, For], ...]
+) -> Iterator[Site]:
+    for k, s in enumerate(body):
+        here = (*at, k)
+        for access, region in accesses(s):
+            if region.rank is None:
+                yield Site(here, s, access, region, warps if home is None else home, warps, loops)
+        inner, outer, around = warps, home, loops
+        if isinstance(s, Role):
+            inner = role_warps(s)
+            outer = inner if home is None else home
+        elif isinstance(s, For):
+            around = (*loops, (here, s))
+        for branch, b in enumerate(bodies(s)):
+            yield from _sites(b, (*here, branch), inner, outer, around)
+
+
+def rings(kernel: Kernel) -> tuple[Ring, ...]:
+    """Every buffer that is accessed; InputError where the uses of one are not alike."""
+    found: dict[str, list[Site]] = {}
+    for s in sites(kernel):
+        found.setdefault(s.region.buffer, []).append(s)
+    return tuple(_ring(name, tuple(at)) for name, at in found.items())
+
+
+def _ring(name: str, at: tuple[Site, ...]) -> Ring:
+    slotted = [_slot(s.region) for s in at]
+    counts = {n for _, n in slotted}
+    if len(counts) == 1 and None not in counts:
+        (slots,) = counts
+        assert slots is not None
+        carriers = {c for s, (e, _) in zip(at, slotted, strict=True) if (c := _carrier(s, e)) is not None}
+        uses = {s.path: e for s, (e, _) in zip(at, slotted, strict=True)}
+    else:
+        slots = 1
+        common = [p for p, _ in at[0].loops if all(any(p == q for q, _ in s.loops) for s in at)]
+        carriers = set(common[-1:])
+        uses = {s.path: _count(s, common[-1] if common else None) for s in at}
+    runs = [tuple(run) for _, run in groupby(at, key=lambda s: (s.home, s.access is Access.ASYNC_WRITE))]
+    segments = tuple(Segment(run[0].home, run) for run in runs)
+    return Ring(name, slots, frozenset(carriers), segments, tuple(uses[s.sites[0].path] for s in segments))
+
+
+def _slot(region: Region) -> tuple[Expr, int | None]:
+    match region.index:
+        case (Binary("%", use, Int(slots)), *_):
+            return use, slots
+    return Int(0), None
+
+
+def _carrier(site: Site, use: Expr) -> Path | None:
+    """The innermost loop that the use depends on."""
+    inside = [p for p, loop in site.loops if loop.var in names(use)]
+    return inside[-1] if inside else None
+
+
+def _count(site: Site, carrier: Path | None) -> Expr:
+    """The number of the use, counted by the loops down to the carrier."""
+    use: Expr = Int(0)
+    if carrier is None:
+        return use
+    for p, loop in site.loops:
+        if len(p) > len(carrier):
+            break
+        trips: Expr = loop.hi if loop.lo == Int(0) else loop.hi - loop.lo
+        number: Expr = Var(loop.var) if loop.lo == Int(0) else Var(loop.var) - loop.lo
+        if loop.step != Int(1):
+            trips, number = Call("cdiv", (trips, loop.step)), number // loop.step
+        use = number if use == Int(0) else use * trips + number
+    return use
+
+
+# ---------------------------------------------------------------- what must be handed over
+
+
+def need(a: Segment, b: Segment) -> bool:
+    """Whether some access of the second needs to know of one of the first (rows of the ordering table)."""
+    return any(ordering(x.access, y.access).need is not Need.NOTHING for x in a.sites for y in b.sites)
+
+
+def hand_overs(ring: Ring) -> tuple[Edge, ...]:
+    """The fewest edges between groups of warps from which all that is needed follows.
+
+    Within a group, only copies need one, to be seen complete. Program order within a group counts where every
+    warp that accesses goes on to the later segment. Nearer edges are taken first, so that what they imply
+    is not asked for again.
+    """
+    n = len(ring.segments)
+    seen: list[Edge] = []
+    if not any(_crosses(a, b) for a in ring.segments for b in ring.segments):
+        return ()
+    spans = range(1, n + 1) if ring.carrier is not None else range(1, n)
+    for span in spans:
+        for source in range(n):
+            target, wraps = (source + span) % n, source + span >= n
+            if wraps and ring.carrier is None:
+                continue
+            a, b = ring.segments[source], ring.segments[target]
+            if not _crosses(a, b) or (a.home & b.home and wraps):
+                continue
+            if not _follows(ring, seen, source, source + span):
+                seen.append(Edge(source, target, wraps))
+    return tuple(seen)
+
+
+def _crosses(a: Segment, b: Segment) -> bool:
+    """Whether an order is needed that threads of one group cannot give each other by a barrier."""
+    return need(a, b) and (not a.home & b.home or Access.ASYNC_WRITE in a)
+
+
+def _follows(ring: Ring, edges: list[Edge], first: int, last: int) -> bool:
+    """Whether a chain of edges leads from one segment to another, numbered on through the uses."""
+    n = len(ring.segments)
+    reached = {first}
+    for at in range(first, last):
+        if at not in reached:
+            continue
+        here = ring.segments[at % n]
+        for e in edges:
+            if e.source == at % n:
+                reached.add(at + (e.target - e.source) % n if e.target != e.source else at + n)
+        for later in range(at + 1, last + 1):
+            there = ring.segments[later % n]
+            if here.home == there.home and (at != first or _same_warps(here, there)):
+                reached.add(later)
+    return last in reached
+
+
+def _same_warps(a: Segment, b: Segment) -> bool:
+    return {s.warps for s in a.sites} == {s.warps for s in b.sites}
