@@ -198,7 +198,8 @@ class _Normal:
         if key[0] != "bar":
             return tuple(map(str, key))
         born = key[2] if len(key) > 2 else 0
-        return ("bar", str(key[1]), str(max(self.run.barriers[key[1]].inits - 1, 0) - born))
+        barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
+        return ("bar", str(key[1]), str(max(barrier.inits - 1 if barrier else 0, 0) - born))
 
     def name(self, column: int) -> Column:
         return self.names.get(column) or ("class", str(column))
