@@ -25,7 +25,7 @@ _INDEX_LIMIT = 2**31
 
 @dataclass(frozen=True)
 class CompiledMatmul:
-    """A matrix product: call it with arrays. Its kernels, one per access width, are proved when first used."""
+    """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use."""
 
     problem: Problem
     schedule: Schedule
@@ -58,7 +58,14 @@ class CompiledMatmul:
         return K_SPAN // DTYPE_BYTES[self.problem.dtype]
 
     def __call__(
-        self, a: Any, b: Any, *, out: Any = None, stream: int | None = None, proved: bool = True, **others: Any
+        self,
+        a: Any,
+        b: Any,
+        *,
+        out: Any = None,
+        stream: int | None = None,
+        proved: bool = True,
+        **others: Any,
     ) -> Any:
         """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from syncverify.ir.expr import Call, Expr, Int, Var
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
     Barrier,
@@ -34,11 +34,14 @@ from syncverify.ir.nodes import (
 from syncverify.matmul.epilogue import arithmetic, loads, register, stores
 from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
+from syncverify.source import InputError
 
 FULL = "full"
 ACC = "acc"
 A_TILE, B_TILE = "a_tile", "b_tile"
 A_MAP, B_MAP = "a_map", "b_map"
+#: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
+PANEL = 64
 #: Parameters that the host computes from the sizes.
 DERIVED = ("steps", "tiles_m", "tiles_n", "each", "more", "blocks")
 
@@ -46,6 +49,8 @@ DERIVED = ("steps", "tiles_m", "tiles_n", "each", "more", "blocks")
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     """The kernel without synchronization; ``vector``: elements per access of the epilogue (1 or 2)."""
     schedule.check()
+    if not problem.b_t and schedule.tile_n % PANEL:
+        raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     sizes = default_sizes(schedule, bk)
     values = launch_values(schedule, sizes, 2, bk)
@@ -67,8 +72,8 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
             for name, dims in problem.shapes.items()
         ),
         maps=(
-            TensorMap(A_MAP, "a", (bk, 64) if problem.a_t else (schedule.tile_m, bk), "128B"),
-            TensorMap(B_MAP, "b", (schedule.tile_n, bk) if problem.b_t else (bk, 64), "128B"),
+            TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), "128B"),
+            TensorMap(B_MAP, "b", (schedule.tile_n, bk) if problem.b_t else (bk, PANEL), "128B"),
         ),
         shared=(
             _buffer(A_TILE, problem.dtype, schedule.tile_m, bk, problem.a_t),
@@ -133,7 +138,7 @@ def _mode(problem: Problem, name: str) -> Literal["in", "out"]:
 
 def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool) -> Shared:
     """One tile of an operand; where its memory runs along M or N, in panels of 64."""
-    shape = (rows // 64, bk, 64) if along_mn else (rows, bk)
+    shape = (rows // PANEL, bk, PANEL) if along_mn else (rows, bk)
     return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, "128B")
 
 
@@ -163,8 +168,8 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
         if not along_mn:
             body.append(TmaLoad(Region(tile), map_name, (at, k), bar))
             continue
-        for panel in range(extent // 64):
-            place: Expr = at + 64 * panel if panel else at
+        for panel in range(extent // PANEL):
+            place: Expr = at + PANEL * panel if panel else at
             body.append(TmaLoad(Region(tile, (Int(panel),)), map_name, (k, place), bar))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.consumers > 1 else Region(A_TILE)
@@ -186,23 +191,16 @@ def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
         inner: list[Stmt] = []
         for e in range(2 // vector):
             part = start + e if e else start
-            column = Var("col") + Var("j") * 8 + Var("lane") % 4 * 2 + e
+            column = Var("col") + Var("j") * 8 + Var("lane") % 4 * 2
             reading = FragRead(register(PRODUCT), ACC, part, Int(vector))
             inside = (
                 *loads(problem.epilogue, Var("r"), Var("c"), vector),
                 *arithmetic(problem.epilogue),
                 *stores(problem.epilogue, Var("r"), Var("c"), vector),
             )
-            guard = Var("r") < Var("M")
-            both = _and(guard, Var("c") < Var("N"))
-            inner += [reading, Let("c", column), If(both, inside)]
+            both = Binary("and", Var("r") < Var("M"), Var("c") < Var("N"))
+            inner += [reading, Let("c", column + e if e else column), If(both, inside)]
         row = rows + block * 64 if block else rows
         columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
         result.append(For("h", Int(0), Int(2), Int(1), (Let("r", row), columns), unroll=2))
     return result
-
-
-def _and(a: Expr, b: Expr) -> Expr:
-    from syncverify.ir.expr import Binary
-
-    return Binary("and", a, b)

@@ -20,8 +20,8 @@ class Schedule:
     """``tile_m`` x ``tile_n`` elements of C per block and turn, split by rows over ``consumers`` warpgroups.
 
     ``stages``: slots of the ring of loads (0: what fits, at most 8). ``pending``: wgmma groups in flight when
-    a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of
-    tiles that are gone through together. ``arrive``: who frees a slot, one lane of each warp or of each warpgroup.
+    a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of tiles
+    that are gone through together. ``arrive``: who frees a slot, one lane of each warp or warpgroup.
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
     """
 

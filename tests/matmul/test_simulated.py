@@ -62,7 +62,11 @@ def test_epilogue() -> None:
     def bias_gelu_add(acc, bias, residual):
         return (gelu(acc + bias) + residual).cast("bf16")
 
-    inputs = {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("N",)), "residual": Tensor("bf16", ("M", "N"))}
+    inputs = {
+        "acc": Tensor("f32", ("M", "N")),
+        "bias": Tensor("bf16", ("N",)),
+        "residual": Tensor("bf16", ("M", "N")),
+    }
     epilogue = trace(bias_gelu_add, inputs)
     bias, residual = RNG.standard_normal(72).astype(BF16), RNG.standard_normal((130, 72)).astype(BF16)
     problem = Problem("fused", "bf16", "KK", epilogue)
