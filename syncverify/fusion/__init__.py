@@ -1,8 +1,18 @@
-"""Fusions: elementwise tensor expressions, and the schedules that turn them into kernels."""
+"""Fusions: tensor expressions and reductions along rows, and the schedules that turn them into kernels."""
 
 from __future__ import annotations
 
-from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, trace
+from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, index, size, trace
+from syncverify.fusion.library import (
+    cross_entropy,
+    layer_norm,
+    log_softmax,
+    logsumexp,
+    rms_norm,
+    softmax,
+    take,
+)
+from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 
 
@@ -60,6 +70,7 @@ def where(condition: Value, a: Value | float, b: Value | float) -> Value:
 
 
 __all__ = [
-    "Fusion", "Schedule", "Tensor", "Value", "erf", "exp", "fusion", "gelu", "log", "maximum", "minimum",
-    "relu", "rsqrt", "sigmoid", "silu", "sqrt", "tanh", "trace", "where",
+    "Fusion", "RowSchedule", "Schedule", "Tensor", "Value", "cross_entropy", "erf", "exp", "fusion", "gelu",
+    "index", "layer_norm", "log", "log_softmax", "logsumexp", "maximum", "minimum", "relu", "rms_norm",
+    "rsqrt", "sigmoid", "silu", "size", "softmax", "sqrt", "take", "tanh", "trace", "where",
 ]  # fmt: skip

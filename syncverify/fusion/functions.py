@@ -66,7 +66,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
         import ml_dtypes
 
         return np.dtype(ml_dtypes.bfloat16)  # type: ignore[no-any-return, unused-ignore]
-    return np.dtype({"f32": np.float32, "f16": np.float16}[dtype])
+    names = {"f32": np.float32, "f16": np.float16, "i32": np.int32, "i64": np.int64}
+    return np.dtype(names[dtype])
 
 
 def _cast(dtype: str) -> Callable[[Array], Array]:
@@ -110,3 +111,19 @@ FUNCTIONS: dict[str, Function] = {row.name: row for row in _ROWS}
 
 #: Functions whose result is a truth value, usable only as the condition of ``where``.
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """One number of many: NumPy's function of (array, axis), what it starts from, how two are combined."""
+
+    compute: Callable[[Array, int], Array]
+    identity: float
+    combine: Callable[[Expr, Expr], Expr]
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "reduce.add": Reduction(lambda x, at: np.sum(x, at, keepdims=True), 0.0, _binary("+")),
+    "reduce.max": Reduction(lambda x, at: np.max(x, at, keepdims=True), -math.inf, _call("max")),
+    "reduce.min": Reduction(lambda x, at: np.min(x, at, keepdims=True), math.inf, _call("min")),
+}

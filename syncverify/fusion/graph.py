@@ -1,4 +1,4 @@
-"""Tracing: a Python function of tensor expressions becomes a graph of elementwise operations."""
+"""Tracing: a Python function of tensor expressions becomes a graph of operations and reductions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import networkx as nx
 import numpy as np
 
 from syncverify.codegen.names import RESERVED as CPP_RESERVED
-from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, numpy_dtype, round_to
+from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS, numpy_dtype, round_to
 from syncverify.ir.expr import BUILTINS
 from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
 #: Element types a fusion may store; arithmetic is always in f32.
 DTYPES = ("f32", "bf16", "f16")
+#: Element types of inputs that are indices.
+INDEX_DTYPES = ("i32", "i64")
 
 #: Names that the lowering uses itself.
 RESERVED = (
@@ -38,28 +40,34 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: ``input`` (``name``), ``const`` (``value``) or a row of ``FUNCTIONS`` over ``args``."""
+    """One operation: ``input`` (``name``), ``const`` (``value``) or a row of ``FUNCTIONS`` over ``args``.
+
+    A row of ``REDUCTIONS`` makes one number along ``dim``; ``size`` is the extent of ``dim``, ``index`` the
+    place along it.
+    """
 
     op: str
     args: tuple[int, ...] = ()
     name: str = ""
     value: float = 0.0
+    dim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One result: its name, the node that computes it and the type it is rounded to."""
+    """One result: its name, the node that computes it, the type it is rounded to and its dimensions."""
 
     name: str
     node: int
     dtype: str
+    dims: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """A traced fusion. ``graph``'s nodes are ints with attribute ``node``; edges point to the user.
+    """A traced fusion. ``graph``'s nodes are ints with attributes ``node`` and ``dims``; edges go to users.
 
-    ``dims`` are the dimensions of every output, outermost first.
+    ``dims`` are all dimensions, outermost first. ``reduced`` is the one along which it reduces, if any.
     """
 
     name: str
@@ -83,6 +91,16 @@ class Fusion:
         node: Node = self.graph.nodes[i]["node"]
         return node
 
+    def dims_of(self, i: int) -> tuple[str, ...]:
+        """The dimensions along which a node varies, outermost first."""
+        dims: tuple[str, ...] = self.graph.nodes[i]["dims"]
+        return dims
+
+    @property
+    def reduced(self) -> str | None:
+        found = {self.node(i).dim for i in self.graph.nodes if self.node(i).dim}
+        return next(iter(found), None)
+
     def order(self) -> list[int]:
         """All nodes, arguments before users; the same for every run."""
         return list(nx.lexicographical_topological_sort(self.graph))
@@ -104,22 +122,44 @@ class Fusion:
                     )
         return sizes
 
-    def reference(self, arrays: Mapping[str, Any] | Sequence[Any]) -> tuple[Any, ...]:
-        """The results computed by NumPy: f32 arithmetic, rounded once at the end."""
+    def reference(
+        self, arrays: Mapping[str, Any] | Sequence[Any], precision: Any = np.float32
+    ) -> tuple[Any, ...]:
+        """The results computed by NumPy: arithmetic of one ``precision``, rounded once at the end.
+
+        With ``precision`` np.float64 they are not rounded.
+        """
         given = self.bind(arrays)
-        shape = tuple(self.sizes(given)[d] for d in self.dims)
+        sizes = self.sizes(given)
         values: dict[int, Any] = {}
         with np.errstate(all="ignore"):
             for i in self.order():
-                node = self.node(i)
-                if node.op == "input":
-                    tensor = dict(self.inputs)[node.name]
-                    values[i] = self._aligned(np.asarray(given[node.name]), tensor)
-                elif node.op == "const":
-                    values[i] = np.float32(node.value)
-                else:
-                    values[i] = FUNCTIONS[node.op].compute(*(values[a] for a in node.args))
-            return tuple(round_to(o.dtype, np.broadcast_to(values[o.node], shape)) for o in self.outputs)
+                values[i] = self._value(self.node(i), values, given, sizes, precision)
+            results = []
+            for o in self.outputs:
+                shape = tuple(sizes[d] if d in o.dims else 1 for d in self.dims)
+                x = np.broadcast_to(values[o.node], shape).reshape([sizes[d] for d in o.dims])
+                results.append(np.array(x) if precision is np.float64 else round_to(o.dtype, x))
+            return tuple(results)
+
+    def _value(
+        self, node: Node, values: Mapping[int, Any], given: Mapping[str, Any], sizes: Mapping[str, int],
+        precision: Any,
+    ) -> Any:  # fmt: skip
+        args = [values[a] for a in node.args]
+        if node.op == "input":
+            return self._aligned(np.asarray(given[node.name]), dict(self.inputs)[node.name], precision)
+        if node.op == "const":
+            return precision(node.value)
+        if node.op == "size":
+            return precision(sizes[node.dim])
+        if node.op == "index":
+            return self._aligned(np.arange(sizes[node.dim]), Tensor("i64", (node.dim,)), precision)
+        if node.op in REDUCTIONS:
+            shape = tuple(sizes[d] if d in self.dims_of(node.args[0]) else 1 for d in self.dims)
+            at = self.dims.index(node.dim)
+            return REDUCTIONS[node.op].compute(np.broadcast_to(args[0], shape), at)
+        return FUNCTIONS[node.op].compute(*args)
 
     def bind(self, arrays: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         """Arrays by input name, from a mapping or in order; raises InputError if some are missing."""
@@ -135,14 +175,18 @@ class Fusion:
         if missing:
             raise InputError(f"{self.name}: no size given for {', '.join(missing)}", self.span)
         rng = np.random.default_rng(seed)
-        return {
-            name: rng.uniform(0.5, 2.0, tuple(sizes[d] for d in t.dims)).astype(numpy_dtype(t.dtype))
-            for name, t in self.inputs
-        }
+        most = sizes[self.reduced] if self.reduced else 1
 
-    def _aligned(self, array: Any, tensor: Tensor) -> Any:
+        def random(t: Tensor) -> Any:
+            shape = tuple(sizes[d] for d in t.dims)
+            x = rng.integers(0, most, shape) if t.dtype in INDEX_DTYPES else rng.uniform(0.5, 2.0, shape)
+            return np.asarray(x).astype(numpy_dtype(t.dtype))
+
+        return {name: random(t) for name, t in self.inputs}
+
+    def _aligned(self, array: Any, tensor: Tensor, precision: Any) -> Any:
         index = tuple(slice(None) if d in tensor.dims else np.newaxis for d in self.dims)
-        return np.asarray(array, dtype=np.float32)[index]
+        return np.asarray(array, dtype=precision)[index]
 
 
 class Value:
@@ -209,6 +253,29 @@ class Value:
     def __bool__(self) -> bool:
         raise InputError("a fusion cannot branch on a tensor's value: use where(condition, a, b)")
 
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions along which the expression varies, outermost first."""
+        return self._trace.dims_of(self._id)
+
+    def sum(self, dim: str | None = None) -> Value:
+        """One number along ``dim`` (the innermost dimension by default)."""
+        return reduce("reduce.add", self, dim)
+
+    def max(self, dim: str | None = None) -> Value:
+        return reduce("reduce.max", self, dim)
+
+    def min(self, dim: str | None = None) -> Value:
+        return reduce("reduce.min", self, dim)
+
+    def mean(self, dim: str | None = None) -> Value:
+        return self.sum(dim) * (1.0 / size(_along(self, dim)))
+
+    def var(self, dim: str | None = None, correction: float = 0.0) -> Value:
+        """The square of what is left without the mean: its sum, divided by the size - ``correction``."""
+        rest = self - self.mean(dim)
+        return (rest * rest).sum(dim) * (1.0 / (size(_along(self, dim)) - correction))
+
     def cast(self, dtype: str) -> Value:
         """Rounds to ``dtype``; an output that is a cast has that type."""
         if dtype not in DTYPES:
@@ -217,26 +284,45 @@ class Value:
 
 
 class _Trace:
-    """The graph under construction; equal operations are one node."""
+    """The graph under construction; equal operations are one node.
 
-    def __init__(self) -> None:
+    ``order``: all dimensions, outermost first.
+    """
+
+    def __init__(self, order: tuple[str, ...], inputs: Mapping[str, Tensor]) -> None:
         self.graph = nx.DiGraph()
         self.ids: dict[Node, int] = {}
+        self.order = order
+        self.inputs = inputs
 
     def add(self, node: Node) -> int:
         if node not in self.ids:
             i = self.ids[node] = len(self.ids)
-            self.graph.add_node(i, node=node)
+            self.graph.add_node(i, node=node, dims=self._dims(node))
             self.graph.add_edges_from((a, i) for a in node.args)
         return self.ids[node]
+
+    def dims_of(self, i: int) -> tuple[str, ...]:
+        dims: tuple[str, ...] = self.graph.nodes[i]["dims"]
+        return dims
+
+    def _dims(self, node: Node) -> tuple[str, ...]:
+        if node.op == "input":
+            return self.inputs[node.name].dims
+        if node.op == "index":
+            return (node.dim,)
+        found = {d for a in node.args for d in self.dims_of(a)}
+        if node.op in REDUCTIONS:
+            found.discard(node.dim)
+        return tuple(d for d in self.order if d in found)
 
 
 _active: list[_Trace] = []
 
 
 @contextmanager
-def _tracing() -> Iterator[_Trace]:
-    trace = _Trace()
+def _tracing(order: tuple[str, ...], inputs: Mapping[str, Tensor]) -> Iterator[_Trace]:
+    trace = _Trace(order, inputs)
     _active.append(trace)
     try:
         yield trace
@@ -265,6 +351,43 @@ def apply(op: str, *operands: Value | float) -> Value:
     return Value(trace, trace.add(Node(op, tuple(args))))
 
 
+def _along(x: Value, dim: str | None) -> str:
+    """The dimension of a reduction; raises InputError for one that the expression lacks."""
+    if not x.dims:
+        raise InputError("a reduction of a scalar")
+    if dim is not None and dim not in x.dims:
+        raise InputError(f"a reduction along {dim} of an expression with dimensions {', '.join(x.dims)}")
+    return x.dims[-1] if dim is None else dim
+
+
+def reduce(op: str, x: Value, dim: str | None = None) -> Value:
+    """Adds a reduction along one dimension to the fusion being traced."""
+    if not _active or x._trace is not _active[-1]:
+        raise InputError(f"{op} is a tensor function: call it inside a @fusion function")
+    if x._trace.graph.nodes[x._id]["node"].op in COMPARISONS:
+        raise InputError(f"{op}: comparisons are conditions of where(), and of nothing else")
+    return Value(x._trace, x._trace.add(Node(op, (x._id,), dim=_along(x, dim))))
+
+
+def size(dim: str) -> Value:
+    """The extent of a dimension, as a number."""
+    return _of_dim("size", dim)
+
+
+def index(dim: str) -> Value:
+    """The place along a dimension, from 0."""
+    return _of_dim("index", dim)
+
+
+def _of_dim(op: str, dim: str) -> Value:
+    if not _active:
+        raise InputError(f"{op} is a tensor function: call it inside a @fusion function")
+    trace = _active[-1]
+    if dim not in trace.order:
+        raise InputError(f"{op}: no input has a dimension {dim}")
+    return Value(trace, trace.add(Node(op, dim=dim)))
+
+
 def fusion(**tensors: Tensor) -> Callable[[Callable[..., Any]], Fusion]:
     """Declares a fusion: ``@fusion(a=Tensor("f32", ("R", "C")), ...)`` on a function of those names.
 
@@ -291,15 +414,21 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     for n, tensor in inputs:
         _check_tensor(name, n, tensor, span)
     dims = _full_dims(name, inputs, span)
-    with _tracing() as t:
+    with _tracing(dims, dict(inputs)) as t:
         result = function(**{n: Value(t, t.add(Node("input", name=n))) for n, _ in inputs})
     outputs = _outputs(name, result, t, inputs, span)
+    along = sorted({t.graph.nodes[i]["node"].dim for i in t.graph.nodes} - {""})
+    if along and along != [dims[-1]]:
+        raise InputError(
+            f"fusion {name} reduces along {', '.join(along)}; only {dims[-1]}, the innermost dimension, "
+            "can be reduced",
+            span,
+        )
     taken = {n for n, _ in inputs} | set(dims)
     for o in outputs:
         if o.name in taken or not _good_name(o.name):
             raise InputError(f"fusion {name}: output cannot be called {o.name}", span)
-        reached = {t.graph.nodes[i]["node"].name for i in nx.ancestors(t.graph, o.node) | {o.node}}
-        missing = set(dims) - {d for n, x in inputs if n in reached for d in x.dims}
+        missing = set(dims) - set(o.dims) - set(along)
         if missing:
             raise InputError(
                 f"fusion {name}: output {o.name} does not depend on {', '.join(sorted(missing))}", span
@@ -317,7 +446,7 @@ def _good_name(name: str) -> bool:
 
 
 def _check_tensor(name: str, n: str, t: Tensor, span: Span) -> None:
-    if t.dtype not in DTYPES:
+    if t.dtype not in (*DTYPES, *INDEX_DTYPES):
         raise InputError(f"fusion {name}: {n} has type {t.dtype}; use one of {', '.join(DTYPES)}", span)
     for x in (n, *t.dims):
         if not _good_name(x):
@@ -357,7 +486,7 @@ def _outputs(
         result = {f"out{k}": v for k, v in enumerate(result)}
     if not isinstance(result, dict) or not result:
         raise InputError(f"fusion {name} returns no tensor expression", span)
-    kinds = {t.dtype for _, t in inputs}
+    kinds = {t.dtype for _, t in inputs} - set(INDEX_DTYPES)
     default = kinds.pop() if len(kinds) == 1 else "f32"
     outputs = []
     for n, v in result.items():
@@ -367,5 +496,5 @@ def _outputs(
         if node.op in COMPARISONS:
             raise InputError(f"fusion {name}: output {n} is a comparison; use where()", span)
         dtype = node.op.removeprefix("cast.") if node.op.startswith("cast.") else default
-        outputs.append(Output(n, v._id, dtype))
+        outputs.append(Output(n, v._id, dtype, v.dims))
     return tuple(outputs)

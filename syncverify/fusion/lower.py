@@ -367,14 +367,14 @@ def _arithmetic(fusion: Fusion) -> list[Stmt]:
     return [Compute(f"t{i}", _expression(fusion, i, top=True)) for i in _live(fusion) if _is_named(fusion, i)]
 
 
-def _stored_node(fusion: Fusion, output: Output) -> int:
+def stored_node(fusion: Fusion, output: Output) -> int:
     """The node whose value is stored: a final cast to the output's own type is what the store does anyway."""
     node = fusion.node(output.node)
     return node.args[0] if node.op == f"cast.{output.dtype}" else output.node
 
 
 def _live(fusion: Fusion) -> list[int]:
-    targets = {_stored_node(fusion, o) for o in fusion.outputs}
+    targets = {stored_node(fusion, o) for o in fusion.outputs}
     needed = targets.union(*(nx.ancestors(fusion.graph, t) for t in targets))
     return [i for i in fusion.order() if i in needed]
 
@@ -384,7 +384,7 @@ def _is_named(fusion: Fusion, i: int) -> bool:
         return False
     live = set(_live(fusion))
     users = [u for u in fusion.graph.successors(i) if u in live]
-    return len(users) > 1 or any(_stored_node(fusion, o) == i for o in fusion.outputs)
+    return len(users) > 1 or any(stored_node(fusion, o) == i for o in fusion.outputs)
 
 
 def _expression(fusion: Fusion, i: int, top: bool = False) -> Expr:
@@ -399,7 +399,7 @@ def _expression(fusion: Fusion, i: int, top: bool = False) -> Expr:
 
 
 def _result(fusion: Fusion, output: Output) -> Expr:
-    return _expression(fusion, _stored_node(fusion, output))
+    return _expression(fusion, stored_node(fusion, output))
 
 
 def _product(factors: Sequence[Expr]) -> Expr:

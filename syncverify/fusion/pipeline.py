@@ -7,10 +7,13 @@ from collections.abc import Callable
 from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, full_barrier, lower, pieces, tile_buffer
+from syncverify.fusion.row_schedule import RowSchedule
+from syncverify.fusion.rows import RowKernel
 from syncverify.fusion.schedule import Schedule
 from syncverify.ir.nodes import Kernel
 from syncverify.passes.base import Pass, run
 from syncverify.passes.buffers import CircularBuffers
+from syncverify.passes.exchange import ExchangeBarriers
 from syncverify.passes.handover import BulkGroups, HandoverBarriers, ProxyFences
 from syncverify.passes.lanes import ElectOneLane
 from syncverify.passes.mbarriers import EmptyBarriers, FullBarriers, InitBarriers
@@ -20,7 +23,7 @@ from syncverify.passes.roles import Prefetch, Specialize
 #: The pass names, in order; ``--print-after`` takes one of them, or "lower".
 PASS_NAMES = (
     "circular-buffers", "specialize", "prefetch", "full-barriers", "empty-barriers", "bulk-groups",
-    "handover-barriers", "proxy-fences", "elect", "mbarrier-init", "setmaxnreg",
+    "handover-barriers", "exchange-barriers", "proxy-fences", "elect", "mbarrier-init", "setmaxnreg",
 )  # fmt: skip
 
 
@@ -68,3 +71,35 @@ def build(
     if observe is not None:
         observe("lower", kernel)
     return run(kernel, [p for p in passes(fusion, schedule, policy) if p.name not in without], observe)
+
+
+def row_passes(fusion: Fusion, schedule: RowSchedule, policy: Policy) -> tuple[Pass, ...]:
+    """The passes of a kernel of rows, under a fitted schedule."""
+    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
+    if schedule.source == "direct":
+        return (exchange,)
+    return (
+        CircularBuffers({tile_buffer(n): schedule.stages for n in fusion.streamed}),
+        Specialize({full_barrier(0): 0}, schedule.compute_warps, 1),
+        FullBarriers(),
+        EmptyBarriers(schedule.stages, schedule.arrive),
+        exchange,
+        ProxyFences(policy),
+        ElectOneLane(),
+        InitBarriers(),
+    )
+
+
+def build_rows(
+    fusion: Fusion,
+    schedule: RowSchedule,
+    width: int,
+    policy: Policy = Policy.PRACTICAL,
+    observe: Callable[[str, Kernel], None] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Kernel:
+    """The synchronized kernel for rows of one width, under a fitted schedule; ``without`` as in ``build``."""
+    kernel = RowKernel(fusion, schedule, width).lower()
+    if observe is not None:
+        observe("lower", kernel)
+    return run(kernel, [p for p in row_passes(fusion, schedule, policy) if p.name not in without], observe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from syncverify.passes.registers import registers_at_entry
 from syncverify.source import InputError
@@ -49,34 +49,32 @@ class Schedule:
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
-        _require(1 <= self.stages <= 64, "stages must be 1 to 64")
+        require(1 <= self.stages <= 64, "stages must be 1 to 64")
         most = self.stages
-        _require(
-            self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})"
-        )
-        _require(1 <= self.compute_warps <= 24, "compute_warps must be 1 to 24")
-        _require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
-        _require(self.store_stages >= 1, "store_stages must be positive")
-        _require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
-        _require(self.tile >= 0, "tile must be positive, or 0 to choose it")
+        require(self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})")
+        require(1 <= self.compute_warps <= 24, "compute_warps must be 1 to 24")
+        require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
+        require(self.store_stages >= 1, "store_stages must be positive")
+        require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
+        require(self.tile >= 0, "tile must be positive, or 0 to choose it")
         if self.mode == "pipelined":
-            _require(
+            require(
                 self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps"
             )
-            _require(self.registers is None, "pipelined: registers (setmaxnreg) need mode warp-specialized")
+            require(self.registers is None, "pipelined: registers (setmaxnreg) need mode warp-specialized")
         if self.registers is not None:
             low, high = self.registers
-            _require(
+            require(
                 all(24 <= r <= 256 and r % 8 == 0 for r in (low, high)) and low <= high,
                 "registers must be two multiples of 8 from 24 to 256, the async warps' first",
             )
-            _require(
+            require(
                 self.compute_warps % 4 == 0, "registers: compute_warps must fill warpgroups (a multiple of 4)"
             )
-            _require(self.async_warps <= 4, "registers: async_warps must fit one warpgroup (at most 4)")
+            require(self.async_warps <= 4, "registers: async_warps must fit one warpgroup (at most 4)")
             entry = registers_at_entry((self.compute_warps + 4) * 32)
-            _require(low <= entry <= high, f"registers: {entry} at entry must lie between {low} and {high}")
-            _require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
+            require(low <= entry <= high, f"registers: {entry} at entry must lie between {low} and {high}")
+            require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
 
     @property
     def prefetch_distance(self) -> int:
@@ -87,23 +85,33 @@ class Schedule:
 
     def with_settings(self, settings: Iterable[str]) -> Schedule:
         """The schedule with ``NAME=VALUE`` settings applied; raises InputError for a bad one."""
-        changed: dict[str, Any] = {}
-        for setting in settings:
-            name, equals, text = setting.partition("=")
-            if not equals or name not in _PARSERS:
-                raise InputError(
-                    f"unknown setting {setting!r}: use NAME=VALUE with NAME one of {', '.join(_PARSERS)}"
-                )
-            try:
-                changed[name] = _PARSERS[name](text)
-            except ValueError:
-                raise InputError(f"setting {name}: cannot use {text!r} ({_HELP[name]})") from None
-        result = replace(self, **changed)
+        result = apply_settings(self, settings, _PARSERS, _HELP)
         result.check()
         return result
 
 
-def _require(condition: bool, message: str) -> None:
+S = TypeVar("S")
+
+
+def apply_settings(
+    schedule: S, settings: Iterable[str], parsers: Mapping[str, Any], help: Mapping[str, str]
+) -> S:
+    """A schedule with ``NAME=VALUE`` settings applied, by a parser and a word of help for every field."""
+    changed: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or name not in parsers:
+            raise InputError(
+                f"unknown setting {setting!r}: use NAME=VALUE with NAME one of {', '.join(parsers)}"
+            )
+        try:
+            changed[name] = parsers[name](text)
+        except ValueError:
+            raise InputError(f"setting {name}: cannot use {text!r} ({help[name]})") from None
+    return replace(schedule, **changed)  # type: ignore[type-var]
+
+
+def require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(f"schedule: {message}")
 
@@ -112,7 +120,7 @@ def _optional_int(text: str) -> int | None:
     return None if text == "none" else int(text)
 
 
-def _choice(*options: str) -> Any:
+def choice(*options: str) -> Any:
     def parse(text: str) -> str:
         if text not in options:
             raise ValueError(text)
@@ -142,9 +150,9 @@ def _split(text: str) -> dict[str, tuple[int, ...]] | None:
 
 _PARSERS: dict[str, Any] = {
     "tile": int, "stages": int, "prefetch": _optional_int, "async_warps": int, "split": _split,
-    "mode": _choice("warp-specialized", "pipelined"), "store": _choice("direct", "tma"), "store_stages": int,
-    "compute_warps": int, "arrive": _choice("warp", "thread"), "registers": _registers, "blocks_per_sm": int,
-    "index": _choice("i32", "i64"), "cache": _choice("normal", "streaming"),
+    "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma"), "store_stages": int,
+    "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers, "blocks_per_sm": int,
+    "index": choice("i32", "i64"), "cache": choice("normal", "streaming"),
 }  # fmt: skip
 _HELP = {
     "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",

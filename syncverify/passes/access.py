@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from syncverify.ir.expr import names
 from syncverify.ir.nodes import (
     AtomShared,
     BulkCopy,
     BulkLoad,
     BulkStore,
+    Compute,
     CpAsync,
     Kernel,
     LdMatrix,
     LdShared,
     Region,
     Role,
+    Shuffle,
     StAsync,
+    StGlobal,
     StMatrix,
     Stmt,
     StShared,
@@ -27,6 +31,9 @@ from syncverify.ir.nodes import (
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.rewrite import bodies, walk
+
+#: Statements that compute with values.
+_CONSUMERS = (Compute, Shuffle, StGlobal, StShared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +95,17 @@ def needed(kernel: Kernel, first: Access, second: Access) -> dict[str, Need]:
     b = {u.region.buffer for u in found if u.access is second}
     need = ordering(first, second).need
     return {} if need is Need.NOTHING else dict.fromkeys(sorted(a & b), need)
+
+
+def all_used(body: Iterable[Stmt], buffers: Iterable[str]) -> bool:
+    """Whether every value that statements read from ``buffers`` also feeds an instruction among them."""
+    inside = list(walk(body))
+    wanted = set(buffers)
+    read = {s.name for s in inside if isinstance(s, LdShared) and s.src.buffer in wanted}
+    return read <= {x for s in inside if isinstance(s, _CONSUMERS) for x in names(s.value)}
+
+
+def used_by(body: Sequence[Stmt], read: int, buffers: Iterable[str]) -> int:
+    """The first place from ``read`` on before which every value read from ``buffers`` was used; else ``read``."""
+    wanted = tuple(buffers)
+    return next((k for k in range(read, len(body) + 1) if all_used(body[:k], wanted)), read)

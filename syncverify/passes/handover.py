@@ -13,19 +13,19 @@ from syncverify.ir.nodes import (
     BulkLoad,
     BulkStore,
     BulkWait,
-    Compute,
     FenceProxyAsync,
     For,
     Kernel,
     LdShared,
+    MbarrierArrive,
     Role,
-    StGlobal,
     Stmt,
     StShared,
+    WarpSync,
 )
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
-from syncverify.passes.access import needed, touches
+from syncverify.passes.access import all_used, needed, touches
 from syncverify.passes.rewrite import Body, contains, flat_map, use_of, walk, with_bodies
 from syncverify.passes.roles import COMPUTE
 
@@ -167,7 +167,8 @@ class ProxyFences:
             readers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_READ, read)]
             wanted = set(writers[-1:])
             if readers and (
-                self._always(Access.GENERIC_READ, Access.ASYNC_WRITE) or not _used(body[readers[-1]], read)
+                self._always(Access.GENERIC_READ, Access.ASYNC_WRITE)
+                or not all_used(body[: _hand_over(body, readers[-1])], read)
             ):
                 wanted |= {readers[-1]}
             for k in sorted(wanted, reverse=True):
@@ -195,12 +196,9 @@ def _region_use(stmt: LdShared | StShared) -> str | None:
     return next(iter(found), None)
 
 
-def _used(stmt: Stmt, buffers: set[str]) -> bool:
-    """Whether every value that ``stmt`` reads from ``buffers`` also feeds an instruction inside it."""
-    inside = list(walk((stmt,)))
-    read = {s.name for s in inside if isinstance(s, LdShared) and s.src.buffer in buffers}
-    fed: set[str] = set()
-    for s in inside:
-        if isinstance(s, (Compute, StGlobal, StShared)):
-            fed |= names(s.value)
-    return read <= fed
+def _hand_over(body: Body, after: int) -> int:
+    """The first statement after another that synchronizes."""
+    for k in range(after + 1, len(body)):
+        if contains(body[k], (BarrierSync, WarpSync, MbarrierArrive)):
+            return k
+    return len(body)

@@ -29,7 +29,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
-from syncverify.passes.access import needed, touches
+from syncverify.passes.access import needed, touches, used_by
 from syncverify.passes.arrivals import arrivals
 from syncverify.passes.rewrite import Body, flat_map, parity, use_of, walk, with_bodies
 
@@ -152,7 +152,8 @@ class EmptyBarriers:
             slot = slot_read(stmt.body, buffers)
             if slot is None:
                 return (stmt,)
-            last = max(k for k, s in enumerate(stmt.body) if touches(s, Access.GENERIC_READ, buffers)) + 1
+            read = max(k for k, s in enumerate(stmt.body) if touches(s, Access.GENERIC_READ, buffers)) + 1
+            last = used_by(stmt.body, read, buffers)
             arrive: Stmt = MbarrierArrive(BarrierRef(empty, slot))
             if self.arrive == "thread":
                 return (replace(stmt, body=_insert(stmt.body, last, arrive)),)

@@ -1,0 +1,139 @@
+"""Schedules of fusions that reduce along rows: how many warps share a row, how many rows are in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
+from syncverify.ir.nodes import DTYPE_BYTES
+from syncverify.source import InputError
+
+#: Bytes of the widest access of one thread.
+VECTOR_BYTES = 16
+#: Elements of a row that one thread holds, by the width from which on a row has that many warps.
+_WARPS = ((0, 1), (1025, 4), (2049, 8), (8193, 16), (32769, 32))
+#: The most elements of a row that one thread can hold in registers.
+MOST_ELEMENTS = 64
+#: Bytes that should be on their way to one SM.
+IN_FLIGHT = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowSchedule:
+    """How a fusion of rows runs; 0 leaves a choice to ``fitted``.
+
+    ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps that
+    share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in shared
+    memory. ``source``: rows come by bulk copies, or each thread loads its own part. ``operands``: those that
+    are the same for all rows stay in registers or are loaded again for each. ``arrive``, ``index``, ``cache``,
+    ``blocks_per_sm``: as in ``Schedule``.
+    """
+
+    width: int = 4096
+    warps: int = 0
+    rows: int = 8
+    stages: int = 0
+    blocks_per_sm: int = 0
+    source: Literal["auto", "bulk", "direct"] = "auto"
+    operands: Literal["auto", "registers", "reload"] = "auto"
+    arrive: Literal["warp", "thread"] = "warp"
+    index: Literal["i32", "i64"] = "i32"
+    cache: Literal["normal", "streaming"] = "streaming"
+
+    def check(self) -> None:
+        """Raises InputError for values that no fusion can use."""
+        require(self.width >= 1, "width must be positive")
+        require(0 <= self.warps <= 31 or self.warps == 32, "warps must be 1 to 32")
+        require(1 <= self.rows <= 24, "rows must be 1 to 24")
+        require(0 <= self.stages <= 64, "stages must be 1 to 64")
+        require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
+
+    @property
+    def compute_warps(self) -> int:
+        return self.warps if self.warps > 1 else self.rows
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of one slot."""
+        return self.rows if self.warps == 1 else 1
+
+    def with_settings(self, settings: Iterable[str]) -> RowSchedule:
+        """The schedule with ``NAME=VALUE`` settings applied; raises InputError for a bad one."""
+        result = apply_settings(self, settings, _PARSERS, _HELP)
+        result.check()
+        return result
+
+
+def vector(fusion: Fusion, width: int) -> int:
+    """Elements per access of one thread: the widest type fills 16 bytes, and rows are a multiple of it."""
+    sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
+    sizes += [DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims]
+    v = VECTOR_BYTES // max(sizes, default=4)
+    while width % v:
+        v //= 2
+    return v
+
+
+def row_bytes(fusion: Fusion, width: int) -> int:
+    """Bytes of one row of all streamed inputs."""
+    return width * sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
+
+
+def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
+    """The schedule for rows of one width, with everything chosen that it leaves open; InputError if none fits."""
+    schedule.check()
+    warps = schedule.warps or next(w for least, w in reversed(_WARPS) if width >= least)
+    per_thread = -(-width // (warps * 32))
+    if per_thread > MOST_ELEMENTS:
+        raise InputError(
+            f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
+        )
+    per_row = row_bytes(fusion, width)
+    aligned = all(
+        width * DTYPE_BYTES[t.dtype] % VECTOR_BYTES == 0 for n, t in fusion.inputs if n in fusion.streamed
+    )
+    tile = (schedule.rows if warps == 1 else 1) * per_row
+    source = schedule.source
+    if source == "bulk" and not (aligned and tile):
+        raise InputError(
+            f"{fusion.name}: rows of {width} elements are no multiple of 16 bytes: source=direct"
+        )
+    if source == "auto":
+        source = "bulk" if aligned and tile and tile <= shared_per_block(1) else "direct"
+    threads = (warps if warps > 1 else schedule.rows) * 32 + (32 if source == "bulk" else 0)
+    # 64 registers a thread hold 16 elements and what is made of them, 120 hold 64
+    blocks = schedule.blocks_per_sm or max(1, min(8, (1024 if per_thread <= 32 else 544) // threads))
+    stages = schedule.stages
+    if source == "bulk":
+        while not schedule.blocks_per_sm and blocks > 1 and tile > shared_per_block(blocks):
+            blocks -= 1
+        most = shared_per_block(blocks) // tile
+        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), 8))
+        if stages > most:
+            raise InputError(
+                f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
+                f"{blocks} blocks per SM leave to each; lower stages or blocks_per_sm"
+            )
+    operands = schedule.operands
+    if operands == "auto":
+        operands = "registers" if per_thread <= 16 else "reload"
+    return replace(
+        schedule, warps=warps, blocks_per_sm=blocks, stages=max(stages, 1), source=source, operands=operands
+    )
+
+
+_PARSERS: dict[str, Any] = {
+    "width": int, "warps": int, "rows": int, "stages": int, "blocks_per_sm": int,
+    "source": choice("auto", "bulk", "direct"), "operands": choice("auto", "registers", "reload"),
+    "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
+    "cache": choice("normal", "streaming"),
+}  # fmt: skip
+_HELP = {
+    "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
+    "blocks_per_sm": "a number", "source": "auto, bulk or direct", "operands": "auto, registers or reload",
+    "arrive": "warp or thread", "index": "i32 or i64", "cache": "normal or streaming",
+}  # fmt: skip
+assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

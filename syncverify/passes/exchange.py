@@ -1,0 +1,117 @@
+"""Values that the threads of one role exchange through shared memory: barriers between writes and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from syncverify.ir.expr import Int
+from syncverify.ir.nodes import BarrierSync, For, Kernel, Role, Stmt
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+from syncverify.passes.access import accesses, uses
+from syncverify.passes.handover import COMPUTE_BARRIER
+from syncverify.passes.rewrite import Body, use_of, walk, with_bodies
+from syncverify.passes.roles import COMPUTE
+
+_WRITE, _READ = Access.GENERIC_WRITE, Access.GENERIC_READ
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A statement of a loop's body that accesses a buffer; ``slots`` iterations later it is the same memory."""
+
+    at: int
+    buffer: str
+    access: Access
+    slots: int
+
+
+@dataclass(frozen=True)
+class ExchangeBarriers:
+    """Generic write, then generic read of what other threads wrote, and the next write after the read.
+
+    The ordering table asks for a barrier between them; one stands right before the later access, unless a
+    barrier is on the way already, in the same iteration or, where buffers take turns, in those between.
+    Inside the compute role of a specialized kernel it is a named barrier of its threads, else the block's.
+    ``unaligned``: use the form that PTX allows in role branches (K13).
+    """
+
+    unaligned: bool = False
+    name: str = "exchange-barriers"
+
+    def apply(self, kernel: Kernel) -> Kernel:
+        found = uses(kernel)
+        shared = {u.region.buffer for u in found if u.access is _WRITE}
+        shared &= {u.region.buffer for u in found if u.access is _READ}
+        shared -= {u.region.buffer for u in found if u.access not in (_WRITE, _READ)}
+        if not shared or all(
+            ordering(a, b).need is Need.NOTHING for a, b in ((_WRITE, _READ), (_READ, _WRITE))
+        ):
+            return kernel
+
+        def place(stmt: Stmt, sync: BarrierSync) -> Stmt:
+            if isinstance(stmt, Role) and stmt.name == COMPUTE:
+                sync = self._sync(stmt)
+            stmt = with_bodies(stmt, lambda b: tuple(place(s, sync) for s in b))
+            if not isinstance(stmt, For):
+                return stmt
+            return replace(stmt, body=_separated(stmt.body, shared, sync))
+
+        return replace(kernel, body=tuple(place(s, BarrierSync(Int(0))) for s in kernel.body))
+
+    def _sync(self, role: Role) -> BarrierSync:
+        assert isinstance(role.lo, Int) and isinstance(role.hi, Int)
+        threads = (role.hi.value - role.lo.value) * 32
+        return BarrierSync(Int(COMPUTE_BARRIER), Int(threads), aligned=not self.unaligned)
+
+
+def _separated(body: Body, shared: Iterable[str], sync: BarrierSync) -> Body:
+    """The loop body with a barrier between accesses that need one, those within an iteration first."""
+    for wrap in (False, True):
+        pair = _unordered(body, shared, wrap)
+        while pair is not None:
+            body = (*body[:pair], sync, *body[pair:])
+            pair = _unordered(body, shared, wrap)
+    return body
+
+
+def _unordered(body: Body, shared: Iterable[str], wrap: bool) -> int | None:
+    """The place of an access that comes, in this iteration or (``wrap``) a later one, after a conflicting one."""
+    touches = _touches(body, set(shared))
+    for first in touches:
+        for second in touches:
+            if first.buffer != second.buffer or first.access is second.access:
+                continue
+            if not wrap and first.at < second.at:
+                between = body[first.at + 1 : second.at]
+            elif wrap and first.at > second.at:
+                rounds = body if first.slots > 1 else ()
+                between = (*body[first.at + 1 :], *rounds, *body[: second.at])
+            else:
+                continue
+            if not any(isinstance(s, BarrierSync) for s in between):
+                return second.at
+    return None
+
+
+def _touches(body: Body, shared: set[str]) -> list[_Touch]:
+    found = []
+    for at, stmt in enumerate(body):
+        if isinstance(stmt, For):
+            continue  # a loop of its own orders its accesses
+        for s in walk((stmt,)):
+            for access, region in accesses(s):
+                if region.buffer in shared:
+                    found.append(_Touch(at, region.buffer, access, _slots(region.index)))
+    return found
+
+
+def _slots(index: tuple[object, ...]) -> int:
+    try:
+        return use_of(index[0])[1] if index else 1  # type: ignore[arg-type]
+    except ValueError:
+        return 1
+
+
+__all__ = ["ExchangeBarriers"]
