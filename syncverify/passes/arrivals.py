@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from syncverify.ir.expr import evaluate
 from syncverify.ir.nodes import (
     Assign,
+    CpAsyncMbarrierArrive,
     Elect,
     Exit,
     For,
@@ -22,6 +23,7 @@ from syncverify.passes.rewrite import contains, use_of, with_bodies
 from syncverify.source import InputError
 
 Phase = tuple[str, int]
+_ARRIVE = (MbarrierArrive, CpAsyncMbarrierArrive)
 
 
 def arrivals(kernel: Kernel) -> dict[str, int]:
@@ -56,13 +58,13 @@ def _counting(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case If() if not contains(stmt, (MbarrierArrive, Exit)):
+            case If() if not contains(stmt, (*_ARRIVE, Exit)):
                 continue
-            case For() if not contains(stmt, MbarrierArrive):
+            case For() if not contains(stmt, _ARRIVE):
                 continue
             case If() | For() | Role():
                 out.append(with_bodies(stmt, _counting))
-            case Let() | Assign() | Elect() | MbarrierArrive():
+            case Let() | Assign() | Elect() | MbarrierArrive() | CpAsyncMbarrierArrive(noinc=True):
                 out.append(stmt)
     return tuple(out)
 
@@ -74,10 +76,11 @@ def _count(body: Iterable[Stmt], env: dict[str, int], counted: Counter[Phase]) -
                 env[name] = evaluate(value, env)
             case Elect(name):
                 env[name] = int(env["lane"] == 0)
-            case MbarrierArrive(bar=bar, count=count):
+            case MbarrierArrive(bar=bar) | CpAsyncMbarrierArrive(bar=bar):
                 if bar.index is None:
                     raise InputError(f"arrivals on {bar.name} have no slot", stmt.span)
-                counted[bar.name, evaluate(use_of(bar.index)[0], env)] += evaluate(count, env)
+                count = evaluate(stmt.count, env) if isinstance(stmt, MbarrierArrive) else 1
+                counted[bar.name, evaluate(use_of(bar.index)[0], env)] += count
             case Role(unit=unit, lo=lo, hi=hi, body=inner):
                 me = env[{"threads": "tid", "warps": "warp", "warpgroups": "wg"}[unit]]
                 if evaluate(lo, env) <= me < evaluate(hi, env):

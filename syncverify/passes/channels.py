@@ -242,8 +242,10 @@ class _Placer:
         done: set[Path] = set()
         single: dict[Path, list[Stmt]] = {}
         each: dict[Path, list[Stmt]] = {}
+        collective: dict[Path, bool] = {}  # whether only wgmma reads, which waits for the whole warp
         for c in channels:
             for home, (_, last) in self.span(c.sources).items():
+                collective.setdefault(last, True)
                 kinds = {s.access for _, g in c.sources if g.home == home for s in g.sites}
                 if kinds == {Access.ASYNC_WRITE}:
                     continue
@@ -257,13 +259,15 @@ class _Placer:
                     single.setdefault(last, []).append(CpAsyncMbarrierArrive(bar, noinc=True))
                 else:
                     each.setdefault(last, []).append(MbarrierArrive(bar))
+                    collective[last] &= kinds == {Access.MMA_READ}
         for at, arrivals in single.items():
             self.edits.put_after(at, *arrivals)
         for at, arrivals in each.items():
             if self.arrive == "thread":
                 self.edits.put_after(at, *arrivals)
             else:
-                self.edits.put_after(at, WarpSync(), If(Var("lane").eq(0), tuple(arrivals)))
+                joined = () if collective[at] else (WarpSync(),)
+                self.edits.put_after(at, *joined, If(Var("lane").eq(0), tuple(arrivals)))
 
 
 def copy_bytes(kernel: Kernel, copy: Stmt) -> int:

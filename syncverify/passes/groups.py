@@ -52,11 +52,12 @@ class Groups:
         kernel, copied = _committed(kernel, (CpAsync,), CpAsyncCommit())
         kernel, stored = _committed(kernel, _STORES, BulkCommit())
         edits = Edits()
-        for (place, _), pending in sorted(_waits(kernel, Access.CPASYNC_WRITE, CpAsyncCommit, copied).items()):
+        landed = _waits(kernel, Access.CPASYNC_WRITE, CpAsyncCommit, copied)
+        for (place, _), pending in sorted(landed.items()):
             edits.put_before(place, CpAsyncWait(Int(pending)))
         waited = _waits(kernel, Access.ASYNC_READ, BulkCommit, stored)
         for (at, source), pending in sorted(waited.items()):
-            edits.put_before(at, _issued(kernel.body, source, at, BulkWait(Int(pending), read=True)))
+            edits.put_before(at, _issued(kernel.body, source, at, BulkWait(Int(pending), True)))
         for source in sorted(stored):
             _drain(kernel.body, source, edits)
         return replace(kernel, body=edits.apply(kernel.body))
