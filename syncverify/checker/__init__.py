@@ -7,14 +7,16 @@ does harm. See ``docs/theory.md``.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.diagnose import diagnostic, distinct, group, warnings
-from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
+from syncverify.checker.engine import ForkingPoll, Run, TooManyEvents, Unmodelled
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
+from syncverify.checker.polls import by_order
 from syncverify.checker.search import canonical, show
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict, Witness
 from syncverify.model.events import System
@@ -43,7 +45,9 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
                 slack *= 2
     except (Unmodelled, TooManyEvents) as e:
         outcome = _undecided(system, e, budget, time.perf_counter() - start)
-        return _harm_so_far(system, outcome, policy, budget, slack) if isinstance(e, Unmodelled) else outcome
+        if isinstance(e, TooManyEvents):
+            return outcome
+        return _harm_so_far(system, outcome, policy, budget, slack, isinstance(e, ForkingPoll))
     stats = {
         **outcome.stats,
         "events": events,
@@ -63,14 +67,18 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 
 
-def _harm_so_far(system: System, undecided: Outcome, policy: Policy, budget: Budget, slack: int) -> Outcome:
+def _harm_so_far(
+    system: System, undecided: Outcome, policy: Policy, budget: Budget, slack: int, forked: bool
+) -> Outcome:
     """A refutation by what happens while the classes that nobody can follow stand still, if there is one.
 
     Whatever is executed then is the beginning of an execution, so a race in it is one.
     """
     try:
         run, _ = canonical(system, budget, slack, parks=True)
-    except (Unmodelled, TooManyEvents, ColumnsExhausted):
+    except ColumnsExhausted:
+        return _harm_so_far(system, undecided, policy, budget, 2 * slack, forked)
+    except (Unmodelled, TooManyEvents):
         return undecided
     harms = [f for f in run.failures.values() if f.obligation in (Obligation.RACE, Obligation.UB)]
     found: list[Diagnostic] = []
@@ -84,7 +92,7 @@ def _harm_so_far(system: System, undecided: Outcome, policy: Policy, budget: Bud
             ]
             witness = witness or shown
     if witness is None:
-        return undecided
+        return by_order(run, undecided, policy, budget) if forked else undecided
     return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, undecided.stats)
 
 
@@ -110,7 +118,8 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         model = canonical(run.system, budget, slack, run.ignores_pool)[0]
         end, waiting = len(run.trace), stuck(run)
         run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
-        force(run, FORCED_RELEASES)
+        with suppress(Unmodelled):  # let through, they may come to what nobody can follow
+            force(run, FORCED_RELEASES)
         finish(run)
         hang = hang_failure(run, waiting, end)
     failures = _judged(list(run.failures.values()), policy)

@@ -37,6 +37,10 @@ class Unmodelled(Exception):  # noqa: N818 -- ends a run, caught by the caller
         self.site = site
 
 
+class ForkingPoll(Unmodelled):
+    """A poll whose two answers lead to different things."""
+
+
 @dataclass(slots=True, eq=False)
 class Thread:
     """A class of lanes under execution."""
@@ -129,7 +133,11 @@ class Run:
         self.land = land
         self.eager = eager
         self.ignores_pool = False  # setmaxnreg never blocks: after the pool itself was found broken
-        self.parks = False  # classes that nobody can follow stand still, and the others go on
+        # Classes that nobody can follow stand still, and the others go on; polls are answered as the
+        # barrier stands.
+        self.parks = False
+        self.forks: dict[int, set[int]] = {}  # barriers whose polls steer their classes
+        self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase that it saw complete
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.columns = columns

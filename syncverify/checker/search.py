@@ -49,7 +49,7 @@ def fresh(model: Run, budget: Budget) -> Run:
     return run
 
 
-def _claim(f: Failure) -> Claim:
+def claim_of(f: Failure) -> Claim:
     if f.obligation == Obligation.O6 or f.rule == "SV302":
         return Claim.HANG
     stale = f.obligation == Obligation.RACE or f.rule in ("SV502", "SV503")
@@ -77,7 +77,7 @@ def show(
 
 def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:
     """The canonical order up to the event, a completion it does not wait for held back until after it."""
-    claim = _claim(f)
+    claim = claim_of(f)
     message = root.message if root is f else f"{root.message}; then {f.message}"
     if f.provoked:
         run = fresh(model, budget)
@@ -115,7 +115,7 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
         if harms:
             if _never_room(run, harms[0]):
                 f.cause = harms[0]
-            shown = build(run, _claim(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
+            shown = build(run, claim_of(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
             if harms[0].rule != "SV211":
                 return shown
             weak = weak or shown

@@ -8,7 +8,7 @@ import numpy as np
 
 from syncverify.checker.barriers import Barrier, barrier, knows_phase, name, use
 from syncverify.checker.clocks import HW, E
-from syncverify.checker.engine import DONE, RETRY, YIELD, Run, Thread, Unmodelled, before
+from syncverify.checker.engine import DONE, RETRY, YIELD, ForkingPoll, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import CLUSTER, RELAXED
 from syncverify.diagnostics import Severity
@@ -59,6 +59,7 @@ def _block(t: Thread, s: Barrier, on: tuple[Any, ...]) -> int:
 def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
     """O2 on the predecessor, then the joins."""
     c = s.auto.phase
+    run.saw[len(run.trace)] = c - 1
     past = before(t)
     polled = t.polled.pop(s.index, None)  # a poll before it may have been the one that passed
     if polled is not None:
@@ -157,7 +158,15 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
         run.skipped_polls.add(site)
         t.answer = 0
         return YIELD
-    raise Unmodelled("control depends on the result of a single poll", site)
+    if not run.parks:
+        raise ForkingPoll("control depends on the result of a single poll", site)
+    run.forks.setdefault(b, set()).add(t.cls)
+    t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > phase)
+    if t.answer:
+        run.saw[len(run.trace)] = s.auto.phase - 1
+    if t.answer and s.auto.phase:
+        join(t, s, flags)
+    return DONE if t.answer else YIELD
 
 
 LOOKAHEAD = 64

@@ -30,7 +30,7 @@ _SILENT = frozenset({Ev.USE, Ev.EXIT, Ev.FAULT, Ev.UNKNOWN})
 def steps_of(run: Run) -> tuple[Step, ...]:
     """The run's trace as steps."""
     steps: list[Step] = []
-    for who, event in run.trace:
+    for position, (who, event) in enumerate(run.trace):
         if who < 0:
             op = run.asyncs[-1 - who]
             if op.number < 0:
@@ -51,7 +51,8 @@ def steps_of(run: Run) -> tuple[Step, ...]:
         site = run.info.sites[event[1]]
         if event[0] == Ev.ELECT and not site.text.startswith("elect"):
             continue  # the warp comes together for the instruction whose own event follows
-        steps.append(Step(run.threads[who].info.name, site.span, site.text, _barrier(run, event)))
+        seen = run.saw.get(position)
+        steps.append(Step(run.threads[who].info.name, site.span, site.text, _barrier(run, event), seen))
     return tuple(steps)
 
 

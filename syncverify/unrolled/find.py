@@ -19,7 +19,7 @@ from syncverify.launch import LaunchFacts
 from syncverify.model.events import Ev, Event, System, SystemInfo
 from syncverify.source import InputError, Span
 from syncverify.unrolled.places import Places, Unfit
-from syncverify.unrolled.run import settled
+from syncverify.unrolled.run import answers_of, is_poll, settled
 from syncverify.unrolled.statements import TENSORS, Translator, barrier_names, fragment_name
 from syncverify.unrolled.weave import Member, woven
 
@@ -103,7 +103,7 @@ def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, in
 def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
     if system.info.clusters > 1:
         raise Unfit("its blocks wait for each other through global memory")
-    system, sequences = settled(system)
+    system, sequences = settled(system, answers_of(witness))
     info = system.info
     places, names = Places(info.sites), barrier_names(info)
     groups: dict[tuple[int, int], list[Member]] = {}
@@ -118,7 +118,8 @@ def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
         here = Binary("and", Binary("==", Var("rank"), Int(cta)), Binary("==", Var("wg"), Int(wg)))
         statements.append(n.If(here, woven(members)))
     kernel = _kernel(info, names, tuple(statements))
-    steps = tuple(replace(places.numbered(s), agent=_renumbered(s.agent, translators)) for s in witness.steps)
+    done = [s for s in witness.steps if s.phase is not None or not is_poll(s)]
+    steps = tuple(replace(places.numbered(s), agent=_renumbered(s.agent, translators)) for s in done)
     stuck = tuple(_placed(b, system, sequences, places) for b in witness.blocked)
     return Unrolled(
         kernel,

@@ -12,6 +12,7 @@ from syncverify.unrolled.places import Unfit
 
 BUFFER = "smem"
 MOST_PIECES = 64  # regions of one event
+SWIZZLE_ATOM = 1024  # bytes after which every swizzle repeats
 
 Piece = tuple[int, int]
 
@@ -55,7 +56,18 @@ def _region(start: Expr, rows: int, size: int, pitch: int, rank: Expr | None) ->
 
 
 def _runs(pieces: Sequence[Piece]) -> list[tuple[int, int, int, int]]:
-    """Pieces as (start, rows, size, pitch), as few as a walk finds."""
+    """Pieces as (start, rows, size, pitch): neighbours, or those at one place of each swizzle atom."""
+    straight = _progressions(pieces)
+    if len(straight) <= MOST_PIECES // 8:
+        return straight
+    places: dict[tuple[int, int], list[Piece]] = {}
+    for lo, hi in pieces:
+        places.setdefault((lo % SWIZZLE_ATOM, hi - lo), []).append((lo, hi))
+    swizzled = [run for same in places.values() for run in _progressions(same)]
+    return min(straight, swizzled, key=len)
+
+
+def _progressions(pieces: Sequence[Piece]) -> list[tuple[int, int, int, int]]:
     out: list[tuple[int, int, int, int]] = []
     i = 0
     while i < len(pieces):

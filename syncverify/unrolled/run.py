@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable
 
+from syncverify.diagnostics import Step, Witness
 from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.model.events import Agent, Ev, Event, Flag, LaneSplit
 from syncverify.unrolled.places import Unfit
@@ -20,31 +22,62 @@ _AS_WAIT = {Ev.POLL: Ev.WAIT, Ev.POLL_TOKEN: Ev.WAIT_TOKEN}
 _COMPARED = 64
 
 
-def settled(system: PtxSystem) -> tuple[PtxSystem, list[list[Event]]]:
+#: Answers of the polls of one place that steer a class, by the class's name, its line and its text.
+Answers = dict[tuple[str, int, str], deque[bool]]
+
+
+def answers_of(witness: Witness) -> Answers:
+    """How a witness answers its polls: one that passed names the phase that it saw complete."""
+    found: Answers = {}
+    for s in filter(is_poll, witness.steps):
+        found.setdefault((s.agent, s.span.line, s.op), deque()).append(s.phase is not None)
+    return found
+
+
+def is_poll(step: Step) -> bool:
+    return ".try_wait" in step.op or ".test_wait" in step.op
+
+
+def settled(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Event]]]:
     """The system with classes whose lanes agree throughout, and the events of each.
 
-    The token of an arrival is its number among the class's tokens. A poll that steers is a wait; one that
-    stays a poll does not change what follows. Raises Unfit for classes that do not end.
+    The token of an arrival is its number among the class's tokens. A poll that steers is answered as ``told``:
+    nothing if it fails, else a wait; one that stays a poll does not change what follows. Raises Unfit for classes that do not
+    end.
     """
     for _ in range(MOST_SPLITS):
         try:
-            return system, _sequences(system.agents())
+            return system, _sequences(system, {place: deque(a) for place, a in told.items()})
         except LaneSplit as split:
             system = system.refined(split)
     raise Unfit("the lanes of its warps disagree too often")
 
 
-def _sequences(agents: Sequence[Agent]) -> list[list[Event]]:
+def _sequences(system: PtxSystem, told: Answers) -> list[list[Event]]:
+    agents, info = system.agents(), system.info
+
+    def answer(i: int, poll: Event) -> bool:
+        site = info.sites[poll[1]]
+        left = told.get((info.classes[i].name, site.span.line, site.text))
+        return left.popleft() if left else True
+
     found: list[list[Event]] = [[] for _ in agents]
     answers = [0] * len(agents)
     tokens = [0] * len(agents)
     ready = list(range(len(agents)))
     while ready:
-        ready = [i for i in ready if _turn(agents[i], i, found[i], answers, tokens)]
+        ready = [i for i in ready if _turn(agents[i], i, found[i], answers, tokens, answer)]
     return found
 
 
-def _turn(agent: Agent, i: int, events: list[Event], answers: list[int], tokens: list[int]) -> bool:
+def _turn(
+    agent: Agent,
+    i: int,
+    events: list[Event],
+    answers: list[int],
+    tokens: list[int],
+    answer: Callable[[int, Event], bool],
+) -> bool:
     """Goes on to where the class may have to wait; whether there is more to come."""
     while len(events) < MOST_EVENTS:
         event = agent.step(answers[i])
@@ -53,9 +86,13 @@ def _turn(agent: Agent, i: int, events: list[Event], answers: list[int], tokens:
         if code in _POLLS:
             if _guards(agent, event):
                 continue
-            answers[i] = 1
-            if not _ignored(agent):
+            if _ignored(agent):
+                answers[i] = 1
+            elif answer(i, event):
+                answers[i] = 1
                 event = (_AS_WAIT[code], *event[1:])
+            else:
+                continue
         elif code == Ev.ARRIVE and event[5] & Flag.TOKEN:
             answers[i] = tokens[i]
             tokens[i] += 1

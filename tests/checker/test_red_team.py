@@ -97,10 +97,36 @@ TAIL = """
 """
 
 
-@pytest.mark.parametrize("poll", POLLS.values(), ids=POLLS)
-def test_a_poll_that_is_no_wait_is_undecided(poll: str) -> None:
-    (found,) = parse(HEAD + poll + TAIL, "poll.syncir")
+def test_giving_up_on_a_barrier_reads_too_early() -> None:
+    (found,) = parse(HEAD + POLLS["a retry loop that gives up"] + TAIL, "poll.syncir")
+    report = check_kernel(found)
+    assert report.verdict == Verdict.REFUTED
+    assert report.diagnostics[0].rule == "SV110"
+
+
+def test_a_poll_that_steers_and_does_no_harm_is_undecided() -> None:
+    (found,) = parse(HEAD + POLLS["a result that is used again much later"] + TAIL, "poll.syncir")
     assert check_kernel(found).verdict == Verdict.UNKNOWN
+
+
+PEEKS = {
+    "peek means the phase before": ("1", "0", "SV110"),
+    "wait means the phase before": ("0", "1", "SV201"),
+    "both are right": ("0", "0", None),
+}
+
+
+@pytest.mark.parametrize(("peek", "wait", "rule"), PEEKS.values(), ids=PEEKS)
+def test_a_peek_and_its_wait(peek: str, wait: str, rule: str | None) -> None:
+    text = f"""
+    let p = mbarrier.try b, {peek}
+    if p == 0 {{
+      mbarrier.wait b, {wait}
+    }}"""
+    (found,) = parse(HEAD + text + TAIL, "peek.syncir")
+    report = check_kernel(found)
+    assert report.verdict == (Verdict.REFUTED if rule else Verdict.PROVED)
+    assert rule in (None, *(d.rule for d in report.diagnostics))
 
 
 def test_a_loop_that_waits_is_a_wait() -> None:

@@ -1,0 +1,73 @@
+"""Kernels that the answer of one poll steers: there is no one run, so executions are tried for harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from syncverify.checker.clocks import ColumnsExhausted
+from syncverify.checker.diagnose import diagnostic, group
+from syncverify.checker.engine import YIELD, Run, TooManyEvents, Unmodelled
+from syncverify.checker.failure import Failure
+from syncverify.checker.hang import hang_failure, stuck
+from syncverify.checker.outcome import Budget, Outcome
+from syncverify.checker.schedule import explore
+from syncverify.checker.search import claim_of, finish_if_over, fresh
+from syncverify.checker.witness import build
+from syncverify.diagnostics import Claim, Policy, Verdict, Witness
+from syncverify.model.events import Ev, LaneSplit
+
+
+def by_order(model: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
+    """A refutation by an execution in which each poll is answered as its barrier stands, or ``undecided``."""
+    for run in _executions(model, budget):
+        harm, witness = _harm(run, policy)
+        if harm is not None:
+            found = (diagnostic(run, harm), *undecided.diagnostics)
+            return Outcome(Verdict.REFUTED, found, witness, None, undecided.stats)
+    return undecided
+
+
+def _executions(model: Run, budget: Budget) -> Iterator[Run]:
+    """Runs up to their first harm or the end: one that hurries to each polled barrier, then random ones."""
+    limit = min(budget.steps, 8 * len(model.trace) + 1000)
+    rng = Random(budget.seed)
+    for b in [*model.forks, *[None] * budget.schedules]:
+        run = fresh(model, budget)
+        try:
+            if b is None:
+                explore(run, rng, -1, lambda r: bool(r.harms()), limit)
+            else:
+                _hurry(run, b, model.forks[b], limit)
+            finish_if_over(run)
+        except (LaneSplit, Unmodelled, TooManyEvents, ColumnsExhausted):
+            continue
+        yield run
+
+
+def _hurry(run: Run, barrier: int, askers: set[int], limit: int) -> None:
+    """Those who poll the barrier go first, the copies that it counts land last."""
+    passed_over = -1  # who has just polled in vain
+    for _ in range(limit):
+        threads, pending = run.enabled(), list(run.pending.values())
+        if threads:
+            t = min(threads, key=lambda t: (t.cls == passed_over, t.cls not in askers))
+            passed_over = t.cls if run.step(t) == YIELD else -1
+        elif pending:
+            run.complete(min(pending, key=lambda op: any(b == barrier for b, _, _ in op.targets)))
+        else:
+            return
+        if run.harms():
+            return
+
+
+def _harm(run: Run, policy: Policy) -> tuple[Failure | None, Witness | None]:
+    harms = run.harms()
+    if harms:
+        f = group(run, harms, None)[0].root
+        return f, build(run, claim_of(f), f.rule, f.message, policy)
+    over = not run.pending and not run.enabled()
+    if run.hung and over and all(t.event is not None and t.event[0] != Ev.UNKNOWN for t in run.blocked()):
+        f = hang_failure(run, stuck(run), len(run.trace))
+        return f, build(run, Claim.HANG, f.rule, f.message, policy)
+    return None, None
