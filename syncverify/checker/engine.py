@@ -137,7 +137,7 @@ class Run:
         # barrier stands.
         self.parks = False
         self.forks: dict[int, set[int]] = {}  # barriers whose polls steer their classes
-        self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase that it saw complete
+        self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase it saw complete
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.columns = columns

@@ -41,9 +41,9 @@ def is_poll(step: Step) -> bool:
 def settled(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Event]]]:
     """The system with classes whose lanes agree throughout, and the events of each.
 
-    The token of an arrival is its number among the class's tokens. A poll that steers is answered as ``told``:
-    nothing if it fails, else a wait; one that stays a poll does not change what follows. Raises Unfit for classes that do not
-    end.
+    The token of an arrival is its number among the class's tokens. A poll that steers is answered as
+    ``told``: if it fails it is left out, else it is a wait. A poll that stays does not change what follows.
+    Raises Unfit for classes that do not end.
     """
     for _ in range(MOST_SPLITS):
         try:
