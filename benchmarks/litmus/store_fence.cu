@@ -3,7 +3,8 @@
 //     benchmarks/store_fence.py checks every form and, on a Hopper GPU, times them in alternation.
 //
 // SCOPE 0: fence.proxy.async, 1: fence.proxy.async.shared::cta.
-// PLACE 0: after every 16-byte store of the unrolled loop, 1: once, behind the loop.
+// PLACE 0: after every 16-byte store of the unrolled loop, 1: once, behind the loop, by every thread that stored;
+//       2: by warp 0 alone, before the block barrier; 3: by warp 0 alone, behind it; 4: by the issuer alone, behind it.
 // ISSUER 0: thread 0, by its index; 1: warp 0 by threadIdx.x / 32, its elected lane; 2: the same, the warp's number
 //        broadcast by shuffle so that the compiler knows it to be uniform.
 // Each block fills one of two 16 KB tiles per turn and stores it; what is stored depends on the turn.
@@ -46,8 +47,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) store_fence(float *out, in
             if (PLACE == 0) fence();
         }
         if (PLACE == 1) fence();
+        if (PLACE == 2 && threadIdx.x < 32) fence();
         __syncthreads();
+        if (PLACE == 3 && threadIdx.x < 32) fence();
         if (issuer()) {
+            if (PLACE == 4) fence();
             long long place = ((long long)blockIdx.x * wrap + turn % wrap) * WORDS;
             asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + place),
                          "r"(shared_address(mine)), "r"(WORDS * 4)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,6 +31,7 @@ from syncverify.frontends.ptx.nodes import Function  # noqa: E402
 from syncverify.frontends.ptx.parser import parse  # noqa: E402
 from syncverify.launch import read_facts  # noqa: E402
 
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 _ELEMENTS = {"u8": "u8", "u16": "u16", "u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64"}
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
@@ -112,22 +115,47 @@ def tensor_map(leaf: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def timed(command: list[str], limit: float) -> tuple[str, float, int]:
-    """Output, seconds and peak MiB of a process; an empty output if it ran out of time."""
-    start = time.perf_counter()
+@dataclass(frozen=True)
+class Timed:
+    """What a process wrote (nothing if it ran out of time), its processor seconds and its peak MiB."""
+
+    output: str
+    seconds: float
+    mib: int
+    timeout: bool
+
+
+def timed(command: list[str], limit: float) -> Timed:
+    """Runs a process and those that it starts, with a limit on their processor seconds."""
     with tempfile.TemporaryFile("w+") as sink:
-        process = subprocess.Popen(command, stdout=sink, stderr=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(
+            command, stdout=sink, stderr=subprocess.DEVNULL, env=ENVIRONMENT, start_new_session=True
+        )
         done, status, usage = os.wait4(process.pid, os.WNOHANG)
+        late = False
         while not done:
-            if time.perf_counter() - start > limit:
-                process.kill()
-                limit = float("inf")
-            time.sleep(0.005)
+            if not late and cpu_of_group(process.pid) > limit:
+                os.killpg(process.pid, signal.SIGKILL)
+                late = True
+            time.sleep(0.02)
             done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         sink.seek(0)
-        return ("" if process.returncode == -9 else sink.read()), seconds, usage.ru_maxrss // 1024
+        seconds = round(usage.ru_utime + usage.ru_stime, 2)
+        return Timed("" if late else sink.read(), seconds, usage.ru_maxrss // 1024, late)
+
+
+def cpu_of_group(group: int) -> float:
+    """Processor seconds of the processes of a group, with their children that have ended."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == group:
+            total += sum(map(int, fields[11:15]))
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def measure(ptx: Path, command: str, limit: float) -> Iterator[dict[str, Any]]:
@@ -138,18 +166,15 @@ def measure(ptx: Path, command: str, limit: float) -> Iterator[dict[str, Any]]:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(sentryward_input(entry, facts.table(entry.name)), file)
             file.flush()
-            text, seconds, peak = timed([command, str(ptx), "--input", file.name], limit)
+            run = timed([command, str(ptx), "--input", file.name, "--timeout", str(4 * limit)], limit)
         try:
-            found = json.loads(text)
+            found = json.loads(run.output)
             first = (found.get("diagnostics") or [{}])[0]
-            row["theirs"] = {
-                "verdict": found["result"],
-                "why": str(first.get("code", "")),
-                "seconds": seconds,
-            }
-            row["theirs"]["mib"] = round(found.get("peak_rss_mib") or 0)
+            row["theirs"] = {"verdict": found["result"], "why": str(first.get("code", ""))}
+            row["theirs"] |= {"seconds": run.seconds, "mib": round(found.get("peak_rss_mib") or run.mib)}
         except ValueError:
-            row["theirs"] = {"verdict": "timeout", "why": "", "seconds": seconds, "mib": peak}
+            verdict = "timeout" if run.timeout else "failed"
+            row["theirs"] = {"verdict": verdict, "why": "", "seconds": run.seconds, "mib": run.mib}
         ours = [
             sys.executable,
             "-m",
@@ -161,17 +186,15 @@ def measure(ptx: Path, command: str, limit: float) -> Iterator[dict[str, Any]]:
             "--format",
             "json",
         ]
-        text, seconds, peak = timed(ours, limit)
+        run = timed(ours, limit)
         try:
-            report = json.loads(text)["kernels"][0]
+            report = json.loads(run.output)["kernels"][0]
             rules = sorted({d["rule"] for d in report["diagnostics"] if d["severity"] == "error"})
-            row["ours"] = {
-                "verdict": report["verdict"],
-                "why": " ".join(rules) or str(report["reason"] or ""),
-            }
+            why = " ".join(rules) or str(report["reason"] or "")
+            row["ours"] = {"verdict": report["verdict"], "why": why}
         except (ValueError, IndexError):
-            row["ours"] = {"verdict": "timeout" if not text else "error", "why": text[:80]}
-        row["ours"] |= {"seconds": seconds, "mib": peak}
+            row["ours"] = {"verdict": "timeout" if run.timeout else "error", "why": run.output[:80]}
+        row["ours"] |= {"seconds": run.seconds, "mib": run.mib}
         yield row
 
 
@@ -188,7 +211,7 @@ def main() -> int:
     options.add_argument("paths", nargs="+", type=Path)
     options.add_argument("--command", default="sentryward")
     options.add_argument("--jobs", type=int, default=1)
-    options.add_argument("--limit", type=float, default=60)
+    options.add_argument("--limit", type=float, default=60, help="processor seconds")
     options.add_argument("-o", "--output", type=Path)
     given = options.parse_args()
     with ThreadPoolExecutor(given.jobs) as pool:
