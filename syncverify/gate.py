@@ -23,8 +23,9 @@ from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import encode, pointers
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.lower import fitted, launch_values, rests, vector_for, widest_vector
-from syncverify.fusion.pipeline import build
+from syncverify.fusion.lower import rests
+from syncverify.fusion.plan import Plan, launch_values, plan_of
+from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
@@ -60,7 +61,7 @@ class VerificationError(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """One kernel of a fusion for one access width: its IR, CUDA source, PTX and cubin."""
+    """One kernel of a fusion: its IR, CUDA source, PTX and cubin."""
 
     kernel: Kernel
     policy: Policy
@@ -164,19 +165,26 @@ class Program:
 class CompiledKernel:
     """A proved fusion: call it with arrays."""
 
-    fusion: Fusion
-    schedule: Schedule
+    plan: Plan
     policy: Policy
     programs: dict[int, Program] = field(repr=False)
     build: Callable[[int], Program] = field(repr=False)
 
     @property
+    def fusion(self) -> Fusion:
+        return self.plan.fusion
+
+    @property
+    def schedule(self) -> Schedule | RowSchedule:
+        return self.plan.schedule
+
+    @property
     def _main(self) -> Program:
-        return self.programs[widest_vector(self.fusion, self.schedule)]
+        return self.programs[self.plan.main]
 
     @property
     def ir(self) -> Kernel:
-        """The synchronized kernel (of the widest accesses)."""
+        """The synchronized kernel (the variant that is compiled first)."""
         return self._main.kernel
 
     @property
@@ -193,7 +201,7 @@ class CompiledKernel:
 
     @property
     def report(self) -> KernelReport:
-        """The proof of the kernel (of the widest accesses)."""
+        """The proof of the kernel (the variant that is compiled first)."""
         return self._main.proofs["ir"]
 
     @property
@@ -202,21 +210,16 @@ class CompiledKernel:
         return self._main.proofs["ptx"]
 
     def program(self, sizes: Mapping[str, int]) -> Program:
-        """The kernel for given sizes: the widest accesses that they allow."""
-        vector = vector_for(self.fusion, self.schedule, sizes)
-        if vector not in self.programs:
-            self.programs[vector] = self.build(vector)
-        return self.programs[vector]
+        """The kernel for given sizes; other variants than the first are built when they are needed."""
+        variant = self.plan.variant(sizes)
+        if variant not in self.programs:
+            self.programs[variant] = self.build(variant)
+        return self.programs[variant]
 
     def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
         """The kernel's parameters for given sizes on a machine with that many SMs."""
-        return launch_values(self.ir, sizes, multiprocessors * self.schedule.blocks_per_sm)
-
-    def check_extent(self, sizes: Mapping[str, int]) -> None:
-        """With 32-bit indices the last index that any thread forms must fit; InputError otherwise."""
-        elements = math.prod(sizes[d] for d in self.fusion.dims)
-        if self.schedule.index == "i32" and elements + 2 * self.schedule.tile >= 2**31:
-            raise InputError(f"{self.fusion.name}: {elements} elements need the schedule's index=i64")
+        program = self.program(sizes)
+        return launch_values(self.fusion, program.kernel, sizes, multiprocessors * program.blocks_per_sm)
 
     def __call__(self, *arrays: Any, out: Any = None, stream: int | None = None, **named: Any) -> Any:
         """Runs the kernel on the caller's stream; inputs in order or by name.
@@ -227,11 +230,10 @@ class CompiledKernel:
         given = self.fusion.bind(_named(self.fusion, arrays, named))
         inputs = {n: _input(self.fusion, n, a) for n, a in given.items()}
         sizes = self.fusion.sizes(inputs)
-        self.check_extent(sizes)
+        self.plan.check_extent(sizes)
         first = next(iter(inputs.values()))
-        shape = tuple(sizes[d] for d in self.fusion.dims)
-        results = _results(self.fusion, first, shape, out)
-        if math.prod(shape):
+        results = _results(self.fusion, first, sizes, out)
+        if math.prod(sizes[d] for d in self.fusion.dims):
             # a kernel of no elements has nothing to prove or to run
             self._run(inputs, results, sizes, stream)
         owners = tuple(results[o.name].owner for o in self.fusion.outputs)
@@ -256,24 +258,23 @@ class CompiledKernel:
 
 def compile(
     fusion: Fusion,
-    schedule: Schedule | None = None,
+    schedule: Schedule | RowSchedule | None = None,
     policy: Policy = Policy.PRACTICAL,
     *,
     cache: Cache | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
 ) -> CompiledKernel:
     """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved."""
-    schedule = fitted(fusion, schedule or Schedule())
+    plan = plan_of(fusion, schedule)
     store = cache or Cache.default()
 
-    def make(vector: int) -> Program:
-        kernel = build(fusion, schedule, policy, vector, observe)
-        return Program(kernel, policy, schedule.blocks_per_sm, schedule.cache == "streaming", store)
+    def make(variant: int) -> Program:
+        blocks, streaming = plan.resources(variant)
+        return Program(plan.build(variant, policy, observe), policy, blocks, streaming, store)
 
-    vector = widest_vector(fusion, schedule)
-    program = make(vector)
+    program = make(plan.main)
     _ = program.proofs
-    return CompiledKernel(fusion, schedule, policy, {vector: program}, make)
+    return CompiledKernel(plan, policy, {plan.main: program}, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +307,12 @@ def _simulate(kernel: CompiledKernel, inputs: Mapping[str, Any], sizes: Mapping[
     from syncverify import simulate
 
     program = kernel.program(sizes)
-    values = launch_values(program.kernel, sizes, 2)
+    values = launch_values(kernel.fusion, program.kernel, sizes, 2)
     program.require_proof(values)
-    shape = tuple(sizes[d] for d in kernel.fusion.dims)
     model = describe(next(iter(inputs.values())))
-    outputs = {o.name: empty_like(model, shape, o.dtype) for o in kernel.fusion.outputs}
+    outputs = {
+        o.name: empty_like(model, tuple(sizes[d] for d in o.dims), o.dtype) for o in kernel.fusion.outputs
+    }
     results = simulate.run(program.kernel, values, {**inputs, **outputs})
     for name, rest in rests(program.kernel).items():
         if values["rest"]:
@@ -398,17 +400,20 @@ def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str) -> Devic
     return array
 
 
-def _results(fusion: Fusion, model: DeviceArray, shape: tuple[int, ...], out: Any) -> dict[str, DeviceArray]:
+def _results(
+    fusion: Fusion, model: DeviceArray, sizes: Mapping[str, int], out: Any
+) -> dict[str, DeviceArray]:
+    shapes = {o.name: tuple(sizes[d] for d in o.dims) for o in fusion.outputs}
     if out is None:
-        return {o.name: describe(empty_like(model, shape, o.dtype)) for o in fusion.outputs}
+        return {o.name: describe(empty_like(model, shapes[o.name], o.dtype)) for o in fusion.outputs}
     given = out if isinstance(out, (tuple, list)) else (out,)
     if len(given) != len(fusion.outputs):
         raise InputError(f"{fusion.name} has {len(fusion.outputs)} outputs; out holds {len(given)}")
     results = {}
     for o, array in zip(fusion.outputs, given, strict=True):
         result = _checked(fusion, o.name, describe(array), o.dtype)
-        if result.shape != shape:
-            raise InputError(f"{fusion.name}: {o.name} has shape {result.shape}, expected {shape}")
+        if result.shape != shapes[o.name]:
+            raise InputError(f"{fusion.name}: {o.name} has shape {result.shape}, expected {shapes[o.name]}")
         results[o.name] = result
     return results
 

@@ -64,11 +64,11 @@ def _main() -> None:
     from syncverify import gate
     from syncverify.codegen import driver
     from syncverify.codegen.arrays import describe
-    from syncverify.fusion.lower import launch_values
+    from syncverify.fusion.plan import launch_values
 
     fusion, kernel, sizes, launches = pickle.load(sys.stdin.buffer)
     program = gate.Program(kernel, Policy.PRACTICAL)
-    values = launch_values(kernel, sizes, driver.multiprocessors(0))
+    values = launch_values(fusion, kernel, sizes, driver.multiprocessors(0))
     inputs = fusion.random_inputs(sizes)
     reference = fusion.reference(inputs)
     wrong = elements = 0

@@ -10,7 +10,7 @@ import click
 from syncverify.cli.common import Exit, emit, write_bytes
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.schedule import Schedule
+from syncverify.fusion.plan import with_settings
 from syncverify.gate import STAGES, CompiledKernel, VerificationError
 from syncverify.gate import compile as compile_fusion
 from syncverify.gate import run as run_fusion
@@ -108,7 +108,7 @@ def load_fusion(name: str) -> Fusion:
 def _compile(
     fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...]
 ) -> CompiledKernel:
-    schedule = Schedule().with_settings(settings)
+    schedule = with_settings(fusion, settings)
     seen: list[str] = []
 
     def observe(name: str, kernel: Kernel) -> None:

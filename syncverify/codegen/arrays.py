@@ -13,7 +13,8 @@ from syncverify.source import InputError
 #: Names of element types in NumPy's, torch's and the array interface's spelling.
 _DTYPES = {
     "float32": "f32", "bfloat16": "bf16", "float16": "f16", "torch.float32": "f32", "torch.bfloat16": "bf16",
-    "torch.float16": "f16", "<f4": "f32", "<f2": "f16",
+    "torch.float16": "f16", "<f4": "f32", "<f2": "f16", "int32": "i32", "int64": "i64", "torch.int32": "i32",
+    "torch.int64": "i64", "<i4": "i32", "<i8": "i64",
 }  # fmt: skip
 
 

@@ -25,11 +25,11 @@ IN_FLIGHT = 128 * 1024
 class RowSchedule:
     """How a fusion of rows runs; 0 leaves a choice to ``fitted``.
 
-    ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps that
-    share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in shared
-    memory. ``source``: rows come by bulk copies, or each thread loads its own part. ``operands``: those that
-    are the same for all rows stay in registers or are loaded again for each. ``arrive``, ``index``, ``cache``,
-    ``blocks_per_sm``: as in ``Schedule``.
+    ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps
+    that share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in
+    shared memory. ``source``: rows come by bulk copies, or each thread loads its own part. ``operands``:
+    those that are the same for all rows stay in registers or are loaded again for each. ``arrive``,
+    ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
     """
 
     width: int = 4096
@@ -83,7 +83,7 @@ def row_bytes(fusion: Fusion, width: int) -> int:
 
 
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
-    """The schedule for rows of one width, with everything chosen that it leaves open; InputError if none fits."""
+    """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
     warps = schedule.warps or next(w for least, w in reversed(_WARPS) if width >= least)
     per_thread = -(-width // (warps * 32))

@@ -74,8 +74,8 @@ class RowKernel:
         for name, t in self.fusion.inputs:
             if t.dims not in (dims, dims[:-1], dims[-1:], ()):
                 raise InputError(
-                    f"{self.fusion.name}: {name} has dimensions {t.dims}; beside rows ({', '.join(dims)}) there "
-                    f"may be operands of ({', '.join(dims[:-1])}), of ({dims[-1]}) and scalars",
+                    f"{self.fusion.name}: {name} has dimensions {t.dims}; beside rows ({', '.join(dims)}) "
+                    f"there may be operands of ({', '.join(dims[:-1])}), of ({dims[-1]}) and scalars",
                     self.fusion.span,
                 )
             if t.dims == dims and t.dtype in INDEX_DTYPES:
@@ -208,7 +208,7 @@ class RowKernel:
 
     @cached_property
     def _named(self) -> frozenset[int]:
-        """Nodes with registers of their own: those used twice, and numbers of a row that all its elements use."""
+        """Nodes with registers of their own: used twice, or a row's number that its elements use."""
         f, live = self.fusion, set(self._live)
         stored = [stored_node(f, o) for o in f.outputs]
         found: set[int] = set()
@@ -258,18 +258,15 @@ class RowKernel:
             outputs = [o for o in self.fusion.outputs if self._depth[stored_node(self.fusion, o)] == step]
             for g in self.groups:
                 wide = [i for i in here if self._wide(i)]
-                roots = [
-                    *wide,
-                    *(a for i in self._reductions.get(step, ()) for a in self.fusion.node(i).args),
-                ]
+                reduced = self._reductions.get(step, [])
+                roots = [*wide, *(a for i in reduced for a in self.fusion.node(i).args)]
                 roots += [stored_node(self.fusion, o) for o in outputs]
                 for name in self._inputs_of(roots):
                     if (name, g.number) not in loaded:
                         loaded.add((name, g.number))
                         yield from self._load(name, g, staged)
                 yield from (Compute(f"t{i}_{g.number}", self._expression(i, g, top=True)) for i in wide)
-                for i in self._reductions.get(step, ()):
-                    yield self._local(i, g)
+                yield from (self._local(i, g) for i in reduced)
                 for o in outputs:
                     if self._wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
                         yield self._store(o, g)
@@ -426,7 +423,7 @@ def part_buffer(step: int) -> str:
 def row_values(
     tile_rows: int, sizes: Mapping[str, int], blocks: int, leading: tuple[str, ...]
 ) -> dict[str, int]:
-    """The parameters of a lowered kernel: ``each``, ``more``, ``rest`` and ``blocks`` count tiles and rows."""
+    """A lowered kernel's parameters: tiles of ``each`` block, blocks with ``more``, rows that ``rest``."""
     tiles, rest = divmod(prod(sizes[d] for d in leading), tile_rows)
     grid = max(1, min(tiles, blocks))
     return {

@@ -106,6 +106,6 @@ def all_used(body: Iterable[Stmt], buffers: Iterable[str]) -> bool:
 
 
 def used_by(body: Sequence[Stmt], read: int, buffers: Iterable[str]) -> int:
-    """The first place from ``read`` on before which every value read from ``buffers`` was used; else ``read``."""
+    """The first place from ``read`` on before which all values of ``buffers`` are used; else ``read``."""
     wanted = tuple(buffers)
     return next((k for k in range(read, len(body) + 1) if all_used(body[:k], wanted)), read)

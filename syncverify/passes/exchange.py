@@ -19,7 +19,7 @@ _WRITE, _READ = Access.GENERIC_WRITE, Access.GENERIC_READ
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """A statement of a loop's body that accesses a buffer; ``slots`` iterations later it is the same memory."""
+    """A statement of a loop's body that accesses a buffer, and the same memory ``slots`` iterations later."""
 
     at: int
     buffer: str
@@ -77,7 +77,7 @@ def _separated(body: Body, shared: Iterable[str], sync: BarrierSync) -> Body:
 
 
 def _unordered(body: Body, shared: Iterable[str], wrap: bool) -> int | None:
-    """The place of an access that comes, in this iteration or (``wrap``) a later one, after a conflicting one."""
+    """The place of an access that follows a conflicting one, in this iteration or (``wrap``) a later one."""
     touches = _touches(body, set(shared))
     for first in touches:
         for second in touches:
