@@ -3,8 +3,9 @@
     python benchmarks/store_fence.py [--turns N] [--rounds N]
 
 Checks the forms of ``benchmarks/litmus/store_fence.cu`` for every number of turns and every grid. With
-a Hopper GPU and torch, counts the wrong words that each wrote and times all forms in alternation, with tiles that stay in
-L2 (the epilogue alone) and with tiles that go to memory. Writes store_fence.json into $OUT if that is set.
+a Hopper GPU and torch, counts the wrong words that each wrote and times all forms in alternation, with tiles
+that stay in L2 (the epilogue alone) and with tiles that go to memory. Writes store_fence.json into
+$OUT if that is set.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def verdict(form: Form) -> dict[str, Any]:
 
 
 def timed(turns: int, rounds: int) -> list[dict[str, Any]]:
-    """Microseconds of each form's launch, the median of alternating rounds, and wrong words of all of them."""
+    """Microseconds of each form's launch (median of alternating rounds), and wrong words in all of them."""
     import torch
 
     from syncverify.codegen import driver
