@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.diagnose import diagnostic, distinct, group, warnings
-from syncverify.checker.engine import ForkingPoll, Run, TooManyEvents, Unmodelled
-from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.engine import AFTER_HARM, ForkingPoll, Run, TooManyEvents, Unmodelled
+from syncverify.checker.failure import IMMEDIATE, Failure
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
@@ -46,7 +46,7 @@ def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Bu
     except (Unmodelled, TooManyEvents) as e:
         outcome = _undecided(system, e, budget, time.perf_counter() - start)
         if isinstance(e, TooManyEvents):
-            return outcome
+            return outcome if e.run is None else _harm_of(e.run, outcome, policy, budget)
         return _harm_so_far(system, outcome, policy, budget, slack, isinstance(e, ForkingPoll))
     stats = {
         **outcome.stats,
@@ -62,7 +62,8 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
         span = system.info.sites[e.site].span
         d = Diagnostic("SV901", Severity.WARNING, e.reason, span)
         return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e.reason}", {"seconds": seconds})
-    reason = f"the run exceeds {budget.max_events} events"
+    run = getattr(e, "run", None)
+    reason = f"the run exceeds {budget.max_events if run is None else len(run.trace)} events"
     d = Diagnostic("SV902", Severity.WARNING, reason)
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 
@@ -70,17 +71,20 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
 def _harm_so_far(
     system: System, undecided: Outcome, policy: Policy, budget: Budget, slack: int, forked: bool
 ) -> Outcome:
-    """A refutation by what happens while the classes that nobody can follow stand still, if there is one.
-
-    Whatever is executed then is the beginning of an execution, so a race in it is one.
-    """
+    """A refutation by what happens while the classes that nobody can follow stand still, if there is one."""
     try:
         run, _ = canonical(system, budget, slack, parks=True)
     except ColumnsExhausted:
         return _harm_so_far(system, undecided, policy, budget, 2 * slack, forked)
     except (Unmodelled, TooManyEvents):
         return undecided
-    harms = [f for f in run.failures.values() if f.obligation in (Obligation.RACE, Obligation.UB)]
+    shown = _harm_of(run, undecided, policy, budget)
+    return by_order(run, undecided, policy, budget) if forked and shown is undecided else shown
+
+
+def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
+    """A refutation by a run that did not come to its end: it begins an execution, so a race in it is one."""
+    harms = [f for f in run.failures.values() if f.obligation in IMMEDIATE]
     found: list[Diagnostic] = []
     witness: Witness | None = None
     for g in group(run, _judged(harms, policy), None):
@@ -92,7 +96,7 @@ def _harm_so_far(
             ]
             witness = witness or shown
     if witness is None:
-        return by_order(run, undecided, policy, budget) if forked else undecided
+        return undecided
     return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, undecided.stats)
 
 
@@ -118,7 +122,8 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         model = canonical(run.system, budget, slack, run.ignores_pool)[0]
         end, waiting = len(run.trace), stuck(run)
         run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
-        with suppress(Unmodelled):  # let through, they may come to what nobody can follow
+        run.max_events = min(run.max_events, end + AFTER_HARM)
+        with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
             force(run, FORCED_RELEASES)
         finish(run)
         hang = hang_failure(run, waiting, end)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.clocks import Clock, Columns, Matrix
-from syncverify.checker.failure import HARM, Failure, Obligation
+from syncverify.checker.failure import HARM, IMMEDIATE, Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, Shadow
 from syncverify.diagnostics import Severity
 from syncverify.model.automata.groups import Groups
@@ -22,10 +22,14 @@ from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
 #: What a handler says of its event: done; not yet, try again when woken; arrived and parked until released
 #: (the releaser finishes it); done, but let others run first.
 DONE, RETRY, PARKED, YIELD = range(4)
+#: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
+AFTER_HARM = 100_000
 
 
 class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the caller
-    """The event budget is spent."""
+    """The event budget is spent; ``run``: as far as it went."""
+
+    run: Run | None = None
 
 
 class Unmodelled(Exception):  # noqa: N818 -- ends a run, caught by the caller
@@ -279,6 +283,8 @@ class Run:
         if self.forced and failure.obligation not in (Obligation.O5, Obligation.O8):
             return
         self.failures.setdefault(failure.key, failure)
+        if failure.obligation in IMMEDIATE and failure.severity == Severity.ERROR:
+            self.max_events = min(self.max_events, len(self.trace) + AFTER_HARM)
 
     def report(
         self, obligation: Obligation, rule: str, message: str, t: Thread, site: int, **more: Any

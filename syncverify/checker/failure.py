@@ -30,6 +30,8 @@ class Obligation(Enum):
 
 #: Failures that are harm in the very run that shows them.
 HARM = frozenset({Obligation.RACE, Obligation.UB, Obligation.OVERFLOW, Obligation.O5, Obligation.SYNC})
+#: Those that the beginning of an execution shows, however it goes on.
+IMMEDIATE = frozenset({Obligation.RACE, Obligation.UB})
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from syncverify.diagnostics import Diagnostic, Verdict, Witness
 class Budget:
     """Limits of one check; all are counts, so that two runs agree."""
 
-    max_events: int = 4_000_000
+    max_events: int = 1_000_000
     schedules: int = 12  # random continuations per broken obligation
     steps: int = 200_000  # of one such continuation
     seed: int = 0

@@ -39,6 +39,9 @@ def canonical(
             return run, system
         except LaneSplit as split:
             system = system.refined(split)
+        except TooManyEvents as e:
+            e.run = run
+            raise
 
 
 def fresh(model: Run, budget: Budget) -> Run:
