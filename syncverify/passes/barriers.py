@@ -15,7 +15,7 @@ from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.edits import Edits, Path, common_body, numbered, statement, without
 from syncverify.passes.rewrite import Body, walk
-from syncverify.passes.rings import Warps, hand_overs, rings, role_warps
+from syncverify.passes.rings import Warps, all_hand_overs, rings, role_warps
 from syncverify.passes.trace import Step, Touch, Trace, loops, traced
 from syncverify.source import InputError
 
@@ -74,7 +74,7 @@ class Barriers:
             raise InputError(f"{kernel.name}: no named barrier is left", kernel.span)
         return BarrierSync(Int(number), Int(len(party) * 32), aligned=not self.unaligned)
 
-    def _pruned(self, kernel: Kernel, apart: frozenset[str]) -> Kernel:
+    def _pruned(self, kernel: Kernel, apart: frozenset[frozenset[str]]) -> Kernel:
         """Without barriers that the others cover, inner ones first: they cost most."""
         while True:
             ours = sorted(_barriers(kernel.body), key=len, reverse=True)
@@ -103,15 +103,19 @@ def _arrives_next(body: Body, path: Path) -> bool:
     return isinstance(statement(body, path), WarpSync) and isinstance(after, If)
 
 
-def _handed_over(kernel: Kernel) -> frozenset[str]:
-    """Buffers that go from one group of warps to another: mbarriers order those pairs."""
-    return frozenset(r.buffer for r in rings(kernel) if hand_overs(r))
+def _handed_over(kernel: Kernel) -> frozenset[frozenset[str]]:
+    """Buffers that go from one group of warps to another, or give way to each other there."""
+    found: set[frozenset[str]] = set()
+    for r, edges in all_hand_overs(kernel):
+        if edges:
+            found |= {frozenset({a, b}) for a in r.buffers for b in r.buffers if a != b or not r.shared_by}
+    return frozenset(found)
 
 
 # ---------------------------------------------------------------- conflicts
 
 
-def first_conflict(kernel: Kernel, handed_over: frozenset[str]) -> Conflict | None:
+def first_conflict(kernel: Kernel, handed_over: frozenset[frozenset[str]]) -> Conflict | None:
     """The first pair of accesses of overlapping groups that no barrier orders, in any of the traces."""
     slots = max((r.slots for r in rings(kernel)), default=1)
     optional = loops(kernel.body)
@@ -131,7 +135,7 @@ class _Pending:
     in_warp: bool = False
 
 
-def _scan(trace: Trace, handed_over: frozenset[str]) -> Conflict | None:
+def _scan(trace: Trace, handed_over: frozenset[frozenset[str]]) -> Conflict | None:
     pending: dict[int, list[_Pending]] = {}
     everyone = frozenset(w for t in trace for w in t.warps)
     for item in trace:
@@ -161,11 +165,11 @@ def _note(step: Step, pending: dict[int, list[_Pending]], everyone: Warps) -> No
         pending[key] = [p for p in group if not p.known >= everyone]
 
 
-def _conflict(p: _Pending, item: Touch, handed_over: frozenset[str]) -> Conflict | None:
+def _conflict(p: _Pending, item: Touch, handed_over: frozenset[frozenset[str]]) -> Conflict | None:
     a = p.touch
     if ordering(a.access, item.access).need is Need.NOTHING or a.access is Access.ASYNC_WRITE:
         return None  # copies are waited for on their mbarrier
-    if a.region.buffer == item.region.buffer in handed_over and not a.warps & item.warps:
+    if not a.warps & item.warps and frozenset({a.region.buffer, item.region.buffer}) in handed_over:
         return None
     if item.warps <= p.known:
         return None

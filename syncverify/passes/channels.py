@@ -32,7 +32,7 @@ from syncverify.ir.nodes import (
 from syncverify.model.proxies import Access
 from syncverify.passes.edits import Edits, Path, enclosing, replaced_at, statement
 from syncverify.passes.rewrite import parity
-from syncverify.passes.rings import Edge, Ring, Segment, Site, Warps, hand_overs, rings
+from syncverify.passes.rings import Edge, Ring, Segment, Site, Warps, all_hand_overs
 from syncverify.passes.trace import ISSUED
 from syncverify.source import InputError
 
@@ -71,7 +71,7 @@ class Channels:
     name: str = "channels"
 
     def apply(self, kernel: Kernel) -> Kernel:
-        channels = _planned(rings(kernel))
+        channels = _planned(all_hand_overs(kernel))
         edits = Edits()
         placed = _Placer(kernel, self.arrive, edits)
         for c in channels:
@@ -87,11 +87,11 @@ class Channels:
         return replace(kernel, body=body, barriers=(*old, *new))
 
 
-def _planned(found: tuple[Ring, ...]) -> list[_Channel]:
+def _planned(handed: tuple[tuple[Ring, tuple[Edge, ...]], ...]) -> list[_Channel]:
     """A channel for each set of edges that may share one."""
     planned: dict[object, _Channel] = {}
-    for ring in found:
-        edges = hand_overs(ring)
+    found = tuple(r for r, _ in handed)
+    for ring, edges in handed:
         for at, segment in enumerate(ring.segments):
             ready = [e for e in edges if e.source == at and not e.wraps]
             free = [e for e in edges if e.target == at and e.wraps]
@@ -252,7 +252,8 @@ class _Placer:
                 bar = BarrierRef(c.name, c.slot(c.use[home]))
                 if Access.ASYNC_READ in kinds and last not in done:
                     done.add(last)
-                    self.edits.put_after(last, BulkCommit(), BulkWait(Int(0), read=True))
+                    stores = [s for _, g in c.sources for s in g.sites if s.access is Access.ASYNC_READ]
+                    self.complete(max(s.path for s in stores if s.home == home), last)
                 if kinds <= ISSUED:
                     single.setdefault(last, []).append(MbarrierArrive(bar))
                 elif kinds == {Access.CPASYNC_WRITE}:
@@ -268,6 +269,13 @@ class _Placer:
             else:
                 joined = () if collective[at] else (WarpSync(),)
                 self.edits.put_after(at, *joined, If(Var("lane").eq(0), tuple(arrivals)))
+
+    def complete(self, store: Path, level: Path) -> None:
+        """The group of bulk stores, committed and waited for by those who issued it, in their role."""
+        at = store
+        while len(at) > len(level) and not isinstance(statement(self.kernel.body, at[:-2]), Role):
+            at = at[:-2]
+        self.edits.put_after(at, BulkCommit(), BulkWait(Int(0), read=True))
 
 
 def copy_bytes(kernel: Kernel, copy: Stmt) -> int:

@@ -46,52 +46,72 @@ class Fences:
     name: str = "fences"
 
     def apply(self, kernel: Kernel) -> Kernel:
-        wanted: set[tuple[Path, bool]] = set()
-        for path in bridged(kernel, contested=False):
-            wanted.add(release(kernel.body, path))
-        for path in bridged(kernel, contested=True):
-            place = release(kernel.body, path)
-            if self.policy is Policy.STRICT or not _used(kernel.body, path, place[0]):
-                wanted.add(place)
+        body = kernel.body
+        spans: list[tuple[Path, Path, bool]] = []
+        for path, inside, contested in bridged(kernel):
+            place, before = release(body, path, inside)
+            if contested and self.policy is Policy.PRACTICAL and _used(body, path, place):
+                continue
+            spans.append((path[: len(place)], place, before))
         edits = Edits()
-        for path, before in sorted(wanted):
-            (edits.put_before if before else edits.put_after)(path, FenceProxyAsync("shared_cta"))
-        return replace(kernel, body=edits.apply(kernel.body))
+        for place, before in stabbed(spans):
+            (edits.put_before if before else edits.put_after)(place, FenceProxyAsync("shared_cta"))
+        return replace(kernel, body=edits.apply(body))
 
 
-def bridged(kernel: Kernel, contested: bool) -> set[Path]:
-    """Generic accesses whose bytes a later one reaches through the async proxy, by contested rows or not."""
-    found: set[Path] = set()
+def bridged(kernel: Kernel) -> set[tuple[Path, bool, bool]]:
+    """Generic accesses whose bytes a later one reaches through the async proxy.
+
+    With each: whether that is done by warps of the same group, and whether the row is contested (K1).
+    """
+    found: set[tuple[Path, bool, bool]] = set()
     earlier: list[Touch] = []
     for t in traced(kernel, max((r.slots for r in rings(kernel)), default=1) + 2):
         if not isinstance(t, Touch):
             continue
-        if t.access.proxy is Proxy.ASYNC:
-            for a in earlier:
-                row = ordering(a.access, t.access)
-                crossing = row.need in (Need.BRIDGE, Need.COMPLETION_BRIDGE)
-                fits = (row.contested == "K1") is contested
-                if crossing and fits and a.path not in found and a.meets(t)[0]:
-                    found.add(a.path)
-        else:
+        if t.access.proxy is not Proxy.ASYNC:
             earlier.append(t)
+            continue
+        for a in earlier:
+            row = ordering(a.access, t.access)
+            key = (a.path, bool(a.warps & t.warps), row.contested == "K1")
+            crossing = row.need in (Need.BRIDGE, Need.COMPLETION_BRIDGE)
+            if crossing and key not in found and a.meets(t)[0]:
+                found.add(key)
     return found
 
 
-def release(body: Body, path: Path) -> tuple[Path, bool]:
-    """Where the bytes of an access leave its thread: a place, and whether a fence goes before it or after."""
+def release(body: Body, path: Path, inside: bool) -> tuple[Path, bool]:
+    """Where the bytes of an access leave its thread: a place, and whether a fence goes before it or after.
+
+    ``inside``: to warps of its own group, by the next barrier; else by its arrival, where it has one.
+    """
     at = path
     while True:
         around = at[:-2]
         siblings = body_at(body, at[:-1])
-        for k in range(at[-1] + 1, len(siblings)):
-            if _hands_over(siblings[k]):
-                return (*at[:-1], k), True
+        later = [k for k in range(at[-1] + 1, len(siblings)) if _hands_over(siblings[k])]
+        arrivals = [k for k in later if not isinstance(siblings[k], BarrierSync)]
+        if later:
+            return (*at[:-1], later[0] if inside or not arrivals else arrivals[0]), True
         if not around or not isinstance(statement(body, around), For):
             return at, False
         if any(_hands_over(s) for s in siblings):
             return at, False  # handed over in the next round
         at = around
+
+
+def stabbed(spans: list[tuple[Path, Path, bool]]) -> list[tuple[Path, bool]]:
+    """The fewest places of which each span has one: behind its access, not behind its hand-over."""
+    chosen: list[tuple[Path, bool]] = []
+    for start, place, before in sorted(spans, key=lambda s: (s[1], not s[2])):
+        if (place, before) not in chosen and not any(_between_ends(start, at, place) for at, _ in chosen):
+            chosen.append((place, before))
+    return chosen
+
+
+def _between_ends(start: Path, at: Path, place: Path) -> bool:
+    return at[:-1] == place[:-1] == start[:-1] and start < at <= place
 
 
 def _hands_over(stmt: Stmt) -> bool:

@@ -7,11 +7,12 @@ of warps, follow each other in text order, and the first one of use ``e + S`` fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names
+from syncverify.ir.layout import layout
 from syncverify.ir.nodes import For, Kernel, Region, Role, Stmt
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
@@ -57,6 +58,12 @@ class Ring:
     carriers: frozenset[Path]
     segments: tuple[Segment, ...]
     uses: tuple[Expr, ...]  # of each segment
+    #: For several buffers in one place: only what different ones do to each other matters here.
+    shared_by: frozenset[str] = frozenset()
+
+    @property
+    def buffers(self) -> frozenset[str]:
+        return self.shared_by or frozenset({self.buffer})
 
     @property
     def carrier(self) -> Path | None:
@@ -114,17 +121,39 @@ def _sites(
 
 
 def rings(kernel: Kernel) -> tuple[Ring, ...]:
-    """Every buffer that is accessed; InputError where the uses of one are not alike."""
+    """Every buffer that is accessed, and every place where several buffers lie."""
     found: dict[str, list[Site]] = {}
     for s in sites(kernel):
         found.setdefault(s.region.buffer, []).append(s)
-    return tuple(_ring(name, tuple(at)) for name, at in found.items())
+    own = [_ring(name, tuple(at)) for name, at in found.items()]
+    shared = [
+        _ring(min(group), tuple(sorted((s for b in group for s in found[b]), key=lambda s: s.path)), group)
+        for group in aliases(kernel)
+        if group <= found.keys()
+    ]
+    return (*own, *shared)
 
 
-def _ring(name: str, at: tuple[Site, ...]) -> Ring:
+def aliases(kernel: Kernel) -> list[frozenset[str]]:
+    """Sets of buffers that share bytes, directly or through others."""
+    if not any(s.offset is not None for s in kernel.shared):
+        return []
+    values = {p.name: p.default for p in kernel.params if p.default is not None}
+    groups: list[frozenset[str]] = []
+    reach = -1
+    for b in sorted(layout(kernel, values).buffers.values(), key=lambda b: b.offset):
+        if b.offset < reach:
+            groups[-1] |= {b.name}
+        else:
+            groups.append(frozenset({b.name}))
+        reach = max(reach, b.end)
+    return [g for g in groups if len(g) > 1]
+
+
+def _ring(name: str, at: tuple[Site, ...], group: frozenset[str] = frozenset()) -> Ring:
     slotted = [_slot(s.region) for s in at]
     counts = {n for _, n in slotted}
-    if len(counts) == 1 and None not in counts:
+    if len(counts) == 1 and None not in counts and not group:
         (slots,) = counts
         assert slots is not None
         carriers = {c for s, (e, _) in zip(at, slotted, strict=True) if (c := _carrier(s, e)) is not None}
@@ -136,7 +165,8 @@ def _ring(name: str, at: tuple[Site, ...]) -> Ring:
         uses = {s.path: _count(s, common[-1] if common else None) for s in at}
     runs = [tuple(run) for _, run in groupby(at, key=lambda s: (s.home, s.access is Access.ASYNC_WRITE))]
     segments = tuple(Segment(run[0].home, run) for run in runs)
-    return Ring(name, slots, frozenset(carriers), segments, tuple(uses[s.sites[0].path] for s in segments))
+    first_uses = tuple(uses[s.sites[0].path] for s in segments)
+    return Ring(name, slots, frozenset(carriers), segments, first_uses, group)
 
 
 def _slot(region: Region) -> tuple[Expr, int | None]:
@@ -171,39 +201,63 @@ def _count(site: Site, carrier: Path | None) -> Expr:
 # ---------------------------------------------------------------- what must be handed over
 
 
-def need(a: Segment, b: Segment) -> bool:
-    """Whether some access of the second needs to know of one of the first (rows of the ordering table)."""
-    return any(ordering(x.access, y.access).need is not Need.NOTHING for x in a.sites for y in b.sites)
-
-
-def hand_overs(ring: Ring) -> tuple[Edge, ...]:
+def hand_overs(ring: Ring, others: Sequence[Ring] = ()) -> tuple[Edge, ...]:
     """The fewest edges between groups of warps from which all that is needed follows.
 
     Within a group, only copies need one, to be seen complete. Program order within a group counts where every
     warp that accesses goes on to the later segment. Nearer edges are taken first, so that what they imply
-    is not asked for again.
+    is not asked for again. For a place that several buffers share, ``others`` are the rings of each.
     """
     n = len(ring.segments)
     seen: list[Edge] = []
-    if not any(_crosses(a, b) for a in ring.segments for b in ring.segments):
-        return ()
-    spans = range(1, n + 1) if ring.carrier is not None else range(1, n)
+    spans = range(1, n + 1) if ring.carriers else range(1, n)
     for span in spans:
         for source in range(n):
             target, wraps = (source + span) % n, source + span >= n
-            if wraps and ring.carrier is None:
+            if wraps and not ring.carriers:
                 continue
             a, b = ring.segments[source], ring.segments[target]
-            if not _crosses(a, b) or (a.home & b.home and wraps):
+            if not _crosses(ring, a, b) or (a.home & b.home and wraps):
+                continue
+            if not wraps and _handed_over(a, b, others):
                 continue
             if not _follows(ring, seen, source, source + span):
                 seen.append(Edge(source, target, wraps))
     return tuple(seen)
 
 
-def _crosses(a: Segment, b: Segment) -> bool:
+def all_hand_overs(kernel: Kernel) -> tuple[tuple[Ring, tuple[Edge, ...]], ...]:
+    """Every ring with its edges."""
+    found = rings(kernel)
+    own = [r for r in found if not r.shared_by]
+    return tuple((r, hand_overs(r, own if r.shared_by else ())) for r in found)
+
+
+def need(a: Segment, b: Segment, ring: Ring) -> bool:
+    """Whether some access of the second needs to know of one of the first (rows of the ordering table)."""
+    return any(
+        ordering(x.access, y.access).need is not Need.NOTHING
+        for x in a.sites
+        for y in b.sites
+        if not ring.shared_by or x.region.buffer != y.region.buffer
+    )
+
+
+def _crosses(ring: Ring, a: Segment, b: Segment) -> bool:
     """Whether an order is needed that threads of one group cannot give each other by a barrier."""
-    return need(a, b) and (not a.home & b.home or Access.ASYNC_WRITE in a)
+    return need(a, b, ring) and (not a.home & b.home or Access.ASYNC_WRITE in a)
+
+
+def _handed_over(a: Segment, b: Segment, others: Sequence[Ring]) -> bool:
+    """Whether each buffer that the first accesses is handed to the second's warps anyway, use by use."""
+    touched = {s.region.buffer for s in a.sites}
+    handed = {
+        r.buffer
+        for r in others
+        for e in hand_overs(r)
+        if not e.wraps and r.segments[e.source].home == a.home and r.segments[e.target].home == b.home
+    }
+    return bool(others) and touched <= handed
 
 
 def _follows(ring: Ring, edges: list[Edge], first: int, last: int) -> bool:

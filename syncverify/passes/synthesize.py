@@ -15,11 +15,18 @@ from syncverify.passes.fences import Fences
 from syncverify.passes.groups import Groups
 from syncverify.passes.lanes import ElectOneLane
 from syncverify.passes.mbarriers import InitBarriers
+from syncverify.passes.storage import Allocate
 
 
-def passes(policy: Policy, arrive: Literal["warp", "thread"] = "warp") -> tuple[Pass, ...]:
-    """The passes, in order. ``arrive``: one lane of each warp, or every thread, where threads hand over."""
+def passes(
+    policy: Policy, arrive: Literal["warp", "thread"] = "warp", reuse: bool = False
+) -> tuple[Pass, ...]:
+    """The passes, in order. ``arrive``: one lane of each warp, or every thread, where threads hand over.
+
+    ``reuse``: buffers whose values never live at the same time may lie in the same place.
+    """
     return (
+        *((Allocate(),) if reuse else ()),
         Channels(arrive),
         Barriers(unaligned=policy is Policy.STRICT),
         Groups(),
@@ -35,6 +42,7 @@ def synthesize(
     kernel: Kernel,
     policy: Policy = Policy.PRACTICAL,
     arrive: Literal["warp", "thread"] = "warp",
+    reuse: bool = False,
     observe: Callable[[str, Kernel], None] | None = None,
 ) -> Kernel:
     """The kernel with all the synchronization that it needs.
@@ -43,4 +51,4 @@ def synthesize(
     the next one starts; copies name the mbarrier array that they complete on. InputError for what no pass
     can order. What comes out is to be checked: the passes look at the parameters' defaults only.
     """
-    return run(kernel, passes(policy, arrive), observe)
+    return run(kernel, passes(policy, arrive, reuse), observe)

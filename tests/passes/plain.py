@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncverify.ir.builder import KernelBuilder, block, grid, lane, tid, warp
+from syncverify.ir.builder import KernelBuilder, block, lane, tid, warp
 from syncverify.ir.nodes import Kernel
 
 
@@ -209,4 +209,41 @@ def converted_operand() -> Kernel:
     return k.build()
 
 
-_ = grid
+def matrix_store() -> Kernel:
+    """Warps write a tile with stmatrix, one of them issues its TMA store; two slots in turn."""
+    k = KernelBuilder("matrix_store", grid=2, block=128)
+    n = k.param("N", "i32", default=5)
+    k.assume(n >= 0)
+    a = k.tensor("a", "bf16", [2 * n * 4096], "in")
+    out = k.tensor("out", "bf16", [2 * n * 64, 64], "out")
+    mo = k.tensormap("O", out, [64, 64])
+    tile = k.shared("tile", "bf16", [2, 64, 64], align=1024)
+    with k.for_("i", 0, n) as i:
+        with k.for_("j", 0, 4) as j:
+            x = k.ld_global(a[(block * n + i) * 4096 + (j * 128 + tid) * 8 : 8], "x")
+            k.stmatrix(tile[i % 2][(j * 128 + tid) * 8 : 8], x)
+        with k.role("store", warps=(0, 1)):
+            k.tma_store(mo[(block * n + i) * 64, 0], tile[i % 2])
+    return k.build()
+
+
+def two_phases() -> Kernel:
+    """One buffer lives until the second is written: they can lie in the same place."""
+    k = KernelBuilder("two_phases", grid=2, block=160)
+    n = k.param("N", "i32", default=4)
+    k.assume(n >= 0)
+    a = k.tensor("a", "f32", [2 * n * 512], "in")
+    out = k.tensor("out", "f32", [2 * n * 512], "out")
+    first, second = k.shared("first", "f32", [512]), k.shared("second", "f32", [512])
+    full = k.mbarrier("full")
+    with k.for_("i", 0, n) as i:
+        at = (block * n + i) * 512
+        with k.role("load", warps=(4, 5)):
+            k.bulk_load(first, a[at:512], full)
+        with k.role("compute", warps=(0, 4)):
+            x = k.ld_shared(first[tid * 4 : 4], "x")
+            y = k.ld_shared(first[508 - tid * 4 : 4], "y")
+            k.st_shared(second[tid * 4 : 4], x + y)
+            with k.role("store", warps=(0, 1)):
+                k.bulk_store(out[at:512], second)
+    return k.build()
