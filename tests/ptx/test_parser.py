@@ -414,6 +414,8 @@ def broken(text: str, line: int, match: str) -> None:
         ("st.shared.b32 %r1, %r2;", r"expected \[address\] as operand 1"),
         ("ld.shared.b32 %r1;", r"expected \[address\]"),
         ("mov.b32 %r1, %r2.sat;", "expected an operand"),
+        ("mov.b32 %r1;", "mov.b32 takes at least 2 operands"),
+        ("lop3.b32 %r1, %r2, %r3, 7;", "lop3.b32 takes at least 5 operands"),
         ("bra nowhere;", "label 'nowhere' is not declared"),
         ("L: ret; L: ret;", "label L is declared twice"),
         (".reg .b32 %r1;", "%r1 is declared twice"),

@@ -27,6 +27,17 @@ _ADDRESS_SIZE = re.compile(r"address_size\s++(32|64)\s*")
 _ALIAS = re.compile(r"alias\s++([\w$%]++)\s*+,\s*+([\w$%]++)\s*")
 #: Which operand of an instruction is an address.
 _ADDRESSES = {"ld": 1, "ldu": 1, "atom": 1, "ldmatrix": 1, "st": 0, "red": 0, "stmatrix": 0}
+#: The fewest operands of instructions whose value control may need.
+_FEWEST = {
+    op: n
+    for n, ops in {
+        2: "mov abs neg not cnot cvt cvta getctarank isspacep",
+        3: "add sub mul mul24 div rem min max and or xor shl shr set setp szext mapa vote redux",
+        4: "mad mad24 bfe prmt selp slct shf shfl",
+        5: "bfi lop3",
+    }.items()
+    for op in ops.split()
+}
 #: Inlined calls remembered per place; deeper ones are cut off.
 _DEEPEST_INLINING = 32
 
@@ -105,6 +116,8 @@ class _Parser:
                         operands = ()
                     if address >= 0 and (len(operands) <= address or type(operands[address]) is not Mem):
                         raise Malformed(f"expected [address] as operand {address + 1} of {opcode}")
+                    if len(operands) < _FEWEST.get(op, 0):
+                        raise Malformed(f"{opcode} takes at least {_FEWEST[op]} operands")
                     out.append(Instr(op, mods, operands, line, loc, guard, negated, callers))
                     continue
                 start = m.start(kind or 0)
