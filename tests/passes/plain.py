@@ -7,7 +7,7 @@ from syncverify.ir.nodes import Kernel
 
 
 def chained() -> Kernel:
-    """Two chained async roles: copies in, threads that convert in shared memory, copies out by a third role."""
+    """Two chained async roles: copies in, threads convert in shared memory, a third role copies out."""
     k = KernelBuilder("chained", grid=2, block=192)
     n = k.param("N", "i32", default=7)
     k.assume(n >= 0)
@@ -181,7 +181,7 @@ def cp_async_roles() -> Kernel:
 
 
 def converted_operand() -> Kernel:
-    """A synchronous producer feeds wgmma: weights come quantized, a role converts them, another multiplies."""
+    """A synchronous producer feeds wgmma: one role converts quantized weights, another multiplies."""
     k = KernelBuilder("converted_operand", grid=2, block=288)
     n = k.param("K", "i32", default=5)
     k.assume(n >= 1)
