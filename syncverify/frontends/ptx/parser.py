@@ -31,8 +31,8 @@ _ADDRESSES = {"ld": 1, "ldu": 1, "atom": 1, "ldmatrix": 1, "st": 0, "red": 0, "s
 _FEWEST = {
     op: n
     for n, ops in {
-        2: "mov abs neg not cnot cvt cvta getctarank isspacep",
-        3: "add sub mul mul24 div rem min max and or xor shl shr set setp szext mapa vote redux",
+        2: "mov abs neg not cnot cvt cvta getctarank isspacep vote",
+        3: "add sub mul mul24 div rem min max and or xor shl shr set setp szext mapa redux",
         4: "mad mad24 bfe prmt selp slct shf shfl",
         5: "bfi lop3",
     }.items()
