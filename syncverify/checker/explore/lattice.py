@@ -21,11 +21,11 @@ MOST_PAIRED = 24
 
 def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
     """Whether every value of the later rows is one of the earlier rows."""
-    return any(
-        all(_holds(found, s, there) for s in _facts(path, set(found)))
-        and _products_agree(space, found, there)
-        for found in _substitutions(rows, later)
-    )
+    for begun in _substitutions(rows, later):
+        found = _completed(space, begun, there)
+        if found is not None and all(_holds(found, s, there) for s in _facts(path, set(found))):
+            return True
+    return False
 
 
 def _facts(path: Path, atoms: set[int]) -> Iterator[Sum]:
@@ -51,19 +51,65 @@ def replaced(found: dict[int, Sum], s: Sum) -> Sum:
     return combined([(1, (s[0], ())), *((k, found[a]) for a, k in s[1])])
 
 
-def _products_agree(space: Space, found: dict[int, Sum], there: Path) -> bool:
-    """A product must stay the product of its factors."""
-    for a, value in found.items():
-        factors = space.atoms[a].factors
-        if factors is None or not all(f in found for f in factors):
-            continue
-        x, y = (space.term(*found[f]) for f in factors)
-        path, space.path = space.path, there
-        both = x * y
-        space.path = path
-        if space.of(both) != value:
-            return False
-    return True
+def _completed(space: Space, begun: dict[int, Sum], there: Path) -> dict[int, Sum] | None:
+    """The substitution with the factors that products need; None if a product is not that of its factors.
+
+    A product of which the rows show one factor needs the other: once the one is known to be a number, the
+    product is written as a multiple of the other. A product of which they show no factor is like any other
+    atom: nothing that is asked of the rows tells anything of its factors.
+    """
+    found = dict(begun)
+    checked: set[int] = set()
+    while True:
+        shown = [a for a in found if a not in checked and any(f in found for f in _factors(space, a))]
+        if not shown:
+            return found
+        for a in shown:
+            x, y = _factors(space, a)
+            if x not in found:
+                x, y = y, x
+            if y not in found:
+                ratio = _ratio(space, found[a], found[x], there)
+                if ratio is None:
+                    return None
+                found[y] = ratio
+            if _times(space, found[x], found[y], there) != there.resolve(*found[a]):
+                return None
+            checked.add(a)
+
+
+def _factors(space: Space, a: int) -> tuple[int, ...]:
+    return space.atoms[a].factors or ()
+
+
+def _times(space: Space, x: Sum, y: Sum, path: Path) -> Sum:
+    before, space.path = space.path, path
+    try:
+        return space.of(space.term(*path.resolve(*x)) * space.term(*path.resolve(*y)))
+    finally:
+        space.path = before
+
+
+def _ratio(space: Space, p: Sum, x: Sum, path: Path) -> Sum | None:
+    """A sum whose product with x is p, if one is seen: a multiple of a number, of x, or of a factor in p."""
+    (c, parts), x = path.resolve(*p), path.resolve(*x)
+    if not x[1]:
+        k = x[0]
+        even = k and c % k == 0 and all(j % k == 0 for _, j in parts)
+        return (c // k, tuple((a, j // k) for a, j in parts)) if even else None
+    for b, k in x[1]:
+        for a, j in parts:
+            factors = _factors(space, a)
+            if j % k == 0 and b in factors:
+                other = factors[factors[0] == b]
+                ratio = path.resolve(0, ((other, j // k),))
+            elif j % k == 0 and a == b:
+                ratio = (j // k, ())
+            else:
+                continue
+            if _times(space, x, ratio, path) == (c, parts):
+                return ratio
+    return (0, ()) if (c, parts) == (0, ()) else None
 
 
 def substitution(rows: Rows, later: Rows) -> dict[int, Sum] | None:

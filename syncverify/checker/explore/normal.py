@@ -94,7 +94,8 @@ class _Normal:
         self.sorted: dict[int, list[int]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
-        self.least: Matrix = np.min([t.clock.m for t in run.threads if not t.done], axis=0)
+        left = [t.clock.m for t in run.threads if not t.done] or [t.clock.m for t in run.threads]
+        self.least: Matrix = np.min(left, axis=0)
         self.shadows = {m: [*self.segments(m, s._segments)] for m, s in sorted(run.memory.items())}
 
     # ------------------------------------------------------------ thresholds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -15,7 +16,8 @@ from syncverify.model.path import Path, Sum
 from syncverify.model.symbols import SizedAgent
 from syncverify.model.terms import Space, Term, mapped
 
-#: Where a row comes from: ("register", class, slot, lane), ("size", name), ("turn" or "value", size, rank).
+#: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
+#: and ("key", which, i) for what its key is made of.
 Place = tuple[Any, ...]
 #: Bounds of sizes beyond this are not told apart.
 FAR = 1 << 16
@@ -144,14 +146,24 @@ class State:
                     yield ("register", t.cls, slot), value
         for name, value in self.path.sizes.items():
             yield ("size", name), value
+        for (which, parts), value in zip(self._keys(), self.path.entries.values(), strict=True):
+            for i, part in parts.items():
+                yield ("key", which, i), part
+            yield ("value", which), value
+
+    def _keys(self) -> Iterator[tuple[Hashable, dict[int, Any]]]:
+        """Of each entry what tells it from others, and the parts of its key that are compared as rows are:
+        terms, and the turns of sizes, which are told apart by how far they are ahead."""
         first = {name: turns[0] for name, turns in self.turns().items()}
-        for key, value in self.path.entries.items():
-            where: Hashable = key
+        alike: Counter[Hashable] = Counter()
+        for key in self.path.entries:
+            parts = {i: part for i, part in enumerate(key) if isinstance(part, Term)}
+            shape = [None if i in parts else part for i, part in enumerate(key)]
             if len(key) == 2 and key[0] in first:
                 ahead = key[1] - first[key[0]]
-                where = (key[0], ahead if isinstance(ahead, int) else "?")
-                yield ("turn", where), key[1]
-            yield ("value", where), value
+                parts, shape = {1: key[1]}, [key[0], ahead if isinstance(ahead, int) else "?"]
+            alike[tuple(shape)] += 1
+            yield (*shape, alike[tuple(shape)]), parts
 
     def put(self, view: View, widening: Widening, earlier: View) -> None:
         """Puts the widened rows into the registers, and the widened path in place of this one."""
@@ -164,7 +176,7 @@ class State:
     def take(self, new: dict[Place, Any], path: Path) -> None:
         """Puts other values in place of all rows, and another path in place of this one."""
         space = self.path.space
-        values = dict(self._values())
+        values, keys = dict(self._values()), list(self._keys())
         for t in self.run.threads:
             for slot in () if t.done else list(self.agent(t).live()):
                 place = ("register", t.cls, slot)
@@ -175,11 +187,9 @@ class State:
                     self.agent(t).put(slot, tuple(new[(*place, lane)] for lane in range(lanes)))
         path.sizes = {name: new["size", name] for name in self.path.sizes}
         path.entries = {}
-        for place, value in new.items():
-            if place[0] == "value":
-                where: Any = place[1]
-                turn = new.get(("turn", where))
-                path.entries[where if turn is None else (where[0], turn)] = value
+        for (which, _), key in zip(keys, self.path.entries, strict=True):
+            moved = tuple(new.get(("key", which, i), part) for i, part in enumerate(key))
+            path.entries[moved] = new["value", which]
         path.stale |= self.path.stale
         self.path = space.path = path
 

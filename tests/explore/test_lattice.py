@@ -1,0 +1,61 @@
+"""When the values of one state are among those of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.checker.explore.lattice import included
+from syncverify.model.path import Path, Sum
+from syncverify.model.terms import Space
+
+
+def covers(space: Space, earlier: list[Any], later: list[Any], path: Path, there: Path) -> bool:
+    def rows(values: list[Any]) -> list[Sum]:
+        return [space.of(v) for v in values]
+
+    return included(space, rows(earlier), path, rows(later), there)
+
+
+def test_a_product_covers_no_number_that_is_no_multiple_of_its_factor() -> None:
+    # once x is learnt to be 2, the product is written as 2 * y: an odd number was never followed
+    space = Space()
+    x, y = (space.atom(name, 0) for name in "xy")
+    p, q = (space.atom(name, 0) for name in "pq")
+    assert not covers(space, [x, x * y], [p, q], Path(space), Path(space))
+    assert not covers(space, [x, x * y], [2, q], Path(space), Path(space))
+    assert covers(space, [x, x * y], [2, 2 * q], Path(space), Path(space))
+
+
+def test_the_factor_that_no_row_shows_keeps_its_bounds() -> None:
+    space = Space()
+    x, y = space.atom("x", 0), space.atom("y", 0, 9)
+    few, many = space.atom("few", 0, 9), space.atom("many", 0)
+    assert covers(space, [x, x * y], [x, x * few], Path(space), Path(space))
+    assert not covers(space, [x, x * y], [x, x * many], Path(space), Path(space))
+
+
+def test_the_factor_that_no_row_shows_is_the_same_in_all_products() -> None:
+    space = Space()
+    x, y, z = (space.atom(name, 0) for name in "xyz")
+    a, b = (space.atom(name, 0) for name in "ab")
+    earlier = [x, x * y, z, z * y]
+    assert covers(space, earlier, [x, x * a, z, z * a], Path(space), Path(space))
+    assert not covers(space, earlier, [x, x * a, z, z * b], Path(space), Path(space))
+
+
+def test_what_is_known_of_the_factor_must_hold() -> None:
+    space = Space()
+    x, y, a = (space.atom(name, 0) for name in "xya")
+    path, there = Path(space), Path(space)
+    path.assume(*space.of(x - y))
+    assert not covers(space, [x, x * y], [x, x * a], path, there)
+    there.assume(*space.of(x - a - 1))
+    assert covers(space, [x, x * y], [x, x * a], path, there)
+
+
+def test_a_product_of_which_no_row_shows_a_factor_is_any_number_within_its_bounds() -> None:
+    space = Space()
+    x, y = space.atom("x", 1), space.atom("y", 1)
+    positive, any_ = space.atom("positive", 1), space.atom("any")
+    assert covers(space, [x * y], [positive], Path(space), Path(space))
+    assert not covers(space, [x * y], [any_], Path(space), Path(space))
