@@ -7,6 +7,7 @@ differ, it is widened to a state that stands for both; else both answers are fol
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -166,6 +167,7 @@ class Explorer:
                     continue
                 arrives = t.event is not None and t.event[0] == Ev.ARRIVE
                 state.formed = None
+                others = len(run.ready)
                 result = run.step(t)
                 if arrives:
                     t.answer = 0  # the phase that it counted in, which nobody keeps
@@ -181,6 +183,11 @@ class Explorer:
                     return Failed(state.path, failure.message)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
+                    break
+                if len(run.ready) > others:
+                    # whoever came first: states at one point then differ less
+                    again = [] if t.done or t.blocked else [t]
+                    run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
         return self.end(state)
 

@@ -255,7 +255,8 @@ class Widening:
         path = Path(self.space)
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         for s in self._candidates():
-            bound = self._bound(s)
+            # between what moves and what stays only a bound that both have says something
+            bound = self._bound(s, weaker=len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
             if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
                 continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])
@@ -264,14 +265,17 @@ class Widening:
                 self.facts.append((c, parts))
         return path
 
-    def _bound(self, s: Sum) -> int | None:
-        """A number that both sets keep the sum above: the earlier one's, or one of few: chains end."""
+    def _bound(self, s: Sum, weaker: bool = True) -> int | None:
+        """A number that both sets keep the sum above: the earlier one's, or (``weaker``) one of few, so that
+        chains end."""
         earlier, later = (
             p.bounds(*p.resolve(*replaced(v, s)))[0] for p, v in zip(self.paths, self.values, strict=True)
         )
         if earlier is None or later is None:
             return None
-        return earlier if later >= earlier else next((t for t in THRESHOLDS if later >= t), None)
+        if later >= earlier:
+            return earlier
+        return next((t for t in THRESHOLDS if later >= t), None) if weaker else None
 
     def _candidates(self) -> Iterator[Sum]:
         """Sums that may be bounded: rows, those that the paths speak of, differences of rows."""

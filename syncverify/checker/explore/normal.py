@@ -12,7 +12,8 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 - *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
 - *Shadow memory*: segments with the ranks of their accesses, those left out that every thread knows of in all
   ways: nothing that follows can fail against them.
-- Left out: what only explanations read (sites of waits, positions, pasts kept for witnesses).
+- Left out: the order in which agents go on, for all orders end alike; what only explanations read (sites of
+  waits, positions, pasts kept for witnesses).
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class _Normal:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.index = run.columns._index
+        self.failing = {f.barrier for f in run.failures.values()}
         self.names: dict[int, Column] = {column: self.named_by_age(key) for key, column in self.index.items()}
         self.thresholds: dict[int, set[int]] = {}
         self.sorted: dict[int, list[int]] = {}
@@ -163,7 +165,13 @@ class _Normal:
         i = bisect_right(fences, r.time)
         return fences[i] if i < len(fences) else 1 << 30
 
+    def dead(self, s: Barrier) -> bool:
+        """Whether all that can follow is a new life, or a failure."""
+        return not s.auto.live and not s.blocked and s.index not in self.failing
+
     def barrier_thresholds(self, s: Barrier) -> None:
+        if self.dead(s):
+            return
         for value in _counts(s):
             self.mark(s.column, value)
         self.mark(s.init_cls, s.init_time)
@@ -240,7 +248,7 @@ class _Normal:
         run = self.run
         self.collect()
         parts: list[Hashable] = [
-            tuple(t.cls for t in run.ready),
+            tuple(sorted(t.cls for t in run.ready)),
             tuple(sorted(run.live.items())),
             frozenset(run.judged),
             frozenset(run.failures),
@@ -402,6 +410,8 @@ class _Normal:
     def barrier(self, s: Barrier) -> Hashable:
         if s.touched:
             raise Symbolic("data over the bytes of a barrier")
+        if self.dead(s):
+            return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
         a = s.auto
         last = s.last_waited
         waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
@@ -413,14 +423,14 @@ class _Normal:
             self.ranks({c: w[0] for c, w in s.waits.items()}),
             self.ranks({c: u[0] for c, u in s.last_use.items()}),
             self.ranks(s.final_waits),
-            tuple(t.cls for t in s.blocked),
+            tuple(sorted(t.cls for t in s.blocked)),
             tuple(self.phase(p, i) for i, p in enumerate(s.phases[:COMPARED])),
         )
 
     def generation(self, g: Generation | None) -> Hashable:
         if g is None:
             return None
-        waiting = tuple(t.cls for t in g.waiting)
+        waiting = tuple(sorted(t.cls for t in g.waiting))
         return (self.keep(g.m), self.ranks(g.con), self.ranks(g.previous), waiting)
 
     def named(self, n: Any) -> Hashable:
@@ -433,7 +443,7 @@ class _Normal:
             frozenset(a.marked),
             a.again,
             min(a.generation, 1),
-            tuple(t.cls for t in n.ahead),
+            tuple(sorted(t.cls for t in n.ahead)),
         )
         return (state, self.generation(n.gen), self.keep(n.last), partial)
 
