@@ -101,6 +101,9 @@ class ClassContext:
             fp = replace(fp, memory=self.first + fp.memory)
         return self.tables.footprints.add(fp)
 
+    def take_alike(self, site: int) -> None:
+        self.tables.alike.add(site)
+
     def global_bytes(self, value: Value, size: int) -> int:
         if not self.tables.tracks:
             return -1

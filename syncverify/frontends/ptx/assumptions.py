@@ -29,6 +29,12 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
     return found
 
 
+def of_stores(program: Program) -> list[str]:
+    """Stores whose lanes write the same bytes: data of which nothing is known."""
+    lines = sorted({program.sites[s].span.line for s in program.alike})
+    return [f"line {line}: lanes that store to the same bytes store the same value" for line in lines]
+
+
 def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
     found = {

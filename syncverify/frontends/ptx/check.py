@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_hand_over, of_warnings, pointers_apart
+from syncverify.frontends.ptx.assumptions import of_hand_over, of_stores, of_warnings, pointers_apart
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
@@ -183,6 +183,7 @@ def _proof(k: _Kernel, prove: Prove) -> Any:
             answers += [{**taken, question: 1}, {**taken, question: 0}]
         elif last.verdict is not Verdict.PROVED:
             return last
+    k.assumptions += of_stores(program)
     return last
 
 
@@ -257,6 +258,7 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
             continue
         yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
         asked_before |= asked
+    k.assumptions += of_stores(program)
 
 
 def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:

@@ -160,6 +160,7 @@ class Program:
         self.one_value: set[int] = set()  # sites of stores that are not known to store different values
         self.stored: dict[int, Any] = {}  # what they were seen to store
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
+        self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.entry = code.target(0) if self.body else ENDED

@@ -48,6 +48,9 @@ class Context(Protocol):
     def footprint(self, fp: Footprint) -> int:
         """The number of a footprint."""
 
+    def take_alike(self, site: int) -> None:
+        """Lanes store to the same bytes there, and their values are not shown equal: taken for granted."""
+
     def global_bytes(self, value: Value, size: int) -> int:
         """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
         memory is not tracked."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.compile_expr import WINDOW, width
 from syncverify.frontends.ptx.effects import Context, Opaque, Value
-from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint
@@ -92,13 +93,17 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
             return [(Ev.FAULT, site, "SV114", text)]
     if not 0 <= cta < ctx.ctas:
         return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]
-    same = len(set(offsets)) == 1
-    if same and not part:
-        differs = any(v.__class__ is Vec for v in values)
-        fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=differs, many=len(ctx.lanes) > 1)
+    writes = a.code == Ev.WRITE
+    if len(set(offsets)) == 1 and not part:
+        fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
     else:
-        differs = any(v.__class__ is Vec for v in values)
-        fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=differs)
+        fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=writes)
+    if fp.overlap:
+        same = _same_values(a, ctx, offsets, values)
+        if same is None:
+            ctx.take_alike(site)
+        if same is not False:
+            fp = replace(fp, overlap=False)
     number = ctx.footprint(fp)
     match a.code:
         case Ev.READ:
@@ -106,6 +111,22 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
         case Ev.WRITE:
             return [(Ev.WRITE, site, number)]
     return [(Ev.ATOMIC, site, number, int(a.scope))]
+
+
+def _same_values(a: Access, ctx: Context, offsets: Sequence[int], values: Sequence[Value]) -> bool | None:
+    """Whether lanes that store to the same bytes store the same there; None where values are data."""
+    known = len(values) == sum(not isinstance(op, Imm) for op in a.elements)
+    rows: dict[int, list[Any]] = {}
+    for lane, lo in zip(ctx.lanes, offsets, strict=True):
+        mine = [v.lanes[lane] if v.__class__ is Vec else v for v in values]
+        for x, y in zip(mine, rows.setdefault(lo, mine), strict=True):
+            if x.__class__ in INTS and y.__class__ in INTS and x != y:
+                return False
+            known = known and (x is y or x.__class__ in INTS) and not isinstance(x, Unknown)
+    apart = all(lo + a.bytes <= hi for lo, hi in pairwise(sorted(rows)))
+    if not apart and any(v.__class__ is Vec for v in values):
+        return False
+    return True if apart and known else None
 
 
 def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:

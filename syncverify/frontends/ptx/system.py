@@ -105,6 +105,7 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
+            tables.alike = program.alike
         else:
             tables = like.tables
             laid = tables.layout

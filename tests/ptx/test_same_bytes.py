@@ -1,0 +1,63 @@
+"""Lanes of one store that write the same bytes: refuted where values differ; data is taken to be equal."""
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import KernelReport, Verdict
+from syncverify.files import check_file
+
+KERNEL = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k()
+.maxntid 32, 1, 1
+{{
+.reg .b32 %r<9>;
+.shared .align 16 .b8 s[1024];
+mov.u32 %r1, %tid.x;
+shr.u32 %r2, %r1, 1;
+shl.b32 %r3, %r2, 2;
+mov.u32 %r4, s;
+add.u32 %r5, %r4, %r3;
+{value}
+{store}
+ret;
+}}
+"""
+TAKEN = ("line 15: lanes that store to the same bytes store the same value",)
+
+
+def report(folder: Path, value: str, store: str = "st.shared.u32 [%r5], %r6;") -> KernelReport:
+    file = folder / "k.ptx"
+    file.write_text(KERNEL.format(value=value, store=store))
+    return check_file(str(file))[0]
+
+
+@pytest.mark.parametrize(
+    ("stored", "verdict"),
+    [
+        ("%r2", Verdict.PROVED),  # lanes 2k and 2k+1 store k
+        ("7", Verdict.PROVED),
+        ("%r1", Verdict.REFUTED),  # each its own number
+    ],
+)
+def test_known_values_decide(tmp_path: Path, stored: str, verdict: Verdict):
+    found = report(tmp_path, "", f"st.shared.u32 [%r5], {stored};")
+    assert (found.verdict, found.assumptions) == (verdict, ())
+
+
+@pytest.mark.parametrize("at", ["%r4", "%r5"])
+def test_data_is_taken_to_be_equal_and_the_report_says_so(tmp_path: Path, at: str):
+    found = report(tmp_path, f"ld.shared.u32 %r6, [{at}+512];")
+    assert (found.verdict, found.assumptions) == (Verdict.PROVED, TAKEN)
+
+
+def test_lanes_with_bytes_of_their_own_need_no_assumption(tmp_path: Path):
+    found = report(tmp_path, "shl.b32 %r7, %r1, 2; add.u32 %r7, %r4, %r7;", "st.shared.u32 [%r7], %r8;")
+    assert (found.verdict, found.assumptions) == (Verdict.PROVED, ())
+
+
+def test_stores_that_overlap_in_part_differ(tmp_path: Path):
+    found = report(tmp_path, "add.u32 %r7, %r4, %r1; shl.b32 %r7, %r7, 1;", "st.shared.u32 [%r7], %r2;")
+    assert found.verdict is Verdict.REFUTED
