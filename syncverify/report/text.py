@@ -26,6 +26,8 @@ SHOWN_BLOCKED = 8
 SHOWN_STEPS = 6
 #: How many launch values a verdict line names.
 SHOWN_VALUES = 5
+#: How many assumptions follow it.
+SHOWN_ASSUMPTIONS = 4
 
 _CODES = {"bold": "1", "red": "1;31", "yellow": "1;33", "green": "1;32", "blue": "1;34", "dim": "2"}
 _SEVERITY_COLOR = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "blue"}
@@ -69,6 +71,10 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
         yield from _witness(k.witness, witness_path, paint)
         yield ""
     yield _verdict(k, name, paint)
+    for text in k.assumptions[:SHOWN_ASSUMPTIONS]:
+        yield f"  taken for granted: {text}"
+    if len(k.assumptions) > SHOWN_ASSUMPTIONS:
+        yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
     yield ""
 
 

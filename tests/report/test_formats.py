@@ -120,6 +120,13 @@ def test_color_adds_only_escape_codes(report: Report) -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == GOLDEN
 
 
+def test_text_says_what_a_verdict_takes_for_granted(report: Report) -> None:
+    assumed = replace(report.kernels[2], assumptions=tuple(f"line {n}: so" for n in range(6)))
+    shown = text.render(Report(Policy.PRACTICAL, (assumed,)))
+    assert shown.count("  taken for granted: line ") == 4
+    assert "  and 2 more" in shown
+
+
 def test_text_survives_a_source_that_is_gone(report: Report, tmp_path: Path) -> None:
     moved = replace(
         report.kernels[2],
