@@ -6,7 +6,6 @@ for yet, as far out as it separates the two, and those that the others turn out 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
@@ -47,20 +46,17 @@ class Barriers:
     def apply(self, kernel: Kernel) -> Kernel:
         apart = _handed_over(kernel)
         ids: dict[Warps, int] = {}
+        ours: list[Stmt] = []
         for _ in range(MOST):
             conflict = first_conflict(kernel, apart)
             if conflict is None:
-                return self._pruned(kernel, apart)
-            kernel = self._ordered(kernel, conflict, ids)
+                return _pruned(kernel, apart, ours)
+            at = _separating(kernel.body, conflict)
+            ours.append(self._barrier(kernel, party_at(kernel, at), conflict, ids))
+            edits = Edits()
+            edits.put_before(at, ours[-1])
+            kernel = replace(kernel, body=edits.apply(kernel.body))
         raise InputError(f"{kernel.name}: more than {MOST} barriers", kernel.span)
-
-    def _ordered(self, kernel: Kernel, c: Conflict, ids: dict[Warps, int]) -> Kernel:
-        """The kernel with a barrier that separates the two accesses."""
-        at = _separating(kernel.body, c)
-        party = party_at(kernel, at)
-        edits = Edits()
-        edits.put_before(at, self._barrier(kernel, party, c, ids))
-        return replace(kernel, body=edits.apply(kernel.body))
 
     def _barrier(self, kernel: Kernel, party: Warps, c: Conflict, ids: dict[Warps, int]) -> Stmt:
         if len(party) == 1 or not c.apart:
@@ -74,33 +70,18 @@ class Barriers:
             raise InputError(f"{kernel.name}: no named barrier is left", kernel.span)
         return BarrierSync(Int(number), Int(len(party) * 32), aligned=not self.unaligned)
 
-    def _pruned(self, kernel: Kernel, apart: frozenset[frozenset[str]]) -> Kernel:
-        """Without barriers that the others cover, inner ones first: they cost most."""
-        while True:
-            ours = sorted(_barriers(kernel.body), key=len, reverse=True)
-            for path in ours:
-                lighter = replace(kernel, body=without(kernel.body, {path}))
-                if first_conflict(lighter, apart) is None:
-                    kernel = lighter
-                    break
-            else:
-                return kernel
 
-
-def _barriers(body: Body) -> Iterator[Path]:
-    for p, s in numbered(body):
-        if isinstance(s, BarrierSync | WarpSync) and not _arrives_next(body, p):
-            yield p
-
-
-def _arrives_next(body: Body, path: Path) -> bool:
-    """Whether a warp barrier belongs to the arrival behind it: that one stays with its mbarrier."""
-    following = (*path[:-1], path[-1] + 1)
-    try:
-        after = statement(body, following)
-    except IndexError:
-        return False
-    return isinstance(statement(body, path), WarpSync) and isinstance(after, If)
+def _pruned(kernel: Kernel, apart: frozenset[frozenset[str]], ours: list[Stmt]) -> Kernel:
+    """Without those of our barriers that the others cover, inner ones first: they cost most."""
+    while True:
+        places = [p for p, s in numbered(kernel.body) if any(s is x for x in ours)]
+        for path in sorted(places, key=len, reverse=True):
+            lighter = replace(kernel, body=without(kernel.body, {path}))
+            if first_conflict(lighter, apart) is None:
+                kernel = lighter
+                break
+        else:
+            return kernel
 
 
 def _handed_over(kernel: Kernel) -> frozenset[frozenset[str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from syncverify.ir.expr import Var
 from syncverify.ir.nodes import (
     Assign,
+    AtomGlobal,
     BulkCommit,
     BulkCopy,
     BulkLoad,
@@ -20,6 +21,7 @@ from syncverify.ir.nodes import (
     MbarrierArrive,
     MbarrierWait,
     Role,
+    SpinGlobal,
     Stmt,
     TmaLoad,
     TmaStore,
@@ -29,7 +31,7 @@ from syncverify.passes.rewrite import Body, bodies, walk
 #: Operations of one thread (PTX ISA: each executing thread issues its own copy).
 _SINGLE = (BulkLoad, BulkStore, TmaLoad, TmaStore, BulkCopy, BulkCommit, BulkWait)
 #: Operations that may stand beside them under the same predicate.
-_NEUTRAL = (MbarrierWait,)
+_NEUTRAL = (MbarrierWait, SpinGlobal, AtomGlobal)
 
 
 @dataclass(frozen=True)

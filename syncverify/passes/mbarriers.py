@@ -13,6 +13,8 @@ from syncverify.ir.nodes import (
     BarrierRef,
     BarrierSync,
     BulkLoad,
+    ClusterArrive,
+    ClusterWait,
     Elect,
     FenceMbarrierInit,
     For,
@@ -207,7 +209,8 @@ def _insert(body: Body, at: int, *stmts: Stmt) -> Body:
 class InitBarriers:
     """Initializes every mbarrier with the number of arrivals that one phase really gets, before any use.
 
-    A block barrier makes the objects visible to the block; remote users would need the init fence too (B24).
+    A block barrier makes the objects visible to the block; where other blocks use them, the init fence and a
+    cluster barrier do (B24).
     Where the loop itself starts with a block barrier this one changes nothing; it stays, for it runs once.
     """
 
@@ -223,15 +226,28 @@ class InitBarriers:
             each = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
             inits.append(For("s", Int(0), Int(stages), Int(1), each))
         fence = (FenceMbarrierInit(),) if kernel.launch.ctas > 1 else ()
+        others = (
+            (ClusterArrive("relaxed"), ClusterWait())
+            if _reached_from_afar(kernel)
+            else (BarrierSync(Int(0)),)
+        )
         prologue: list[Stmt] = [
             Role("init", "warps", Int(0), Int(1), (If(Var("elected"), (*inits, *fence)),)),
-            BarrierSync(Int(0)),
+            *others,
         ]
         body = kernel.body
         # after what all threads compute alike: warps that ask for it together need one answer
         at = next((i for i, s in enumerate(body) if not isinstance(s, Elect | Let)), len(body))
         first = body[:at] if any(isinstance(s, Elect) for s in body[:at]) else (*body[:at], Elect("elected"))
         return replace(kernel, body=(*first, *prologue, *body[at:]))
+
+
+def _reached_from_afar(kernel: Kernel) -> bool:
+    """Whether another block of the cluster arrives or completes copies on a barrier of this one."""
+    bars = (getattr(s, "bar", None) for s in walk(kernel.body))
+    return any(isinstance(b, BarrierRef) and b.rank is not None for b in bars) or any(
+        getattr(s, "multicast", None) is not None for s in walk(kernel.body)
+    )
 
 
 def _slots(barrier: Barrier) -> int:

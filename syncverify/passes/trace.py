@@ -69,19 +69,20 @@ class Touch:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A statement that is no access, as it was met: a synchronization, mostly."""
+    """A statement that touches nothing of the block's own, as it was met: a synchronization, mostly."""
 
     path: Path
     stmt: Stmt
     warps: frozenset[int]
     rounds: tuple[tuple[Path, int], ...]
+    threads: int = 0
 
 
 Trace = list[Touch | Step]
 
 
-def traced(kernel: Kernel, most: int, skipped: Collection[Path] = ()) -> Trace:
-    """The accesses and other statements of block 0, in the order of the program.
+def traced(kernel: Kernel, most: int, skipped: Collection[Path] = (), rank: int = 0) -> Trace:
+    """The accesses and other statements of one block, of the first cluster, in the order of the program.
 
     ``most``: rounds of any one loop that are followed; loops ``skipped`` go round no time. InputError for
     control that the defaults do not determine.
@@ -93,18 +94,18 @@ def traced(kernel: Kernel, most: int, skipped: Collection[Path] = ()) -> Trace:
         )
     values = {p.name: p.default for p in kernel.params if p.default is not None}
     run = _Run(kernel, layout(kernel, values), most, frozenset(skipped))
-    run.body(kernel.body, (), np.ones(kernel.launch.threads, dtype=bool), _env(kernel, values), ())
+    run.body(kernel.body, (), np.ones(kernel.launch.threads, dtype=bool), _env(kernel, values, rank), ())
     return run.trace
 
 
-def _env(kernel: Kernel, values: Mapping[str, int]) -> dict[str, Any]:
+def _env(kernel: Kernel, values: Mapping[str, int], rank: int) -> dict[str, Any]:
     tid = np.arange(kernel.launch.threads, dtype=np.int64)
     x, y, _ = kernel.launch.block
     env: dict[str, Any] = dict(values)
     env |= {
-        "tid": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // 128, "rank": 0,
+        "tid": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // 128, "rank": rank,
         "tid.x": tid % x, "tid.y": tid // x % y, "tid.z": tid // (x * y),
-        "block": 0, "block.x": 0, "block.y": 0, "block.z": 0,
+        "block": rank, "block.x": rank, "block.y": 0, "block.z": 0,
     }  # fmt: skip
     grid = [int(evaluated(e, env)) for e in kernel.launch.grid]
     env |= {"grid": prod(grid), "grid.x": grid[0], "grid.y": grid[1], "grid.z": grid[2]}
@@ -186,8 +187,8 @@ class _Run:
         for access, region in touched:
             if region.rank is None:
                 self.trace.append(self.touch(s, path, mask, env, rounds, access, region, warps))
-        if not touched:
-            self.trace.append(Step(path, s, warps, rounds))
+        if all(region.rank is not None for _, region in touched):
+            self.trace.append(Step(path, s, warps, rounds, int(mask.sum())))
 
     def touch(
         self,

@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from syncverify.ir.nodes import Kernel
+from syncverify.passes.synthesize import Options
 from tests.passes import plain
 
 Arrays = dict[str, Any]
@@ -18,12 +19,13 @@ BF16 = ml_dtypes.bfloat16
 
 @dataclass(frozen=True)
 class Case:
-    """A kernel, its inputs, and what its outputs must be. ``reuse``: buffers may share their place."""
+    """A kernel, its inputs, and what its outputs must be. ``kept``: reasons for what a proof does without."""
 
     make: Callable[[], Kernel]
     inputs: Callable[[np.random.Generator], Arrays]
     outputs: Callable[[Arrays], Arrays]
-    reuse: bool = False
+    options: Options = Options()
+    kept: tuple[str, ...] = ()
 
 
 def floats(name: str, n: int, dtype: Any = np.float32) -> Callable[[np.random.Generator], Arrays]:
@@ -56,6 +58,10 @@ def _product(x: Arrays) -> Arrays:
     weights = (x["q"].astype(np.float32) * 0.0625).astype(BF16).astype(np.float32).reshape(5 * 64, 64)
     product = x["a"].astype(np.float32) @ weights
     return {"c": np.concatenate([product[:64][row, column], product[64:][row, column]])}
+
+
+def _root(x: Arrays) -> Arrays:
+    return {"out": np.sqrt((x["a"].reshape(3, 256) ** 2).sum(axis=0))}
 
 
 CASES: dict[str, Case] = {
@@ -95,6 +101,22 @@ CASES: dict[str, Case] = {
         plain.two_phases,
         floats("a", 2 * 4 * 512),
         lambda x: {"out": (x["a"].reshape(-1, 128, 4) + x["a"].reshape(-1, 128, 4)[:, ::-1]).reshape(-1)},
-        reuse=True,
+        options=Options(reuse=True),
+    ),
+    "cluster_sum": Case(
+        plain.cluster_sum,
+        floats("a", 4 * 3 * 128),
+        lambda x: {"out": x["a"].reshape(3, 4, 128)[:, :, 64].sum(axis=1)},
+    ),
+    "reduced": Case(plain.reduced, floats("a", 3 * 256), _root, kept=("global",)),
+    "reduced_in_turn": Case(
+        plain.reduced, floats("a", 3 * 256), _root, Options(serial=True), kept=("global", "global")
+    ),
+    "dependent": Case(
+        plain.batched,
+        two(np.float32, np.float32, 2 * 7 * 256),
+        lambda x: {"out": x["a"] * x["b"]},
+        Options(dependent=True),
+        kept=("global",),
     ),
 }

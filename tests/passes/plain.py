@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from syncverify.ir.builder import KernelBuilder, block, lane, tid, warp
+from syncverify.ir.builder import KernelBuilder, block, grid, lane, rank, tid, warp
+from syncverify.ir.expr import Call, Var
 from syncverify.ir.nodes import Kernel
 
 
@@ -246,4 +247,44 @@ def two_phases() -> Kernel:
             k.st_shared(second[tid * 4 : 4], x + y)
             with k.role("store", warps=(0, 1)):
                 k.bulk_store(out[at:512], second)
+    return k.build()
+
+
+def cluster_sum() -> Kernel:
+    """Four blocks of a cluster push the values of their warps' leaders into the first, round by round."""
+    k = KernelBuilder("cluster_sum", grid=4, block=128, cluster=4)
+    n = k.param("N", "i32", default=3)
+    k.assume(n >= 0)
+    a = k.tensor("a", "f32", [4 * n * 128], "in")
+    out = k.tensor("out", "f32", [n], "out")
+    part = k.shared("part", "f32", [4, 4])
+    full = k.mbarrier("full")
+    with k.for_("i", 0, n) as i:
+        x = k.ld_global(a[(i * 4 + rank) * 128 + tid], "x")
+        with k.if_(lane.eq(0)):
+            k.st_async(part[rank][warp:1].on(0), x, full.on(0))
+        with k.if_(rank.eq(0)):
+            p = [k.ld_shared(part[r][2:1], f"p{r}") for r in range(4)]
+            with k.if_(tid.eq(0)):
+                k.st_global(out[i], p[0] + p[1] + p[2] + p[3])
+    return k.build()
+
+
+def reduced() -> Kernel:
+    """Blocks add their squares to one workspace by bulk reductions; the last takes the root of the sum."""
+    k = KernelBuilder("reduced", grid=Var("B"), block=128)
+    b = k.param("B", "i32", default=3)
+    k.assume(b >= 1)
+    k.assume(b <= 8)
+    a = k.tensor("a", "f32", [b * 256], "in")
+    ws = k.tensor("ws", "f32", [256], "inout")
+    out = k.tensor("out", "f32", [256], "out")
+    part = k.shared("part", "f32", [256])
+    x = k.ld_global(a[block * 256 + tid * 2 : 2], "x")
+    k.st_shared(part[tid * 2 : 2], x * x)
+    with k.role("store", warps=(0, 1)):
+        k.bulk_reduce("add", ws[0:256], part)
+    with k.if_(block.eq(grid - 1)):
+        y = k.ld_global(ws[tid * 2 : 2], "y")
+        k.st_global(out[tid * 2 : 2], Call("sqrt", (y,)))
     return k.build()
