@@ -23,16 +23,64 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
         isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
     ):
         return kernel
-    if not any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(kernel.body)):
-        return kernel
-    values = frozenset(
-        s.name
-        for s in statements(kernel.body)
+    body = kernel.body
+    if any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(body)):
+        body = _kept(body, frozenset(), _read_values(body))
+    return replace(kernel, body=_without(body, _closure(kernel.body, False) - _closure(body, True)))
+
+
+def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
+    """Value registers that may hold what was read from shared memory, or what was made of it."""
+    found: set[str] = set()
+    made: list[n.Compute | n.Shuffle] = []
+    for s in statements(body):
         # what comes from a fragment was read before: its registers hold it
-        if isinstance(s, n.LdShared | n.LdMatrix | n.Compute | n.AtomShared | n.Shuffle)
-        and s.name
-    )
-    return replace(kernel, body=_kept(kernel.body, frozenset(), values))
+        if isinstance(s, n.LdShared | n.LdMatrix | n.AtomShared) and s.name:
+            found.add(s.name)
+        elif isinstance(s, n.Compute | n.Shuffle):
+            made.append(s)
+    more = True
+    while more:
+        new = {s.name for s in made if names(s.value) & found} - found
+        found |= new
+        more = bool(new)
+    return frozenset(found)
+
+
+def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
+    """Names that the statements read, directly or through other registers.
+
+    ``steers``: without those that only say where in global memory data lies, or become data.
+    """
+    read: set[str] = set()
+    given: dict[str, set[str]] = {}
+    for s in statements(body):
+        if isinstance(s, n.Let | n.Assign):
+            given.setdefault(s.name, set()).update(names(s.value))
+        elif not steers or not isinstance(s, n.LdGlobal | n.StGlobal | n.Compute):
+            read |= set(_names_in(s))
+    work = list(read)
+    while work:
+        new = given.get(work.pop(), set()) - read
+        read |= new
+        work += new
+    return frozenset(read)
+
+
+def _without(body: tuple[n.Stmt, ...], unread: frozenset[str]) -> tuple[n.Stmt, ...]:
+    """The body without what gives names a value that nothing reads."""
+    out: list[n.Stmt] = []
+    for s in body:
+        match s:
+            case n.Let(name, value) | n.Assign(name, value) if name in unread and _total(value):
+                continue
+            case n.If():
+                out.append(replace(s, then=_without(s.then, unread), orelse=_without(s.orelse, unread)))
+            case n.For() | n.Role():
+                out.append(replace(s, body=_without(s.body, unread)))
+            case _:
+                out.append(s)
+    return tuple(out)
 
 
 def _kept(body: tuple[n.Stmt, ...], live: frozenset[str], values: frozenset[str]) -> tuple[n.Stmt, ...]:
