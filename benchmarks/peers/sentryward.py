@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,11 +22,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.peers.processes import timed  # noqa: E402
 from syncverify.frontends.ptx.nodes import Function  # noqa: E402
 from syncverify.frontends.ptx.parser import parse  # noqa: E402
 from syncverify.launch import read_facts  # noqa: E402
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
 _ELEMENTS = {"u8": "u8", "u16": "u16", "u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64"}
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
@@ -113,49 +108,6 @@ def tensor_map(leaf: dict[str, Any]) -> dict[str, Any]:
         "interleave": "none",
         "oob_fill": "zero",
     }
-
-
-@dataclass(frozen=True)
-class Timed:
-    """What a process wrote (nothing if it ran out of time), its processor seconds and its peak MiB."""
-
-    output: str
-    seconds: float
-    mib: int
-    timeout: bool
-
-
-def timed(command: list[str], limit: float) -> Timed:
-    """Runs a process and those that it starts, with a limit on their processor seconds."""
-    with tempfile.TemporaryFile("w+") as sink:
-        process = subprocess.Popen(
-            command, stdout=sink, stderr=subprocess.DEVNULL, env=ENVIRONMENT, start_new_session=True
-        )
-        done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        late = False
-        while not done:
-            if not late and cpu_of_group(process.pid) > limit:
-                os.killpg(process.pid, signal.SIGKILL)
-                late = True
-            time.sleep(0.02)
-            done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        sink.seek(0)
-        seconds = round(usage.ru_utime + usage.ru_stime, 2)
-        return Timed("" if late else sink.read(), seconds, usage.ru_maxrss // 1024, late)
-
-
-def cpu_of_group(group: int) -> float:
-    """Processor seconds of the processes of a group, with their children that have ended."""
-    total = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[2]) == group:
-            total += sum(map(int, fields[11:15]))
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 def measure(ptx: Path, command: str, limit: float) -> Iterator[dict[str, Any]]:
