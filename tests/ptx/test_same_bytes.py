@@ -47,6 +47,25 @@ def test_known_values_decide(tmp_path: Path, stored: str, verdict: Verdict):
     assert (found.verdict, found.assumptions) == (verdict, ())
 
 
+def test_values_that_only_stores_use_are_computed(tmp_path: Path):
+    assert report(
+        tmp_path, "xor.b32 %r6, %r1, 1; add.u32 %r7, %r6, %r1;", "st.shared.u32 [%r5], %r7;"
+    ).verdict is (
+        Verdict.PROVED  # 4k + 1 for both lanes
+    )
+    found = report(tmp_path, "xor.b32 %r6, %r1, 3;")
+    assert found.verdict is Verdict.REFUTED
+
+
+def test_warps_that_store_different_values(tmp_path: Path):
+    file = tmp_path / "k.ptx"
+    text = KERNEL.replace("32, 1", "64, 1").format(
+        value="shr.u32 %r6, %r1, 5;", store="st.shared.u32 [%r4], %r6;"
+    )
+    file.write_text(text)
+    assert check_file(str(file))[0].verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize("at", ["%r4", "%r5"])
 def test_data_is_taken_to_be_equal_and_the_report_says_so(tmp_path: Path, at: str):
     found = report(tmp_path, f"ld.shared.u32 %r6, [{at}+512];")

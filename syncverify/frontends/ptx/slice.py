@@ -39,6 +39,11 @@ def slice_of(flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bo
     return slicer.run()
 
 
+#: Instructions of which the values of stores may be computed for their own sake, and how many registers.
+_PLAIN = frozenset("mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3".split())
+_MOST_COMPUTED = 16
+
+
 class _Slicer:
     def __init__(self, flow: Flow, effects: Decoded, control: bool) -> None:
         self.roots = control
@@ -75,13 +80,40 @@ class _Slicer:
             if isinstance(effect, Effect):
                 for op in effect.operands:
                     self._need(registers(op))
+        self._close()
+        if self.roots:
+            for k in self.stores.get("shared", ()):
+                if k in self.effects:
+                    self._need(self._computed(self.body[k]))
+            self._close()
+        return Slice(
+            frozenset(self.pure), frozenset(self.branches), frozenset(self.names), frozenset(self.spaces)
+        )
+
+    def _close(self) -> None:
         while self.work:
             name = self.work.pop()
             for k in self.definitions.get(name, ()):
                 self._define(k)
-        return Slice(
-            frozenset(self.pure), frozenset(self.branches), frozenset(self.names), frozenset(self.spaces)
-        )
+
+    def _computed(self, store: Instr) -> set[str]:
+        """The registers of what a store writes, if a few plain instructions that are executed anyway give it:
+        lanes that store to the same bytes can then be compared."""
+        found = {name for op in store.operands[1:] for name in registers(op)}
+        work = list(found)
+        while work:
+            for k in self.definitions.get(name := work.pop(), ()):
+                i = self.body[k]
+                if k in self.effects or i.op not in _PLAIN or _is_data(i) or i.guard is not None:
+                    return set()
+                if self.flow.block_of[k] not in self.controlled:
+                    return set()
+                more = {n for op in i.operands[1:] for n in registers(op)} - found
+                found |= more
+                work += more
+            if len(found) > _MOST_COMPUTED or name not in self.definitions:
+                return set()
+        return found
 
     def _need(self, names: object) -> None:
         for name in names:  # type: ignore[attr-defined]
