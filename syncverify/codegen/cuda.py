@@ -21,6 +21,8 @@ from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 from syncverify.source import InputError
 
 _CTYPES = {"f32": "float", "bf16": "bf16", "f16": "f16", "i32": "int", "i64": "long long"}
+#: Bits of a number's significand.
+_BITS = {"f32": 24, "f16": 11, "bf16": 8}
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
@@ -58,7 +60,7 @@ class _Emitter:
         self.assigned = assigned
         self.divisors = known_divisors(kernel, assigned)
         outputs = [t for t in kernel.tensors if t.mode != "in"]
-        self.fast = bool(outputs) and all(DTYPE_BYTES[t.dtype] <= 2 for t in outputs)
+        self.bits = max((_BITS.get(t.dtype, 24) for t in outputs), default=24)
         at_least_zero = {
             a.left.name
             for a in kernel.assumes
@@ -222,7 +224,7 @@ class _Emitter:
         return f"{constant}{'long long' if wide else 'int'} {stmt.name} = {text};"
 
     def _compute(self, name: str, e: Expr) -> Iterator[str]:
-        values = Values(self.lengths, self.fast)
+        values = Values(self.lengths, self.bits)
         length, text = values.length(e), value(e, values)
         yield from self._declared(name, length)
         yield from _each(name, length, text)
@@ -334,7 +336,7 @@ class _Emitter:
         yield from _each(name, length, f"{frag}[{first}k]")
 
     def _shuffle(self, stmt: n.Shuffle) -> Iterator[str]:
-        values = Values(self.lengths, self.fast)
+        values = Values(self.lengths, self.bits)
         length = values.length(stmt.value)
         yield from self._declared(stmt.name, length)
         function = "shfl_xor" if stmt.mode == "bfly" else "shfl"
@@ -357,7 +359,7 @@ class _Emitter:
         if isinstance(e, Var) and self.lengths.get(e.name) == length:
             yield f"{call}({address}, {e.name});"
             return
-        values = Values(self.lengths, self.fast)
+        values = Values(self.lengths, self.bits)
         if not isinstance(e, (Var, Float)) and values.length(e) > length:
             raise InputError("a store of fewer elements than its value has")
         yield "{"

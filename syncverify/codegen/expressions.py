@@ -30,8 +30,13 @@ _FUNCTIONS = {
     "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan",
     "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "sigmoid": "sigmoid",
 }  # fmt: skip
-#: Cheaper forms whose error is far below the rounding of a 16-bit result.
-_FAST = {"exp": "exp_fast", "sigmoid": "sigmoid_fast", "erf": "erf_fast"}
+#: Cheaper forms, and the most bits of a result whose rounding hides their error.
+_FAST = {
+    "exp": ("exp_fast", 11),
+    "sigmoid": ("sigmoid_fast", 11),
+    "erf": ("erf_fast", 11),
+    "tanh": ("tanh_fast", 8),
+}
 
 
 @dataclass
@@ -153,10 +158,10 @@ def _type(e: Expr, names: Names) -> str:
 
 @dataclass(frozen=True)
 class Values:
-    """Value registers in scope: how many elements each has; ``fast`` allows approximate functions."""
+    """Value registers in scope: how many elements each has; ``bits`` of the most precise result."""
 
     lengths: Mapping[str, int]
-    fast: bool = False
+    bits: int = 24
 
     def length(self, e: Expr) -> int:
         match e:
@@ -205,7 +210,8 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Call("iota", (Int(count), Int(rows), Int(pitch))):
             return f"float(k / {count} * {pitch} + k % {count})" if rows > 1 else "float(k)", _ATOM
         case Call(name, args) if name in _FUNCTIONS:
-            function = _FAST.get(name, _FUNCTIONS[name]) if values.fast else _FUNCTIONS[name]
+            fast, most = _FAST.get(name, ("", 0))
+            function = fast if values.bits <= most else _FUNCTIONS[name]
             return f"{function}({', '.join(value(a, values) for a in args)})", _ATOM
     raise InputError(f"cannot write {e} as a value expression of CUDA")
 

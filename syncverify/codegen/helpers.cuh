@@ -136,6 +136,7 @@ __device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.f
 __device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.4426950408889634f); }
 __device__ __forceinline__ float sigmoid_fast(float x) { return reciprocal_fast(1.0f + exp2_fast(x * -1.4426950408889634f)); }
+__device__ __forceinline__ float tanh_fast(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 2e-7
   float t = reciprocal_fast(fmaf(0.3275911f, fabsf(x), 1.0f));
   float s = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f);

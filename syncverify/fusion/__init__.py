@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, index, size, trace
 from syncverify.fusion.library import (
     cross_entropy,
@@ -48,9 +50,9 @@ def relu(x: Value) -> Value:
     return apply("relu", x)
 
 
-def gelu(x: Value) -> Value:
-    """The exact form, with erf."""
-    return apply("gelu", x)
+def gelu(x: Value, approximate: Literal["none", "tanh"] = "none") -> Value:
+    """The exact form with erf, or its approximation with tanh."""
+    return apply("gelu_tanh" if approximate == "tanh" else "gelu", x)
 
 
 def silu(x: Value) -> Value:

@@ -32,6 +32,7 @@ def _binary(op: str) -> Callable[[Expr, Expr], Expr]:
     return lambda a, b: Binary(op, a, b)
 
 
+_ROOT = math.sqrt(2.0 / math.pi)
 _erf_object = np.frompyfunc(math.erf, 1, 1)
 
 
@@ -49,6 +50,16 @@ def _gelu(x: Array) -> Array:
 
 def _gelu_expr(x: Expr) -> Expr:
     return Float(0.5) * x * (Float(1.0) + Call("erf", (x * Float(math.sqrt(0.5)),)))
+
+
+def _gelu_tanh(x: Array) -> Array:
+    inner = x * (np.float32(_ROOT) + np.float32(_ROOT * 0.044715) * (x * x))
+    return np.float32(0.5) * x * (np.float32(1.0) + np.tanh(inner))
+
+
+def _gelu_tanh_expr(x: Expr) -> Expr:
+    inner = x * (Float(_ROOT) + Float(_ROOT * 0.044715) * (x * x))
+    return Float(0.5) * x * (Float(1.0) + Call("tanh", (inner,)))
 
 
 def _silu_expr(x: Expr) -> Expr:
@@ -97,6 +108,7 @@ _ROWS = (
     Function("sigmoid", 1, _sigmoid, _call("sigmoid")),
     Function("relu", 1, lambda a: np.maximum(a, np.float32(0.0)), _call("relu")),
     Function("gelu", 1, _gelu, _gelu_expr),
+    Function("gelu_tanh", 1, _gelu_tanh, _gelu_tanh_expr),
     Function("silu", 1, lambda a: a * _sigmoid(a), _silu_expr),
     Function("minimum", 2, np.minimum, _call("min")),
     Function("maximum", 2, np.maximum, _call("max")),

@@ -99,14 +99,14 @@ class RowPlan:
 
 
 def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> Plan:
-    """The plan for a fusion; raises InputError for a schedule of the other kind."""
+    """The plan for a fusion; elementwise ones may also run by rows. InputError for an impossible schedule."""
+    if isinstance(schedule, RowSchedule):
+        return RowPlan(fusion, schedule)
     if fusion.reduced is None:
-        if isinstance(schedule, RowSchedule):
-            raise InputError(f"{fusion.name} reduces nothing: it takes a Schedule")
         return TilePlan(fusion, lower.fitted(fusion, schedule or Schedule()))
-    if isinstance(schedule, Schedule):
+    if schedule is not None:
         raise InputError(f"{fusion.name} reduces along {fusion.reduced}: it takes a RowSchedule")
-    return RowPlan(fusion, schedule or RowSchedule())
+    return RowPlan(fusion, RowSchedule())
 
 
 def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSchedule:
@@ -117,7 +117,7 @@ def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSche
 
 def launch_values(fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a lowered kernel for given sizes and so many blocks at most."""
-    if fusion.reduced is None:
+    if fusion.dims[-1] in {p.name for p in kernel.params}:
         return lower.launch_values(kernel, sizes, blocks)
     return row_values(_tile_rows(kernel), sizes, blocks, fusion.dims[:-1])
 

@@ -8,9 +8,10 @@ memory, and store what they computed. Parts of a row that are handled together a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from math import prod
+from operator import mul
 
 import networkx as nx
 
@@ -18,7 +19,7 @@ from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
 from syncverify.fusion.lower import full_barrier, stored_node, tile_buffer
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
-from syncverify.ir.expr import Call, Expr, Float, Int, Var
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import (
     Barrier,
     BarrierRef,
@@ -41,6 +42,7 @@ from syncverify.ir.nodes import (
     StShared,
     Tensor,
 )
+from syncverify.passes.rewrite import replaced, walk
 from syncverify.source import InputError
 
 #: Elements of a row that one thread handles together.
@@ -135,9 +137,12 @@ class RowKernel:
         body: list[Stmt] = [Let("n", Var("each") + (Var("block") < Var("more"))), *self._held()]
         body.append(For("i", Int(0), Var("n"), Int(1), (*copies, Let("row", row), *self._row(bulk))))
         if s.tile_rows > 1:
-            last = Let("row", (Var("each") * Var("grid") + Var("more")) * s.tile_rows + Var("warp"))
-            guarded = If(Var("warp") < Var("rest"), (last, *self._row(False)))
-            body.append(If(Var("block").eq(Var("grid") - 1), (guarded,)))
+            # warps without a row compute the last one again, and store nothing: all shuffle alike
+            own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + Var("warp")
+            rows = reduce(mul, map(Var, f.dims[:-1]))
+            last = Let("row", Call("min", (own, rows - 1)))
+            ragged = renamed(tuple(self._row(False, Var("warp") < Var("rest"))), "last")
+            body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
         types = {n: t.dtype for n, t in f.inputs}
         shared = [Shared(tile_buffer(n), types[n], (Int(tile),)) for n in f.streamed if bulk]
         shared += [
@@ -243,8 +248,11 @@ class RowKernel:
 
     # ------------------------------------------------------------ one row
 
-    def _row(self, staged: bool) -> Iterator[Stmt]:
-        """One row, from loads to stores; ``staged``: its elements are in shared memory."""
+    def _row(self, staged: bool, stores: Expr | None = None) -> Iterator[Stmt]:
+        """One row, from loads to stores.
+
+        ``staged``: its elements are in shared memory. ``stores``: which threads store (None: all).
+        """
         loaded: set[tuple[str, int | None]] = set()
         stored: set[str] = set()
         last = max(self._depth.values(), default=0)
@@ -269,13 +277,13 @@ class RowKernel:
                 yield from (self._local(i, g) for i in reduced)
                 for o in outputs:
                     if self._wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
-                        yield self._store(o, g)
+                        yield _guarded(self._store(o, g), stores)
                         stored.add(o.name)
             for o in outputs:
                 if o.name not in stored:
                     stored.add(o.name)
-                    value = self._result(o, None)
-                    yield If(self.member.eq(0), (StGlobal(GlobalRegion(o.name, Var("row")), value),))
+                    store = StGlobal(GlobalRegion(o.name, Var("row")), self._result(o, None))
+                    yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
 
     def _inputs_of(self, roots: list[int]) -> list[str]:
@@ -374,7 +382,7 @@ class RowKernel:
         at = Var("row") * self.width + self._place(g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
         store = StGlobal(GlobalRegion(o.name, at, Int(self.vector), *rows), self._result(o, g))
-        return store if g.count is None else If(self._inside(g), (store,))
+        return _guarded(store, None if g.count is None else self._inside(g))
 
     # ------------------------------------------------------------ expressions
 
@@ -413,6 +421,8 @@ class RowKernel:
 
 
 _I32 = ("more", "rest", "blocks")
+#: Statements that set value registers.
+_MAKERS = (LdGlobal, LdShared, Compute, Shuffle)
 
 
 def part_buffer(step: int) -> str:
@@ -441,3 +451,24 @@ def _register(tensor: str, g: Group | None = None) -> str:
 
 def _plus(a: Expr, n: int) -> Expr:
     return a if n == 0 else a + n
+
+
+def _guarded(stmt: Stmt, condition: Expr | None) -> Stmt:
+    match stmt, condition:
+        case _, None:
+            return stmt
+        case If(cond, then), Expr():
+            return If(Binary("and", condition, cond), then)
+    assert condition is not None
+    return If(condition, (stmt,))
+
+
+def renamed(body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
+    """Statements with value registers of their own: those set among them get a suffix."""
+    made = {s.name: Var(f"{s.name}_{suffix}") for s in walk(body) if isinstance(s, _MAKERS)}
+
+    def change(stmt: Stmt) -> tuple[Stmt, ...]:
+        stmt = replaced(stmt, made)
+        return (replace(stmt, name=made[stmt.name].name),) if isinstance(stmt, _MAKERS) else (stmt,)
+
+    return tuple(x for s in body for x in change(s))
