@@ -37,15 +37,16 @@ _HEAD = """.version 9.0
 {
 .reg .b32 %r<9>;
 .reg .f32 %f<9>;
-.shared .align 16 .b8 s[1024];
+.shared .align 16 .b8 _ZZ1kvE1s[1024];
 mov.u32 %r1, %tid.x;
 """
 #: Races that Weft does not report.
 GAPS = {
-    "two writes of a word, no barrier after them": "mov.u32 %r2, s;\nst.shared.u32 [%r2], %r1;\n",
-    "a vector and the word in its middle": (
-        "mov.u32 %r2, s;\nshl.b32 %r3, %r1, 4;\nadd.s32 %r4, %r2, %r3;\nadd.s32 %r5, %r2, 4;\n"
-        "st.shared.v4.f32 [%r4], {%f1, %f2, %f3, %f4};\nst.shared.f32 [%r5], %f5;\nbar.sync 0;\n"
+    "two writes of a word, no barrier after them": "mov.u32 %r2, _ZZ1kvE1s;\nst.shared.u32 [%r2], %r1;\n",
+    "vectors and words in the middle of another warp's": (
+        "mov.u32 %r2, _ZZ1kvE1s;\nshl.b32 %r3, %r1, 4;\nadd.s32 %r4, %r2, %r3;\nxor.b32 %r5, %r3, 512;\n"
+        "add.s32 %r5, %r2, %r5;\nst.shared.v4.f32 [%r4], {%f1, %f2, %f3, %f4};\n"
+        "st.shared.f32 [%r5+4], %f5;\nbar.sync 0;\n"
     ),
 }
 
@@ -149,6 +150,8 @@ def main() -> int:
     files = list(examples(given.weft, given.work, given.match))
     for n, (name, body) in enumerate(GAPS.items()):
         gap = given.work / f"gap_{n}.ptx"
+        if given.match not in gap.stem:
+            continue
         gap.write_text(f"{_HEAD}// {name}\n{body}ret;\n}}\n")
         files.append(gap)
     rows = []
