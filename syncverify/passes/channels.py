@@ -168,6 +168,15 @@ class _Placer:
             if isinstance(s, BulkLoad | TmaLoad)
         )
 
+    def within_role(self, site: Path, head: Path, *stmts: Stmt) -> tuple[Stmt, ...]:
+        """The statements, in the outermost role around a site unless the place ``head`` is inside it."""
+        entered = any(isinstance(statement(self.kernel.body, p), Role) for p in enclosing(head) if p != head)
+        for p in enclosing(site):
+            role = statement(self.kernel.body, p)
+            if len(p) >= len(head) and isinstance(role, Role) and not entered:
+                return (replace(role, body=stmts),)
+        return stmts
+
     def span(self, ends: list[tuple[Ring, Segment]]) -> dict[Warps, tuple[Path, Path]]:
         """For each group: the first and the last statement around its accesses, at the level of the uses."""
         found: dict[Warps, tuple[Path, Path]] = {}
@@ -200,7 +209,9 @@ class _Placer:
     def waits(self, c: _Channel) -> None:
         for home, (first, _) in self.span(c.targets).items():
             slot = c.slot(c.use[home])
-            self.edits.put_before(first, MbarrierWait(BarrierRef(c.name, slot), parity(slot, int(c.wraps))))
+            wait = MbarrierWait(BarrierRef(c.name, slot), parity(slot, int(c.wraps)))
+            at = min(s.path for _, g in c.targets if g.home == home for s in g.sites)
+            self.edits.put_before(first, *self.within_role(at, first, wait))
 
     # ------------------------------------------------------------ arrivals
 
@@ -216,7 +227,8 @@ class _Placer:
         at = self.level(min(s.path for s in sites), [s.path for s in sites], carrier)
         bar = BarrierRef(c.name, c.slot(c.use[homes.pop()]))
         total = sum(self.bytes(s, at) for s in sites)
-        self.edits.put_before(at, MbarrierArrive(bar, expect=Int(total)))
+        arrive = MbarrierArrive(bar, expect=Int(total))
+        self.edits.put_before(at, *self.within_role(min(s.path for s in sites), at, arrive))
         for s in sites:
             assert isinstance(s.stmt, BulkLoad | TmaLoad)
             self.renamed[s.path] = replace(s.stmt, bar=bar)

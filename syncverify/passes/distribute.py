@@ -25,28 +25,62 @@ class Distribute:
 
 
 def _distributed(s: Stmt) -> list[Stmt]:
-    if not isinstance(s, For) or not all(isinstance(x, Role | Let) for x in s.body):
+    if not isinstance(s, For):
         return [s]
-    roles: dict[object, Role] = {}
-    for x in s.body:
-        if isinstance(x, Role):
-            key = (x.name, x.unit, x.lo, x.hi)
-            old = roles.get(key)
-            roles[key] = x if old is None else replace(old, body=old.body + x.body)
+    roles = _roles(s.body)
     if not roles:
         return [s]
-    lets = tuple(x for x in s.body if isinstance(x, Let))
-    return [replace(r, body=(replace(s, body=(*_read(lets, r.body), *r.body)),)) for r in roles.values()]
+    return [replace(r, body=(_share(s, key),)) for key, r in roles.items()]
 
 
-def _read(lets: tuple[Let, ...], body: Body) -> tuple[Let, ...]:
-    """The registers that a body reads, and those that they are made of."""
-    wanted = set().union(*[read_names(s) for s in walk(body)])
-    kept: list[Let] = []
-    for x in reversed(lets):
-        if x.name in wanted:
-            kept.append(x)
-            wanted |= names(x.value)
+def _key(r: Role) -> object:
+    return r.name, r.unit, r.lo, r.hi
+
+
+def _roles(body: Body) -> dict[object, Role]:
+    """The outermost roles of a body; none where something but loops and registers stands beside them."""
+    found: dict[object, Role] = {}
+    for x in body:
+        match x:
+            case Role():
+                found.setdefault(_key(x), x)
+            case For(body=inner):
+                deeper = _roles(inner)
+                if not deeper:
+                    return {}
+                found = {**deeper, **found}
+            case Let():
+                pass
+            case _:
+                return {}
+    return found
+
+
+def _share(loop: For, key: object) -> For:
+    """The loop with what one role does in it, and the registers that this reads."""
+    body: list[Stmt] = []
+    for x in loop.body:
+        match x:
+            case Role() if _key(x) == key:
+                body += x.body
+            case For():
+                inner = _share(x, key)
+                if any(not isinstance(y, Let) for y in inner.body):
+                    body.append(inner)
+            case Let():
+                body.append(x)
+    return replace(loop, body=_read(tuple(body)))
+
+
+def _read(body: Body) -> Body:
+    """Without the registers of this body that nothing in it reads."""
+    wanted: set[str] = set()
+    kept: list[Stmt] = []
+    for x in reversed(body):
+        if isinstance(x, Let) and x.name not in wanted:
+            continue
+        kept.append(x)
+        wanted |= set().union(*[read_names(s) for s in walk((x,))])
     return tuple(reversed(kept))
 
 

@@ -158,13 +158,9 @@ def _wait(trace: Trace, i: int, j: int, a: Touch, b: Touch, commit: type) -> tup
 
 
 def _issued(body: Body, source: Path, at: Path, wait: Stmt) -> Stmt:
-    """The wait, under the roles of the operation that do not hold the place as well."""
-    stmt = wait
-    for p in reversed([q for q in enclosing(source) if len(q) < len(source)]):
-        role = statement(body, p)
-        if isinstance(role, Role) and at[: len(p)] != p:
-            stmt = replace(role, body=(stmt,))
-    return stmt
+    """The wait, under the innermost role of the operation, unless the place is in it as well."""
+    roles = [s for p in enclosing(source) if at[: len(p)] != p and isinstance(s := statement(body, p), Role)]
+    return replace(roles[-1], body=(wait,)) if roles else wait
 
 
 def _drain(body: Body, source: Path, edits: Edits) -> None:
@@ -176,11 +172,10 @@ def _drain(body: Body, source: Path, edits: Edits) -> None:
         if wait not in edits.after.get(at, ()):
             edits.put_after(at, wait)
         return
-    drained: Stmt = wait
-    for p in reversed(list(enclosing(source))):
-        role = statement(body, p)
-        if len(p) > len(outer) and isinstance(role, Role):
-            drained = replace(role, body=(drained,))
+    roles = [
+        s for p in enclosing(source) if len(p) > len(outer) and isinstance(s := statement(body, p), Role)
+    ]
+    drained: Stmt = replace(roles[-1], body=(wait,)) if roles else wait
     if drained not in edits.after.get(outer, ()):
         edits.put_after(outer, drained)
 

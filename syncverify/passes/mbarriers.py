@@ -209,9 +209,8 @@ def _insert(body: Body, at: int, *stmts: Stmt) -> Body:
 class InitBarriers:
     """Initializes every mbarrier with the number of arrivals that one phase really gets, before any use.
 
-    A block barrier makes the objects visible to the block; where other blocks use them, the init fence and a
-    cluster barrier do (B24).
-    Where the loop itself starts with a block barrier this one changes nothing; it stays, for it runs once.
+    A block barrier makes the objects visible to the block, unless one stands before all uses by others;
+    where other blocks use them, the init fence and a cluster barrier do (B24).
     """
 
     name: str = "mbarrier-init"
@@ -226,11 +225,11 @@ class InitBarriers:
             each = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
             inits.append(For("s", Int(0), Int(stages), Int(1), each))
         fence = (FenceMbarrierInit(),) if kernel.launch.ctas > 1 else ()
-        others = (
-            (ClusterArrive("relaxed"), ClusterWait())
-            if _reached_from_afar(kernel)
-            else (BarrierSync(Int(0)),)
-        )
+        others: tuple[Stmt, ...] = ()
+        if _reached_from_afar(kernel):
+            others = (ClusterArrive("relaxed"), ClusterWait())
+        elif not _synchronized(kernel.body, False)[0]:
+            others = (BarrierSync(Int(0)),)
         prologue: list[Stmt] = [
             Role("init", "warps", Int(0), Int(1), (If(Var("elected"), (*inits, *fence)),)),
             *others,
@@ -240,6 +239,28 @@ class InitBarriers:
         at = next((i for i, s in enumerate(body) if not isinstance(s, Elect | Let)), len(body))
         first = body[:at] if any(isinstance(s, Elect) for s in body[:at]) else (*body[:at], Elect("elected"))
         return replace(kernel, body=(*first, *prologue, *body[at:]))
+
+
+def _synchronized(body: Body, after: bool) -> tuple[bool, bool]:
+    """Whether all uses of mbarriers but those of the initializing lane come after a barrier of the block.
+
+    ``after``: whether one stands in front of the body. The second result says the same of what follows it.
+    """
+    for s in body:
+        match s:
+            case BarrierSync(id=Int(0), count=None):
+                after = True
+            case Role(unit="warps", lo=Int(0), hi=Int(1), body=(If(cond=Var("elected"), orelse=()),)):
+                continue
+            case For(body=inner) | Role(body=inner):
+                if not _synchronized(inner, after)[0]:
+                    return False, after
+            case If(then=then, orelse=orelse):
+                if not (_synchronized(then, after)[0] and _synchronized(orelse, after)[0]):
+                    return False, after
+            case _ if not after and isinstance(getattr(s, "bar", None), BarrierRef):
+                return False, after
+    return True, after
 
 
 def _reached_from_afar(kernel: Kernel) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from syncverify.ir.expr import Binary, Expr, Int, substitute
+from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, substitute
 from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, If, Region, Role, Stmt
 
 Body = tuple[Stmt, ...]
@@ -78,6 +78,35 @@ def _substituted(x: Any, values: Mapping[str, Expr]) -> Any:
     if isinstance(x, tuple):
         return tuple(_substituted(y, values) for y in x)
     return x
+
+
+def replaced_expr(stmt: Stmt, old: Expr, new: Expr) -> Stmt:
+    """The statement with one expression replaced wherever it stands in it."""
+
+    def rewritten(x: Any) -> Any:
+        if isinstance(x, Expr):
+            return _replaced_in(x, old, new)
+        if isinstance(x, (Stmt, Region, BarrierRef, GlobalRegion)):
+            return replace(x, **{f.name: rewritten(getattr(x, f.name)) for f in fields(x)})
+        if isinstance(x, tuple):
+            return tuple(rewritten(y) for y in x)
+        return x
+
+    result: Stmt = rewritten(stmt)
+    return result
+
+
+def _replaced_in(e: Expr, old: Expr, new: Expr) -> Expr:
+    if e == old:
+        return new
+    match e:
+        case Unary(op, a):
+            return Unary(op, _replaced_in(a, old, new))
+        case Binary(op, a, b):
+            return Binary(op, _replaced_in(a, old, new), _replaced_in(b, old, new))
+        case Call(name, args):
+            return Call(name, tuple(_replaced_in(a, old, new) for a in args))
+    return e
 
 
 def use_of(slot: Expr | None) -> tuple[Expr, int]:

@@ -12,6 +12,7 @@ from syncverify.passes.barriers import Barriers
 from syncverify.passes.base import Pass, run
 from syncverify.passes.channels import Channels
 from syncverify.passes.cluster import ClusterPushes
+from syncverify.passes.counters import CountUses
 from syncverify.passes.distribute import Distribute, Tidy
 from syncverify.passes.fences import Fences
 from syncverify.passes.grid import DependentLaunch, GridSemaphores
@@ -45,6 +46,7 @@ def passes(policy: Policy, options: Options = Options()) -> tuple[Pass, ...]:
         Groups(),
         Fences(policy),
         Distribute(),
+        CountUses(),
         ElectOneLane(),
         InitBarriers(),
         Tidy(),

@@ -51,13 +51,29 @@ def _quantized(rng: np.random.Generator) -> Arrays:
 
 
 def _product(x: Arrays) -> Arrays:
-    """Each thread stores its share of the accumulators, in the order of its registers (PTX ISA, wgmma D)."""
-    t, r = np.meshgrid(np.arange(128), np.arange(32), indexing="ij")
-    row = t // 32 * 16 + t % 32 // 4 + r // 2 % 2 * 8
-    column = r // 4 * 8 + t % 4 * 2 + r % 2
+    row, column = _share()
     weights = (x["q"].astype(np.float32) * 0.0625).astype(BF16).astype(np.float32).reshape(5 * 64, 64)
     product = x["a"].astype(np.float32) @ weights
     return {"c": np.concatenate([product[:64][row, column], product[64:][row, column]])}
+
+
+def _share() -> tuple[Any, Any]:
+    """Row and column of each thread's accumulators, in the order of its registers (PTX ISA, wgmma D)."""
+    t, r = np.meshgrid(np.arange(128), np.arange(32), indexing="ij")
+    return t // 32 * 16 + t % 32 // 4 + r // 2 % 2 * 8, r // 4 * 8 + t % 4 * 2 + r % 2
+
+
+def _factors(rng: np.random.Generator) -> Arrays:
+    return {
+        "a": rng.standard_normal((6 * 64, 3 * 64)).astype(BF16),
+        "b": rng.standard_normal((3 * 64, 64)).astype(BF16),
+    }
+
+
+def _tiles(x: Arrays) -> Arrays:
+    row, column = _share()
+    product = x["a"].astype(np.float32) @ x["b"].astype(np.float32)
+    return {"c": np.concatenate([product[k : k + 64][row, column].reshape(-1) for k in range(0, 6 * 64, 64)])}
 
 
 def _root(x: Arrays) -> Arrays:
@@ -102,6 +118,13 @@ CASES: dict[str, Case] = {
         floats("a", 2 * 4 * 512),
         lambda x: {"out": (x["a"].reshape(-1, 128, 4) + x["a"].reshape(-1, 128, 4)[:, ::-1]).reshape(-1)},
         options=Options(reuse=True),
+    ),
+    "multiply_and_stage": Case(
+        plain.multiply_and_stage,
+        _factors,
+        _tiles,
+        Options(reuse=True),
+        kept=("contested",),
     ),
     "cluster_sum": Case(
         plain.cluster_sum,

@@ -288,3 +288,35 @@ def reduced() -> Kernel:
         y = k.ld_global(ws[tid * 2 : 2], "y")
         k.st_global(out[tid * 2 : 2], Call("sqrt", (y,)))
     return k.build()
+
+
+def multiply_and_stage() -> Kernel:
+    """Tiles in a loop around the products: operands by TMA, the epilogue through memory of the operands."""
+    k = KernelBuilder("multiply_and_stage", grid=2, block=160)
+    tiles = k.param("T", "i32", default=3)
+    n = k.param("K", "i32", default=3)
+    k.assume(tiles >= 0)
+    k.assume(n >= 1)
+    a = k.tensor("a", "bf16", [2 * tiles * 64, n * 64], "in")
+    b = k.tensor("b", "bf16", [n * 64, 64], "in")
+    c = k.tensor("c", "f32", [2 * tiles * 4096], "out")
+    ma, mb = k.tensormap("A", a, [64, 64], "128B"), k.tensormap("B", b, [64, 64], "128B")
+    sa = k.shared("sa", "bf16", [2, 64, 64], align=1024, swizzle="128B")
+    sb = k.shared("sb", "bf16", [2, 64, 64], align=1024, swizzle="128B")
+    sc = k.shared("sc", "f32", [4096])
+    full_a, full_b = k.mbarrier("full_a"), k.mbarrier("full_b")
+    acc = k.fragment("acc", "f32", [64, 64])
+    with k.for_("t", 0, tiles) as t:
+        tile = t * 2 + block
+        with k.for_("i", 0, n) as i:
+            with k.role("load", warps=(4, 5)):
+                k.tma_load(sa[(t * n + i) % 2], ma[tile * 64, i * 64], full_a)
+                k.tma_load(sb[(t * n + i) % 2], mb[i * 64, 0], full_b)
+            with k.role("math", warps=(0, 4)):
+                k.wgmma_mma(acc, sa[(t * n + i) % 2], sb[(t * n + i) % 2], i > 0)
+        with k.role("math", warps=(0, 4)):
+            x = k.frag_read(acc, "x")
+            k.st_shared(sc[tid * 32 : 32], x)
+            with k.role("store", warps=(0, 1)):
+                k.bulk_store(c[tile * 4096 : 4096], sc)
+    return k.build()

@@ -145,8 +145,7 @@ def test_every_synchronization_is_necessary(settings: str, policy: Policy) -> No
     needless = [
         print_stmt(s) for s, broken in without_each(kernel) if verdict(broken, policy) is Verdict.PROVED
     ]
-    # InitBarriers says why: the loop of this schedule starts with a block barrier of its own
-    assert needless == (["bar.sync 0"] if settings == "mode=pipelined" else [])
+    assert needless == []
 
 
 def inits(kernel: Kernel) -> dict[str, int]:
