@@ -58,6 +58,8 @@ def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
         if isinstance(s, n.Let | n.Assign):
             given.setdefault(s.name, set()).update(names(s.value))
         elif not steers or not isinstance(s, n.LdGlobal | n.StGlobal | n.Compute):
+            if steers and isinstance(s, n.TmaLoad | n.TmaStore | n.TmaPrefetch):
+                s = replace(s, coords=())
             read |= set(_names_in(s))
     work = list(read)
     while work:
@@ -72,11 +74,22 @@ def _without(body: tuple[n.Stmt, ...], unread: frozenset[str]) -> tuple[n.Stmt, 
     out: list[n.Stmt] = []
     for s in body:
         match s:
-            case n.Let(name, value) | n.Assign(name, value) if name in unread and _total(value):
-                continue
+            case n.Let(name) | n.Assign(name) if name in unread:
+                continue  # even a quotient by 0: it would be data, or a place
             case n.If():
                 out.append(replace(s, then=_without(s.then, unread), orelse=_without(s.orelse, unread)))
-            case n.For() | n.Role():
+            case n.For(lo=lo, hi=hi, body=inner):
+                inner = _without(inner, unread)
+                once = isinstance(lo, Int) and isinstance(hi, Int) and lo.value < hi.value
+                if once and inner and all(isinstance(x, n.FragRead) for x in inner):
+                    out += inner  # a fragment that is read is as good as one read again and again
+                else:
+                    out.append(replace(s, body=inner))
+            case n.FragRead(frag=frag) if (
+                out and isinstance(last := out[-1], n.FragRead) and last.frag == frag
+            ):
+                continue
+            case n.Role():
                 out.append(replace(s, body=_without(s.body, unread)))
             case _:
                 out.append(s)
