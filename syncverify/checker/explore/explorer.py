@@ -35,6 +35,8 @@ from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 
 #: Earlier nodes that a state is compared with.
 MOST_COMPARED = 40
+#: Nodes of one form that do not come from each other, before they are widened to stand for both.
+MOST_SIBLINGS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,11 @@ class Explorer:
                 )
                 return False
         if len(earlier) > self.limits.patience and not state.widened:
-            self.widen(state, view, earlier[-1])
-            return True
+            # what answers to other questions tell apart is mixed only where it is much
+            before = self.ancestors(state, earlier) or earlier[MOST_SIBLINGS:]
+            if before:
+                self.widen(state, view, before[-1])
+                return True
         self.branch(state, self.remember(state, view, t, o), o)
         return False
 

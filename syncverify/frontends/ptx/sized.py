@@ -91,7 +91,7 @@ class Size:
         if not _known(o):
             return NotImplemented
         if o.__class__ is int and o >> 16 and self.kind != _BIASED:
-            return Scaled(self._value(), o, 0, self.bits)
+            return Scaled(self._value(), o, 0, self.bits, (1 << self.bits - (self.kind == _SIGNED)) - 1)
         return size(self.term * self._plain(o), self.bits)
 
     __rmul__ = __mul__
@@ -234,24 +234,43 @@ class Size:
 
 
 class Scaled(Size):
-    """``x * factor >> shift``, kept apart: that is how compilers divide by a constant."""
+    """``x * factor >> shift``, kept apart: that is how compilers divide by a constant.
 
-    __slots__ = ("factor", "shift", "x")
+    ``limit``: what the type of ``x`` can hold; its arithmetic is taken not to wrap.
+    """
 
-    def __init__(self, x: Any, factor: int, shift: int, bits: int) -> None:
+    __slots__ = ("factor", "limit", "shift", "x")
+
+    def __init__(self, x: Any, factor: int, shift: int, bits: int, limit: int, kind: int = _RAW) -> None:
         self.x = x
+        self.limit = limit
         self.factor = factor
         self.shift = shift
         self.bits = bits
-        self.kind = _RAW
+        self.kind = kind
 
     @property
     def term(self) -> Any:  # type: ignore[override]
-        return self.x * self.factor // (1 << self.shift)
+        found = self.x * self.factor // (1 << self.shift)
+        return found + (1 << self.bits - 1) if self.kind == _BIASED else found
 
     def _at_most(self) -> int | None:
-        low, high = self.x.space.bounds(self.x) if isinstance(self.x, Term) else (self.x, self.x)
-        return None if high is None or low is None or low < 0 else high * self.factor >> self.shift
+        low, high = _range(self.x, self.limit)
+        return None if low < 0 else high * self.factor >> self.shift
+
+    def _as(self, kind: int) -> Scaled:
+        return Scaled(self.x, self.factor, self.shift, self.bits, self.limit, kind)
+
+    def __xor__(self, o: Any) -> Any:
+        most = self._at_most()
+        if o.__class__ is int and _HALVES.get(o) == self.bits and most is not None and most < o:
+            return self._as(_BIASED)
+        return _forced(self, self.bits) ^ o
+
+    def __sub__(self, o: Any) -> Any:
+        if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
+            return self._as(_SIGNED)
+        return super().__sub__(o)
 
     def __and__(self, o: Any) -> Any:
         most = self._at_most()
@@ -265,18 +284,26 @@ class Scaled(Size):
         if not _known(n):
             return NotImplemented
         shift = self.shift + _int(n)
-        found = _quotient(self.x, self.factor, shift)
-        return Scaled(self.x, self.factor, shift, self.bits) if found is None else size(found, self.bits)
+        found = _quotient(self.x, self.factor, shift, self.limit)
+        if found is not None:
+            return size(found, self.bits)
+        return Scaled(self.x, self.factor, shift, self.bits, self.limit, self.kind)
 
 
-def _quotient(x: Any, factor: int, shift: int) -> Any:
+def _range(x: Any, limit: int) -> tuple[int, int]:
+    """The least and the greatest value; what is not known of them is what the type can hold."""
+    low, high = x.space.bounds(x) if isinstance(x, Term) else (x, x)
+    return -limit if low is None else max(low, -limit), limit if high is None else min(high, limit)
+
+
+def _quotient(x: Any, factor: int, shift: int, limit: int) -> Any:
     """``x * factor >> shift`` as a quotient by a small number; None if it is none for all that x may be."""
     unit = 1 << shift
     d = -(-unit // factor) if factor else 0
     d = d if d * factor - unit < factor else 0
     rest = d * factor - unit
-    low, high = x.space.bounds(x) if isinstance(x, Term) else (x, x)
-    if d < 2 or low is None or high is None or max(high, -low) * rest >= unit:
+    low, high = _range(x, limit)
+    if d < 2 or max(high, -low) * rest >= unit:
         return None
     if x >= 0:
         return _over(x, d)
