@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from math import gcd, prod
 
-from syncverify.codegen import mma
+from syncverify.codegen import asynchronous, mma
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.codegen.names import entry_name
@@ -20,7 +20,10 @@ from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 from syncverify.source import InputError
 
-_CTYPES = {"f32": "float", "bf16": "bf16", "f16": "f16", "i32": "int", "i64": "long long"}
+_CTYPES = {
+    "f32": "float", "bf16": "bf16", "f16": "f16", "i8": "signed char", "i32": "int", "i64": "long long",
+    "u32": "unsigned int",
+}  # fmt: skip
 #: Bits of a number's significand.
 _BITS = {"f32": 24, "f16": 11, "bf16": 8}
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
@@ -38,7 +41,8 @@ def emit(kernel: Kernel, blocks_per_sm: int = 1, streaming: bool = False) -> str
     ``streaming``: global data is hinted to leave L2 first, because nobody reads it again.
     """
     parts = [*mma.functions(kernel), *_Emitter(kernel, streaming).kernel(blocks_per_sm)]
-    return helpers() + "\n" + "\n".join(parts) + "\n"
+    headers = helpers() + asynchronous.helpers(kernel)
+    return headers + "\n" + "\n".join(parts) + "\n"
 
 
 class _Emitter:
@@ -77,10 +81,8 @@ class _Emitter:
 
     def kernel(self, blocks_per_sm: int) -> Iterator[str]:
         k = self.kernel_ir
-        if k.launch.ctas != 1:
-            raise InputError(f"kernel {k.name}: clusters have no code generation", k.span)
         yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
-        bounds = f"__launch_bounds__({k.launch.threads}, {blocks_per_sm})"
+        bounds = f"__launch_bounds__({k.launch.threads}, {blocks_per_sm}){asynchronous.attribute(k)}"
         yield f'extern "C" __global__ void {bounds} {entry_name(k.name)}('
         arguments = [
             f"const {self._ctype(t)}* __restrict__ {t.name}"
@@ -124,6 +126,7 @@ class _Emitter:
             # the same in all lanes, and the compiler knows it
             "warp": f"__shfl_sync(0xffffffff, {tid} / 32, 0)",
             "lane": f"{tid} % 32",
+            "rank": "cluster_rank()" if self.kernel_ir.launch.ctas > 1 else "0",
             "wg": f"__shfl_sync(0xffffffff, {tid} / 128, 0)",
             "block": "int(blockIdx.x)"
             if flat
@@ -243,7 +246,7 @@ class _Emitter:
                 self.names.natural.add(name)
                 yield f"const bool {name} = elect_one();"
             case n.LdShared(name, src):
-                yield from self._load(name, self._shared_at(src), src, self._shared_width(src))
+                yield from self._load(name, self._element_at(src), src, self._shared_width(src))
             case n.LdGlobal(name, src, sem="weak"):
                 yield from self._load(name, self._global_at(src), src, self._global_width(src))
             case n.FragRead(name, frag, start, count):
@@ -256,7 +259,7 @@ class _Emitter:
                 yield f"wgmma_wait<{pending}>();"
                 yield from (f"pin({f.name});" for f in self.kernel_ir.fragments)
             case n.StShared(dst, e):
-                yield from self._store(self._shared_at(dst), dst, e, self._shared_width(dst))
+                yield from self._store(self._element_at(dst), dst, e, self._shared_width(dst))
             case n.StGlobal(dst, e, sem="weak"):
                 yield from self._store(self._global_at(dst), dst, e, self._global_width(dst), self.hint)
             case _:
@@ -319,12 +322,21 @@ class _Emitter:
                 return "bulk_commit();"
             case n.BulkWait(Int(pending), read):
                 return f"bulk_wait{'_read' if read else ''}<{pending}>();"
+        call = asynchronous.call(self.kernel_ir, stmt, self._operands())
+        if call is not None:
+            return call
         kind = type(stmt).__name__
         raise InputError(
             f"kernel {self.kernel_ir.name}: no code generation for this form of {kind}", stmt.span
         )
 
     # ------------------------------------------------------------ operands
+
+    def _operands(self) -> asynchronous.Operands:
+        values = Values(self.lengths, self.bits)
+        return asynchronous.Operands(
+            self._index, lambda e: value(e, values), self._shared_at, self._copied_at, self._bar
+        )
 
     def _frag_read(self, name: str, frag: str, start: Expr | None, count: Expr | None) -> Iterator[str]:
         f = next(f for f in self.kernel_ir.fragments if f.name == frag)
@@ -402,6 +414,16 @@ class _Emitter:
         if region.start is not None and region.start != Int(0):
             offset = region.start if offset is None else offset + region.start
         return f"{region.buffer}" if offset is None else f"&{region.buffer}[{self._index(offset)}]"
+
+    def _element_at(self, region: n.Region) -> str:
+        """The address of a thread's own elements, where the buffer is swizzled for the async proxy."""
+        address = self._shared_at(region)
+        match self.shared[region.buffer].swizzle:
+            case "none":
+                return address
+            case "128B":
+                return f"swizzled_128B({address})"
+        raise InputError(f"{region.buffer}: generic accesses to this swizzle have no code generation")
 
     def _global_at(self, region: n.GlobalRegion) -> str:
         return f"&{region.tensor}[{self._index(region.start)}]"

@@ -106,6 +106,7 @@ template <int N> __device__ __forceinline__ void bulk_wait_read() { asm volatile
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+__device__ __forceinline__ float widen(signed char x) { return static_cast<float>(x); }
 __device__ __forceinline__ float widen(int x) { return static_cast<float>(x); }
 __device__ __forceinline__ float widen(long long x) { return static_cast<float>(x); }
 __device__ __forceinline__ void narrow(float& y, float x) { y = x; }
@@ -215,6 +216,11 @@ __device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x,
 __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                ::"l"(&map), "r"(x), "r"(y), "r"(shared_address(from)) : "memory");
+}
+// where the 128-byte swizzle puts an element: 16-byte units of a 128-byte row, exclusive-ored with the row
+template <class T> __device__ __forceinline__ T* swizzled_128B(T* p) {
+  uint64 at = reinterpret_cast<uint64>(p);
+  return reinterpret_cast<T*>(at ^ ((at >> 3) & 0x70));
 }
 // a matrix descriptor with 128-byte swizzle: start, leading and stride byte offsets in units of 16 bytes
 __device__ __forceinline__ uint64 matrix_128B(const void* p, uint32 leading, uint32 stride) {
