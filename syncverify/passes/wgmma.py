@@ -43,6 +43,7 @@ from syncverify.passes.access import needed
 from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, walk
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop, used_lets, without_empty
+from syncverify.passes.staging import ISSUER
 from syncverify.source import InputError
 
 LOAD = "load"
@@ -207,7 +208,8 @@ class TensorEmptyBarriers:
         return tuple(out)
 
     def _leader(self) -> Expr:
-        return (Var("tid") % GROUP).eq(0) if self.each == "warpgroup" else Var("lane").eq(0)
+        # the lane that is elected anyway, so that the others stay alike
+        return ISSUER if self.each == "warpgroup" else ELECTED
 
 
 def _empty(full: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from syncverify.examples import unsynchronized as plain
 from syncverify.ir.nodes import Kernel
 from syncverify.passes.synthesize import Options
-from tests.passes import plain
 
 Arrays = dict[str, Any]
 BF16 = ml_dtypes.bfloat16

@@ -200,8 +200,9 @@ def converted_operand() -> Kernel:
             k.bulk_load(sq[i % 2], q[i * 4096 : 4096], raw)
             k.tma_load(sa[i % 2], ma[block * 64, i * 64], full)
         with k.role("convert", warps=(4, 8)):
-            x = k.ld_shared(sq[i % 2][tid % 128 * 32 : 32], "x")
-            k.st_shared(sb[i % 2][tid % 128 * 32 : 32], x * 0.0625)
+            with k.for_("j", 0, 4, unroll=4) as j:
+                x = k.ld_shared(sq[i % 2][(j * 128 + tid % 128) * 8 : 8], "x")
+                k.st_shared(sb[i % 2][(j * 128 + tid % 128) * 8 : 8], x * 0.0625)
         with k.role("math", warps=(0, 4)):
             k.wgmma_mma(acc, sa[i % 2], sb[i % 2], i > 0)
     with k.role("math", warps=(0, 4)):
