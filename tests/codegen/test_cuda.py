@@ -73,8 +73,8 @@ def test_compiler_messages_reach_the_user() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "tma.load t[0], A[0, 0], b[0]",
-        "cluster.arrive",
+        "tma.prefetch A[0, 0]",
+        "fence.proxy.async.shared_cluster",
         "mbarrier.arrive b[0] @ 0",
         "let x = mbarrier.test b[0], 0",
     ],
