@@ -27,6 +27,8 @@ _CTYPES = {
 #: Bits of a number's significand.
 _BITS = {"f32": 24, "f16": 11, "bf16": 8}
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
+#: 16-byte units that each swizzle permutes.
+_SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 
@@ -405,6 +407,11 @@ class _Emitter:
         raise InputError("the number of elements of an access must be a constant")
 
     def _shared_at(self, region: n.Region) -> str:
+        offset = self._offset(region)
+        return f"{region.buffer}" if offset is None else f"&{region.buffer}[{self._index(offset)}]"
+
+    def _offset(self, region: n.Region) -> Expr | None:
+        """Elements from the buffer's start; None for none."""
         place = self.layout.buffers[region.buffer]
         offset: Expr | None = None
         for dim, i in enumerate(region.index):
@@ -413,17 +420,20 @@ class _Emitter:
             offset = term if offset is None else offset + term
         if region.start is not None and region.start != Int(0):
             offset = region.start if offset is None else offset + region.start
-        return f"{region.buffer}" if offset is None else f"&{region.buffer}[{self._index(offset)}]"
+        return offset
 
     def _element_at(self, region: n.Region) -> str:
-        """The address of a thread's own elements, where the buffer is swizzled for the async proxy."""
-        address = self._shared_at(region)
-        match self.shared[region.buffer].swizzle:
-            case "none":
-                return address
-            case "128B":
-                return f"swizzled_128B({address})"
-        raise InputError(f"{region.buffer}: generic accesses to this swizzle have no code generation")
+        """The address of a thread's own elements; in a swizzled buffer, in one unit of the pattern."""
+        buffer = self.shared[region.buffer]
+        if buffer.swizzle == "none":
+            return self._shared_at(region)
+        count, rows, _ = self._form(region)
+        size = DTYPE_BYTES[buffer.dtype]
+        if rows != 1 or count * size > 16 or self._shared_width(region) % count:
+            raise InputError(f"{buffer.name} is swizzled: an access is of at most 16 aligned bytes")
+        offset = self._index(self._offset(region) or Int(0))
+        # of the offset, not of the address, whose space the compiler would forget
+        return f"&{buffer.name}[swizzled<{_SWIZZLE_UNITS[buffer.swizzle]}, {size}>({offset})]"
 
     def _global_at(self, region: n.GlobalRegion) -> str:
         return f"&{region.tensor}[{self._index(region.start)}]"

@@ -217,10 +217,9 @@ __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, c
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                ::"l"(&map), "r"(x), "r"(y), "r"(shared_address(from)) : "memory");
 }
-// where the 128-byte swizzle puts an element: 16-byte units of a 128-byte row, exclusive-ored with the row
-template <class T> __device__ __forceinline__ T* swizzled_128B(T* p) {
-  uint64 at = reinterpret_cast<uint64>(p);
-  return reinterpret_cast<T*>(at ^ ((at >> 3) & 0x70));
+// where a swizzle puts an element of a tile: 16-byte units of a row, exclusive-ored with the row's number
+template <int Units, int Size> __device__ __forceinline__ int swizzled(int element) {
+  return element ^ ((element * Size >> 7) & (Units - 1)) * (16 / Size);
 }
 // a matrix descriptor with 128-byte swizzle: start, leading and stride byte offsets in units of 16 bytes
 __device__ __forceinline__ uint64 matrix_128B(const void* p, uint32 leading, uint32 stride) {

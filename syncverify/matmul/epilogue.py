@@ -30,10 +30,15 @@ def arithmetic(f: Fusion) -> list[Stmt]:
     return [Compute(f"t{i}", _expression(f, i, True)) for i in f.order() if _is_named(f, i)]
 
 
+def results(f: Fusion) -> list[tuple[Output, Expr]]:
+    """The outputs, each with the value that is stored."""
+    return [(o, _expression(f, _stored(f, o))) for o in f.outputs]
+
+
 def stores(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
     return [
-        StGlobal(GlobalRegion(o.name, _at(f.dims, row, column), Int(vector)), _expression(f, _stored(f, o)))
-        for o in f.outputs
+        StGlobal(GlobalRegion(o.name, _at(f.dims, row, column), Int(vector)), value)
+        for o, value in results(f)
     ]
 
 
@@ -74,4 +79,4 @@ def _expression(f: Fusion, i: int, top: bool = False) -> Expr:
     return FUNCTIONS[node.op].express(*(_expression(f, a) for a in node.args))
 
 
-__all__ = ["arithmetic", "loads", "register", "stores"]
+__all__ = ["arithmetic", "loads", "register", "results", "stores"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from syncverify.fusion.graph import Output
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -26,12 +27,14 @@ from syncverify.ir.nodes import (
     Region,
     Shared,
     Stmt,
+    StShared,
     Tensor,
     TensorMap,
     TmaLoad,
+    TmaStore,
     Wgmma,
 )
-from syncverify.matmul.epilogue import arithmetic, loads, register, stores
+from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
 from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
@@ -52,7 +55,10 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     if not problem.b_t and schedule.tile_n % PANEL:
         raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
-    sizes = default_sizes(schedule, bk)
+    staged = problem.epilogue.outputs if schedule.store == "tma" else ()
+    schedule.staging(problem.output_sizes)
+    width = K_SPAN // problem.output_sizes[0]
+    sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk)
     tile = tuple(_tile(schedule))
     work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *_epilogue(problem, schedule, vector))
@@ -74,10 +80,12 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         maps=(
             TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), "128B"),
             TensorMap(B_MAP, "b", (schedule.tile_n, bk) if problem.b_t else (bk, PANEL), "128B"),
+            *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), "128B") for o in staged),
         ),
         shared=(
             _buffer(A_TILE, problem.dtype, schedule.tile_m, bk, problem.a_t),
             _buffer(B_TILE, problem.dtype, schedule.tile_n, bk, not problem.b_t),
+            *(_staging(o, schedule, width) for o in staged),
         ),
         barriers=(Barrier(FULL),),
         fragments=(Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),),
@@ -102,12 +110,14 @@ def launch_values(
     return {**values, "each": m * n // blocks, "more": m * n % blocks, "blocks": blocks}
 
 
-def default_sizes(schedule: Schedule, bk: int) -> dict[str, int]:
+def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """Sizes of an exact check when the caller gives none: every slot is reused, all ends are ragged."""
+    bk = K_SPAN // DTYPE_BYTES[problem.dtype]
+    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
     return {
         "M": schedule.tile_m * 3 - 8,
         "N": schedule.tile_n * 2 - 8,
-        "K": bk * (schedule.fitted_stages() + 3) - 8,
+        "K": bk * (stages + 3) - 8,
     }
 
 
@@ -117,7 +127,9 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     inner = {problem.shapes["a"][-1], problem.shapes["b"][-1]}
     facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
     facts += [(Var(d) % unit).eq(0) for d in sorted(inner)]
-    if vector > 1 and "N" not in inner:
+    if schedule.store == "tma":
+        facts.append((Var("N") % (16 // problem.output_sizes[0])).eq(0))
+    elif vector > 1 and "N" not in inner:
         facts.append((Var("N") % vector).eq(0))
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
     if schedule.persistent:
@@ -140,6 +152,16 @@ def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool) -> Shared
     """One tile of an operand; where its memory runs along M or N, in panels of 64."""
     shape = (rows // PANEL, bk, PANEL) if along_mn else (rows, bk)
     return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, "128B")
+
+
+def output_map(output: str) -> str:
+    return f"{output}_map"
+
+
+def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
+    """A part of a warpgroup's share of an output, for each warpgroup."""
+    shape = (Int(schedule.consumers), Int(schedule.rows), Int(width))
+    return Shared(f"{output.name}_tile", output.dtype, shape, 1024, None, "128B")
 
 
 def _tile(schedule: Schedule) -> list[Stmt]:
@@ -179,28 +201,80 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
 
 def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
     """Every thread stores its share of the accumulators, two neighbours of a row at a time."""
-    pairs = schedule.tile_n // 8
-    lane_row = Var("warp") % 4 * 16 + Var("lane") // 4
-    rows = Var("row") + Var("wg") * schedule.rows + Var("h") * 8 + lane_row
-    blocks = schedule.rows // 64
+    if schedule.store == "tma":
+        return [_parts(problem, schedule)]
     result: list[Stmt] = []
-    for block in range(blocks):
-        start = Var("j") * 4 + Var("h") * 2
-        if block:
-            start = start + block * schedule.tile_n // 2
+    for block in range(schedule.rows // 64):
         inner: list[Stmt] = []
         for e in range(2 // vector):
-            part = start + e if e else start
-            column = Var("col") + Var("j") * 8 + Var("lane") % 4 * 2
-            reading = FragRead(register(PRODUCT), ACC, part, Int(vector))
-            inside = (
-                *loads(problem.epilogue, Var("r"), Var("c"), vector),
-                *arithmetic(problem.epilogue),
-                *stores(problem.epilogue, Var("r"), Var("c"), vector),
-            )
-            both = Binary("and", Var("r") < Var("M"), Var("c") < Var("N"))
-            inner += [reading, Let("c", column + e if e else column), If(both, inside)]
-        row = rows + block * 64 if block else rows
+            part = _plus(_share(schedule, block, Var("j")), e)
+            inner += [
+                FragRead(register(PRODUCT), ACC, part, Int(vector)),
+                Let("c", _plus(Var("col") + Var("j") * 8 + Var("lane") % 4 * 2, e)),
+                If(
+                    Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
+                    (
+                        *loads(problem.epilogue, Var("r"), Var("c"), vector),
+                        *arithmetic(problem.epilogue),
+                        *stores(problem.epilogue, Var("r"), Var("c"), vector),
+                    ),
+                ),
+            ]
+        row = Var("row") + Var("wg") * schedule.rows + _plus(_lane_row(), block * 64)
+        pairs = schedule.tile_n // 8
         columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
         result.append(For("h", Int(0), Int(2), Int(1), (Let("r", row), columns), unroll=2))
     return result
+
+
+def _parts(problem: Problem, schedule: Schedule) -> Stmt:
+    """The columns of a warpgroup's share part by part: to shared memory, then by a tensor copy.
+
+    Inputs of the epilogue are read at the nearest place inside, for what is outside is not stored.
+    """
+    size = problem.output_sizes[0]
+    width, parts = K_SPAN // size, schedule.parts(size)
+    body: list[Stmt] = []
+    needs = len(problem.epilogue.inputs) > 1
+    for block in range(schedule.rows // 64):
+        place = _plus(_lane_row(), block * 64)
+        column = Var("j") * 8 + Var("lane") % 4 * 2
+        inner: list[Stmt] = [
+            FragRead(
+                register(PRODUCT), ACC, _share(schedule, block, Var("p") * (width // 8) + Var("j")), Int(2)
+            )
+        ]
+        if needs:
+            last = Call("min", (Var("col") + Var("p") * width + column, Var("N") - 2))
+            inner += [Let("c", last), *loads(problem.epilogue, Var("r"), Var("c"), 2)]
+        inner += arithmetic(problem.epilogue)
+        inner += [
+            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + column, Int(2)), value)
+            for o, value in results(problem.epilogue)
+        ]
+        row: list[Stmt] = [Let("s", place)]
+        if needs:
+            bottom = Var("row") + Var("wg") * schedule.rows + Var("s")
+            row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
+        columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
+        body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
+    at = (Var("row") + Var("wg") * schedule.rows, Var("col") + Var("p") * width)
+    body += [
+        TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"),)))
+        for o in problem.epilogue.outputs
+    ]
+    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
+
+
+def _lane_row() -> Expr:
+    """A thread's row among 64 (PTX ISA, wgmma: Register Fragments), in the upper or lower half ``h``."""
+    return Var("h") * 8 + (Var("warp") % 4 * 16 + Var("lane") // 4)
+
+
+def _share(schedule: Schedule, block: int, column: Expr) -> Expr:
+    """The first of two neighbours in a thread's share: 64 rows after 64 rows, 8 columns after 8 columns."""
+    return _plus(column * 4 + Var("h") * 2, block * schedule.tile_n // 2)
+
+
+def _plus(e: Expr, n: int) -> Expr:
+    return e + n if n else e

@@ -12,6 +12,7 @@ from syncverify.matmul.schedule import Schedule
 from syncverify.passes.base import Pass, run
 from syncverify.passes.registers import SetRegisters
 from syncverify.passes.running import RunningRings
+from syncverify.passes.staging import StagedStores
 from syncverify.passes.wgmma import (
     ElectLoader,
     InitRings,
@@ -23,20 +24,21 @@ from syncverify.passes.wgmma import (
 
 #: The pass names, in order.
 PASS_NAMES = (
-    "load-and-multiply", "running-rings", "full-barriers", "wgmma-groups", "empty-barriers", "elect",
-    "mbarrier-init", "setmaxnreg",
+    "load-and-multiply", "running-rings", "full-barriers", "wgmma-groups", "empty-barriers", "staged-stores",
+    "elect", "mbarrier-init", "setmaxnreg",
 )  # fmt: skip
 
 
-def passes(schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
+def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
     """The passes of one compilation, in order."""
     each = "warp" if policy is Policy.STRICT else schedule.arrive
     result: list[Pass] = [
         LoadAndMultiply(schedule.consumers),
-        RunningRings(schedule.fitted_stages()),
+        RunningRings(schedule.fitted_stages(schedule.staging(problem.output_sizes))),
         TensorFullBarriers(),
         WgmmaGroups(schedule.pending),
         TensorEmptyBarriers(each),
+        StagedStores(schedule.store_slots(problem.output_sizes[0]), policy is Policy.STRICT),
         ElectLoader(),
         InitRings(),
     ]
@@ -57,7 +59,7 @@ def build(
     kernel = lower(problem, schedule, vector)
     if observe is not None:
         observe("lower", kernel)
-    return run(kernel, [p for p in passes(schedule, policy) if p.name not in without], observe)
+    return run(kernel, [p for p in passes(problem, schedule, policy) if p.name not in without], observe)
 
 
 __all__ = ["PASS_NAMES", "build", "passes"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncverify.fusion.graph import Fusion, Tensor, Value, trace
+from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
 #: The input of an epilogue that stands for the product.
@@ -49,6 +50,11 @@ class Problem:
     def b_t(self) -> bool:
         """Whether B's memory runs along K."""
         return self.layout[1] == "K"
+
+    @property
+    def output_sizes(self) -> list[int]:
+        """Bytes of an element of each output."""
+        return [DTYPE_BYTES[o.dtype] for o in self.epilogue.outputs]
 
     @property
     def shapes(self) -> dict[str, tuple[str, ...]]:

@@ -23,6 +23,7 @@ class Schedule:
     a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of tiles
     that are gone through together. ``arrive``: who frees a slot, one lane of each warp or warpgroup.
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
+    ``store``: results go to global memory directly, or through shared memory by tensor copies.
     """
 
     tile_m: int = 128
@@ -34,6 +35,7 @@ class Schedule:
     group: int = 8
     arrive: Literal["warp", "warpgroup"] = "warp"
     registers: tuple[int, int] | None = None
+    store: Literal["direct", "tma"] = "direct"
 
     def check(self) -> None:
         """Raises InputError for values that no problem can use."""
@@ -61,12 +63,30 @@ class Schedule:
     def accumulators(self) -> int:
         return self.rows * self.tile_n // WARPGROUP
 
-    def fitted_stages(self, extra: int = 0) -> int:
-        """The stages, chosen by the room that ``extra`` bytes leave where the schedule leaves that open."""
+    def parts(self, size: int) -> int:
+        """Parts of a tile's columns that go through a staging buffer in turn: rows of the swizzle."""
+        return self.tile_n * size // K_SPAN
+
+    def store_slots(self, size: int) -> int:
+        """Slots of a staging buffer: two where the parts are even in number."""
+        return 2 - self.parts(size) % 2
+
+    def staging(self, sizes: list[int]) -> int:
+        """Bytes of the staging buffers for outputs with elements of those sizes."""
+        if self.store == "direct":
+            return 0
+        _require(len(set(sizes)) == 1, "store=tma needs outputs of one size of element")
+        _require(
+            self.tile_n * sizes[0] % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows"
+        )
+        return len(sizes) * self.tile_m * K_SPAN * self.store_slots(sizes[0])
+
+    def fitted_stages(self, staging: int = 0) -> int:
+        """The stages: chosen, beside so many bytes of staging buffers, where that is left open."""
         if self.stages:
             return self.stages
         slot = (self.tile_m + self.tile_n) * K_SPAN
-        found = min(8, (SHARED_LIMIT - RESERVED - extra) // slot)
+        found = min(8, (SHARED_LIMIT - RESERVED - staging) // slot)
         _require(found >= 2, f"a tile of {self.tile_m} x {self.tile_n} leaves no room for two stages")
         return found
 

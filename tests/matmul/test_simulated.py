@@ -73,3 +73,9 @@ def test_epilogue() -> None:
     got, acc = run(problem, Schedule(stages=2), 130, 72, 64, bias=bias, residual=residual)
     (want,) = epilogue.reference({"acc": acc, "bias": bias, "residual": residual})
     close(got, want.astype(np.float32))
+
+
+@pytest.mark.parametrize(("tile", "persistent"), [((128, 128), True), ((128, 64), False), ((256, 128), True)])
+def test_results_through_shared_memory(tile: tuple[int, int], persistent: bool) -> None:
+    schedule = Schedule(*tile, stages=2, store="tma", persistent=persistent, group=2)
+    close(*run(product(), schedule, 300, 136, 72, blocks=3))
