@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
@@ -478,6 +479,12 @@ def touch_barriers(run: Run, t: Thread, record: Record) -> None:
             state.touched.append((record.cls, record.time, record.site, len(run.trace)))
 
 
+def meets(intervals: Sequence[tuple[int, int]], lo: int, size: int) -> bool:
+    """Whether one of some sorted, disjoint intervals has bytes in common with ``size`` bytes at ``lo``."""
+    after = bisect_left(intervals, (lo + size,))
+    return after > 0 and intervals[after - 1][1] > lo
+
+
 def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:
     """Barriers whose object a footprint overlaps (remembered per footprint)."""
     found = run.barrier_bytes.get(fp)
@@ -486,7 +493,7 @@ def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:
         found = tuple(
             i
             for i, b in enumerate(run.info.barriers)
-            if b.cta == f.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in f.intervals)
+            if b.cta == f.memory and meets(f.intervals, b.offset, 8)
         )
         run.barrier_bytes[fp] = found
     return found
