@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncverify.simulate.mbarriers import Mbarriers
-from syncverify.simulate.program import LANES, Event, Op
+from syncverify.simulate.program import LANES, NO_MEMORY, Event, Op
 from syncverify.simulate.state import END, NO_CLUSTER, Named, State
 
 LEVELS = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}
@@ -58,7 +58,8 @@ class Meetings(Mbarriers):
     ) -> bool:
         """Arrives at a barrier of this CTA; False if the group blocks there."""
         n = s.named.get(key, fresh)
-        mine = (g, s.H[g] | s.O[g], s.A[g] | s.AO[g], s.node[g])
+        told = (0, 0) if key[3] & NO_MEMORY else (s.H[g] | s.O[g], s.A[g] | s.AO[g])
+        mine = (g, *told, s.node[g])
         waiting = n.waiting | (1 << g if blocks else 0)
         s.named[key] = Named(n.threads, n.red, n.arrived | 1 << g, waiting, tuple(sorted((*n.brought, mine))))
         self.wrote(g, s.node[g])

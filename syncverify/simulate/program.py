@@ -12,6 +12,7 @@ from enum import IntEnum
 from syncverify.source import Span
 
 LANES = 32
+NO_MEMORY = 1 << LANES  # beside the mask of a meeting of lanes that orders no memory (PTX ISA, elect.sync)
 VIRTUAL = -2  # ``Access.memory`` of events that are known like accesses but touch no bytes
 GLOBAL = -1  # ``Access.memory`` of global memory; shared memory has its CTA's number
 

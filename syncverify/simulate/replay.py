@@ -14,7 +14,7 @@ from syncverify.ir.expr import Int
 from syncverify.simulate.build import Launch, build, grid_of, launch_values, together
 from syncverify.simulate.explore import MAX_CLUSTERS, blocked, steps
 from syncverify.simulate.machine import Machine
-from syncverify.simulate.program import Op, Program
+from syncverify.simulate.program import NO_MEMORY, Event, Op, Program
 from syncverify.simulate.state import END, Found
 from syncverify.simulate.trace import Unsupported
 from syncverify.source import InputError, Span
@@ -235,6 +235,10 @@ class _Player:
             self.arrivals(e.bar)
             if self.late:
                 self.arrivals(e.bar, copies=True)
+        if not self.m.can(self.s, g) and e.op is Op.WARP_SYNC and e.key & NO_MEMORY:
+            self.gather(g, e)
+            if self.s.node[g] != node:
+                return
         if not self.m.can(self.s, g):
             raise _Stray(
                 f"{self.p.groups[g].name} is blocked at line {e.line} ({e.text}) and cannot reach line "
@@ -244,6 +248,20 @@ class _Player:
             e.op in (Op.POLL, Op.POLL_TOKEN) and self.m.complete_for(self.s, g, e) and self.wants(g, step)
         )
         self.m.visible(self.s, g, answer, [])
+
+    def gather(self, g: int, meeting: Event) -> None:
+        """The other lanes of the warp come to its ``elect``: steps name one of several classes first."""
+        who = self.p.groups[g]
+        for h in self.p.warp_groups[who.cta, who.warp]:
+            while h != g and self.s.node[h] != END and not self.m.stopped:
+                e = self.p.events[self.s.node[h]]
+                met = e.op is Op.WARP_SYNC and e.key == meeting.key
+                if not (met or e.op < Op.EXIT) or not self.m.can(self.s, h):
+                    break
+                if met:
+                    self.m.visible(self.s, h, 0, [])
+                    break
+                self.m.private(self.s, h, e, [])
 
     def look(self) -> None:
         """Polls whose answer nobody heeds look as soon as they can: witnesses do not name them."""

@@ -8,7 +8,7 @@ from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr, Var
 from syncverify.simulate.code import compiled
 from syncverify.simulate.layout import BARRIER_BYTES
-from syncverify.simulate.program import GLOBAL, Kind, Op
+from syncverify.simulate.program import GLOBAL, LANES, NO_MEMORY, Kind, Op
 from syncverify.simulate.regions import Foot
 from syncverify.simulate.trace import Thread, Tracer, Unsupported, flags, handles, register
 
@@ -289,6 +289,8 @@ def elect(tr: Tracer, s: n.Elect, t: Thread) -> None:
         t.env[s.name] = np.array([int(lane == tr.elected) for lane in tr.lanes], dtype=np.int64)
     else:
         t.env[s.name] = int(hit)
+    threads = tr.ctx.program.threads - tr.group.warp * LANES
+    tr.emit(Op.WARP_SYNC, "elect", key=NO_MEMORY | (1 << min(LANES, threads)) - 1)
 
 
 @handles(n.SetMaxNReg)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from syncverify.diagnostics import Step, Witness
 from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.model.events import Agent, Ev, Event, Flag, LaneSplit
+from syncverify.unrolled.executed import executed
 from syncverify.unrolled.places import Unfit
 
 #: Events of one class, and how often lanes may turn out to disagree.
@@ -47,6 +49,9 @@ def settled(system: PtxSystem, told: Answers) -> tuple[PtxSystem, list[list[Even
     """
     for _ in range(MOST_SPLITS):
         try:
+            if system.program.steers:
+                with suppress(Unfit):
+                    return system, executed(system)
             return system, _sequences(system, {place: deque(a) for place, a in told.items()})
         except LaneSplit as split:
             system = system.refined(split)
