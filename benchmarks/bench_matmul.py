@@ -30,8 +30,11 @@ from syncverify.matmul import Schedule, product
 SCHEDULES = {
     "128x128": Schedule(128, 128),
     "128x256": Schedule(128, 256, registers=(40, 232)),
+    "128x256pt": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma"),
+    "128x128t": Schedule(128, 128, store="tma"),
     "128x256p": Schedule(128, 256, registers=(40, 232), persistent=True),
     "128x128p": Schedule(128, 128, persistent=True),
+    "256x128pt": Schedule(256, 128, registers=(40, 232), persistent=True, store="tma"),
     "256x128p": Schedule(256, 128, registers=(40, 232), persistent=True),
     "128x192p": Schedule(128, 192, registers=(40, 232), persistent=True),
     "256x160p": Schedule(256, 160, registers=(40, 232), persistent=True),
@@ -176,7 +179,9 @@ def run(job: dict[str, Any], seconds: float) -> dict[str, Any]:
     }
 
 
-def allowed(m: int, n: int, k: int, layout: str) -> bool:
+def allowed(m: int, n: int, k: int, layout: str, schedule: Schedule) -> bool:
+    if schedule.store == "tma" and n % 8:
+        return False
     return (m if layout[0] == "M" else k) % 8 == 0 and (k if layout[1] == "K" else n) % 8 == 0
 
 
@@ -186,8 +191,8 @@ def jobs(what: list[str], only: str | None, proved: bool) -> list[dict[str, Any]
     for kind in what:
         for name in names:
             if kind == "correct":
-                layouts = ("KK", "MN", "MK", "KN") if name in ("128x128", "128x256p") else ("KK", "MN")
-                shapes = [(*s, x) for x in layouts for s in SHAPES if allowed(*s, x)]
+                layouts = ("KK", "MN", "MK", "KN") if name in ("128x128", "128x256pt") else ("KK", "MN")
+                shapes = [(*s, x) for x in layouts for s in SHAPES if allowed(*s, x, SCHEDULES[name])]
             else:
                 shapes = list(SPEED)
             if SCHEDULES[name].tile_n % 64:  # no whole panels

@@ -23,10 +23,11 @@ def candidates(m: int, n: int, k: int) -> list[tuple[str, Schedule]]:
     if m <= 64:
         return [("64x128", Schedule(64, 128, consumers=1)), ("64x64", Schedule(64, 64, consumers=1))]
     if -(-m // 128) * -(-n // 256) < 100:
-        return [("128x128", Schedule(128, 128)), ("128x64", Schedule(128, 64))]
+        return [("128x128t", Schedule(128, 128, store="tma")), ("128x64", Schedule(128, 64))]
     return [
+        ("128x256pt", Schedule(128, 256, registers=_REGISTERS, persistent=True, store="tma")),
+        ("256x128pt", Schedule(256, 128, registers=_REGISTERS, persistent=True, store="tma")),
         ("128x256p", Schedule(128, 256, registers=_REGISTERS, persistent=True)),
-        ("256x128p", Schedule(256, 128, registers=_REGISTERS, persistent=True)),
     ]
 
 
