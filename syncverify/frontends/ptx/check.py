@@ -154,12 +154,13 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
 def _proof(k: _Kernel, prove: Prove) -> Any:
     """What is found for every size, with every answer to questions that have one for all agents; None if no
     size is open."""
-    launch, program = _compiled(k)
+    launch, whole = _compiled(k)
+    program = whole.for_sizes
     sizes = open_sizes(k.facts, program)
     if not sizes:
         return None
     if k.boxes is not None and copies_tensors(program):
-        launch = _inferred(k, launch, program)
+        launch = _inferred(k, launch, whole)
     facts = tuple(c for c in k.facts.constraints() if names(c) <= sizes.keys())
     left = [MOST_EXACT]
 

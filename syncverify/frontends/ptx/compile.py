@@ -10,6 +10,7 @@ an event, or None where it only jumps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cached_property
 from posixpath import basename
 from typing import Any
@@ -143,7 +144,11 @@ class Program:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        self.slice: Slice = slice_of(self.flow, effects, fragments)
+        self._write(slice_of(self.flow, effects, fragments))
+
+    def _write(self, needed: Slice) -> None:
+        """Compiles what is needed."""
+        self.slice = needed
         self.crossing: Slice = crossing(self.flow, self.slice)
         self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
@@ -164,6 +169,18 @@ class Program:
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.entry = code.target(0) if self.body else ENDED
+
+    @cached_property
+    def for_sizes(self) -> Program:
+        """The same without the values that only say where in global memory something is read: they ask much of
+        sizes without a number, and tell nothing."""
+        if self.slice.steering is None:
+            return self
+        made = copy(self)
+        for name in ("bits", "_live", "_kept", "_live_memo"):
+            made.__dict__.pop(name, None)
+        made._write(self.slice.steering)
+        return made
 
     def site(self, k: int) -> int:
         """The site of an instruction."""
@@ -638,7 +655,7 @@ class _Writer:
                 name = f"param {base.name}+{offset}:{type_}"
                 yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
             elif space == "global" and not isinstance(m.base, Sym):
-                if self.read_only:
+                if self.read_only and all(r in self.wanted for r in registers(m)):
                     self.space["G"] = read_global
                     address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
                     yield d.name, f"G(r, {address}, {size}, {self._unknown(k)})"

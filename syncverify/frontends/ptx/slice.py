@@ -7,11 +7,11 @@ where its sides meet again, loops without events are taken to end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow, registers, results
-from syncverify.frontends.ptx.nodes import Instr, Mem, Sym
+from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Sym
 
 Decoded = Mapping[int, Effect | Unsupported]
 #: Spaces whose contents the agents keep.
@@ -21,12 +21,14 @@ _KEPT_SPACES = ("local", "param", "shared")
 @dataclass(frozen=True, slots=True)
 class Slice:
     """``pure``: instructions executed for their results; ``branches``: those that are decided; ``registers``:
-    those that hold a value; ``spaces``: memory whose contents steer."""
+    those that hold a value; ``spaces``: memory whose contents steer; ``steering``: what is left without values
+    that only say where in global memory something is read, if there are such."""
 
     pure: frozenset[int]
     branches: frozenset[int]
     registers: frozenset[str]
     spaces: frozenset[str]
+    steering: Slice | None = None
 
 
 def slice_of(flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bool = True) -> Slice:
@@ -69,6 +71,7 @@ class _Slicer:
         self.spaces: set[str] = set()
         self.controlled: set[int] = set()
         self.work: list[str] = []
+        self.late: list[str] = []  # registers of addresses in global memory
 
     def run(self) -> Slice:
         for k, effect in self.effects.items():
@@ -155,6 +158,12 @@ class _Slicer:
         if isinstance(effect, Effect):
             for op in effect.operands:
                 self._need(registers(op))
+        elif i.op == "ld" and "global" in i.mods:
+            names = list(registers(i.operands[1]))
+            if all(map(self._parameter, names)):
+                self._need(names)  # what a parameter points to is the same for all
+            else:
+                self.late += names
         elif not _is_data(i):
             for n, op in enumerate(i.operands):
                 if n or not results(i) or isinstance(op, Mem):
@@ -164,6 +173,18 @@ class _Slicer:
         if i.op in ("ld", "ldu", "atom"):
             for space in _spaces(i):
                 self._keep(space)
+
+    def _parameter(self, name: str) -> bool:
+        """Whether a register holds a parameter, or a place at a fixed distance from where one points to."""
+        found = self.definitions.get(name, ())
+        if len(found) != 1 or self.body[found[0]].guard is not None:
+            return False
+        i = self.body[found[0]]
+        if i.op == "ld":
+            return "param" in i.mods
+        if i.op not in ("mov", "cvta") and (i.op != "add" or not isinstance(i.operands[2], Imm)):
+            return False
+        return all(map(self._parameter, registers(i.operands[1])))
 
     def _keep(self, space: str) -> None:
         """A value that steers is loaded from a space: what is stored there matters."""
