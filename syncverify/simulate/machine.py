@@ -137,7 +137,12 @@ class Machine(Meetings):
             b = s.bars[e.bar]
             return not b.alive or bool(b.init & ~(s.H[g] | s.O[g])) or self.complete_for(s, g, e)
         if op is Op.BAR_SYNC:
-            return not self.is_waiting(s, g, (0, self.p.groups[g].cta, e.key, 0))
+            n = s.named.get((0, self.p.groups[g].cta, e.key, 0))
+            if n is None or not n.arrived >> g & 1:
+                return True
+            # Its warp executes the instruction together, once its other lanes have arrived the first time.
+            early = "aligned" in e.flags and not self.p.strict and not self.whole(s, g, n)
+            return not (n.waiting >> g & 1 or early)
         if op is Op.WARP_SYNC:
             group = self.p.groups[g]
             return not self.is_waiting(s, g, (1, group.cta, group.warp, e.key))

@@ -55,6 +55,7 @@ class Named:
     arrived: int = 0  # mask of groups
     waiting: int = 0  # those that block
     brought: tuple[tuple[int, int, int, int], ...] = ()  # group, the H and A it came with, its event
+    again: int = 0  # warps that arrived and then came once more, to wait
 
 
 class Found:

@@ -235,7 +235,8 @@ def bar_sync(tr: Tracer, s: n.BarrierSync, t: Thread) -> None:
     if s.aligned:
         tr.aligned.append(tr.pc)
     bad_barrier(tr, ident, threads)
-    tr.emit(Op.BAR_SYNC, f"bar.sync {ident}", key=ident, n=threads, flags=flags(red=s.red))
+    how = flags(red=s.red, aligned=s.aligned)
+    tr.emit(Op.BAR_SYNC, f"bar.sync {ident}", key=ident, n=threads, flags=how)
 
 
 @handles(n.BarrierArrive)
