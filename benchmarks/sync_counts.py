@@ -1,0 +1,130 @@
+"""Synchronizing statements of compiled fusions: as the passes leave them, minimized, by nvFuser's rules.
+
+    python benchmarks/sync_counts.py [--seconds 300] [--out FILE]      # prints the table of docs/minimize.md
+
+nvFuser's number is what its lowering would have put into a kernel of the same shape, by the rules that
+``nvfuser_rules`` states; no nvFuser is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from syncverify.diagnostics import Policy, ScopeKind
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Schedule, Tensor, trace
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax
+from syncverify.fusion.plan import plan_of
+from syncverify.ir import nodes as n
+from syncverify.ir.nodes import Kernel
+from syncverify.minimize import minimize
+from syncverify.minimize.candidates import synchronizing
+from syncverify.passes.rewrite import walk
+
+ELEMENTWISE = ("mul", "scale_add", "gate_pair", "bias_gelu", "normalize")
+SETTINGS = ("", "store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2")
+WIDTHS = (1024, 8192)
+
+
+def rows() -> dict[str, Fusion]:
+    """Fusions that reduce along rows."""
+    x, w = Tensor("bf16", ("R", "C")), Tensor("bf16", ("C",))
+    return {
+        "rms_norm": trace(lambda x, w: rms_norm(x, w), {"x": x, "w": w}),
+        "layer_norm": trace(lambda x, w, b: layer_norm(x, w, b), {"x": x, "w": w, "b": w}),
+        "softmax": trace(lambda x: softmax(x), {"x": x}),
+        "log_softmax": trace(lambda x: log_softmax(x), {"x": x}),
+        "cross_entropy": trace(lambda x, t: cross_entropy(x, t), {"x": x, "t": Tensor("i32", ("R",))}),
+        "row_sum": trace(lambda x: x.sum(), {"x": x}),
+    }
+
+
+def nvfuser_rules(kernel: Kernel) -> int:
+    """Statements that nvFuser's lowering would insert for the same loads, stores and reductions.
+
+    Warp-specialized: init of full and empty barriers and a block sync; for each load arriveExpectTX; a wait
+    on either side, the compute warps' arrival and the prefill; inval of both arrays. Pipelined: init, block
+    sync, arriveExpectTX in prologue and loop for each load, one wait, one block sync for WAR, inval. Bulk
+    stores: for each a fence.proxy.async in the loop; a block sync before them, one for WAR behind, commit and
+    wait_group. Exchange among warps (blockReduce): block syncs before the partial values are read and after.
+    """
+    loop = [s for s in walk(kernel.body) if isinstance(s, n.BulkLoad)]
+    loads = len({s.dst.buffer for s in loop})
+    stores = sum(isinstance(s, n.BulkStore) for s in walk(kernel.body))
+    specialized = any(isinstance(s, n.Role) and s.name == "compute" for s in walk(kernel.body))
+    total = 0
+    if loads:
+        total += 2 + 1 + loads + 2 + 2 + 2 if specialized else 1 + 1 + 2 * loads + 1 + 1 + 1
+    if stores:
+        total += stores + 1 + 1 + 2
+    copied = {s.dst.buffer for s in loop} | {
+        s.src.buffer for s in walk(kernel.body) if isinstance(s, n.BulkStore)
+    }
+    partial = {
+        s.dst.buffer for s in walk(kernel.body) if isinstance(s, n.StShared) and s.dst.buffer not in copied
+    }
+    return total + 2 * len(partial)
+
+
+def cases() -> Iterator[tuple[str, Callable[[], Kernel]]]:
+    for name in ELEMENTWISE:
+        for setting in SETTINGS:
+            schedule = Schedule(tile=1024, compute_warps=4, stages=3).with_settings(setting.split())
+            plan = plan_of(getattr(examples, name), schedule)
+            yield f"{name} {setting}".strip(), lambda p=plan: p.build(p.main, Policy.PRACTICAL)  # type: ignore[misc]
+    for name, fusion in rows().items():
+        for width in WIDTHS:
+            plan = plan_of(fusion)
+            yield f"{name} C={width}", lambda p=plan, w=width: p.build(w, Policy.PRACTICAL)  # type: ignore[misc]
+
+
+def counted(name: str, kernel: Kernel, scope: ScopeKind) -> dict[str, Any]:
+    start = time.perf_counter()
+    m = minimize(kernel, policy=Policy.PRACTICAL, scope=scope)
+    return {
+        "fusion": name,
+        "verdict": str(m.report.verdict),
+        "inserted": len(synchronizing(kernel.body)),
+        "needed": m.needed,
+        "removable": sum(len(r.stmts) for r in m.removed),
+        "kept": [str(k.reason) for k in m.kept],
+        "nvfuser": nvfuser_rules(kernel),
+        "seconds": round(time.perf_counter() - start, 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--out")
+    parser.add_argument("--all-sizes", action="store_true", help="minimize for every size, not for defaults")
+    given = parser.parse_args()
+    scope = ScopeKind.ALL if given.all_sizes else ScopeKind.EXACT
+    start = time.monotonic()
+    found: list[dict[str, Any]] = []
+    print("| fusion | inserted | needed | can go | kept | by nvFuser's rules |\n|---|---|---|---|---|---|")
+    for name, make in cases():
+        if time.monotonic() - start > given.seconds:
+            break
+        try:
+            found.append(counted(name, make(), scope))
+        except Exception as e:
+            found.append({"fusion": name, "failed": f"{type(e).__name__}: {e}"})
+            print(f"| {name} | failed: {type(e).__name__}: {e} |")
+            continue
+        r = found[-1]
+        kept = ", ".join(r["kept"]) or "0"
+        shown = (r["fusion"], r["inserted"], r["needed"], r["removable"], kept, r["nvfuser"])
+        print("| " + " | ".join(str(x) for x in shown) + " |", flush=True)
+    if given.out:
+        Path(given.out).write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
