@@ -1,0 +1,93 @@
+"""What a class of lanes knows of the others in one run, for the judge of certificates.
+
+A mark is a named counter that only grows: ``("t", class)`` the events of a class, ``("b", barrier, life)``
+the completed phases of an mbarrier, ``("g", kind, owner)`` the asynchronous operations whose group is
+complete, ``("n", ...)`` generations of execution barriers. Knowledge maps marks to how far they are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Mark = tuple[Any, ...]
+Row = dict[Mark, int]
+
+
+def raise_to(row: Row, mark: Mark, value: int) -> None:
+    """The mark is known to be at ``value`` at least."""
+    if value > row.get(mark, 0):
+        row[mark] = value
+
+
+def join(into: Row, other: Row) -> None:
+    """Everything known there is known here too."""
+    for mark, value in other.items():
+        if value > into.get(mark, 0):
+            into[mark] = value
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """Three relations of docs/theory.md: ``happened`` (enablement), ``visible`` (H), ``bridged`` (A)."""
+
+    happened: Row = field(default_factory=dict)
+    visible: Row = field(default_factory=dict)
+    bridged: Row = field(default_factory=dict)
+
+    def join(self, other: Knowledge) -> None:
+        join(self.happened, other.happened)
+        join(self.visible, other.visible)
+        join(self.bridged, other.bridged)
+
+    def mark(self, mark: Mark, value: int) -> None:
+        """A counter reached a value, visibly."""
+        raise_to(self.happened, mark, value)
+        raise_to(self.visible, mark, value)
+
+    def copy(self) -> Knowledge:
+        return Knowledge(dict(self.happened), dict(self.visible), dict(self.bridged))
+
+
+class Lanes:
+    """The knowledge of one class. ``joined`` came through synchronization; ``own`` is each lane's progress,
+    of which its sibling lanes know nothing: for a class of one lane there is no difference."""
+
+    __slots__ = ("alone", "cls", "joined", "own", "time")
+
+    def __init__(self, cls: int, lanes: int) -> None:
+        self.cls = cls
+        self.alone = lanes == 1
+        self.joined = Knowledge()
+        self.own = self.joined if self.alone else Knowledge()
+        self.time = 0
+
+    def advance(self) -> None:
+        """The class comes to its next event."""
+        self.time += 1
+        self.own.mark(("t", self.cls), self.time)
+
+    def handed(self) -> Knowledge:
+        """All that the lanes know together, as what they release hands it on."""
+        if self.alone:
+            return self.joined.copy()
+        found = self.joined.copy()
+        found.join(self.own)
+        return found
+
+    def happened(self, mark: Mark, same_lane: bool = False) -> int:
+        found = self.joined.happened.get(mark, 0)
+        return max(found, self.own.happened.get(mark, 0)) if same_lane else found
+
+    def visible(self, mark: Mark, same_lane: bool = False) -> int:
+        found = self.joined.visible.get(mark, 0)
+        return max(found, self.own.visible.get(mark, 0)) if same_lane else found
+
+    def bridged(self, mark: Mark, same_lane: bool = False) -> int:
+        found = self.joined.bridged.get(mark, 0)
+        return max(found, self.own.bridged.get(mark, 0)) if same_lane else found
+
+    def gather(self) -> None:
+        """All lanes of the class have met: what each did is known to each."""
+        if not self.alone:
+            self.joined.join(self.own)
