@@ -40,7 +40,8 @@ SCHEDULES = {
     "256x160p": Schedule(256, 160, registers=(40, 232), persistent=True),
     "192x192p": Schedule(192, 192, consumers=3, registers=(32, 160), persistent=True),
     "64x128": Schedule(64, 128, consumers=1),
-    "128x128.pending0": Schedule(128, 128, pending=0),
+    "128x128.pending1": Schedule(128, 128, pending=1),
+    "128x256pt.pending1": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma", pending=1),
     "128x256p.group16": Schedule(128, 256, registers=(40, 232), persistent=True, group=16),
 }
 #: Ragged and tiny shapes: (M, N, K); sizes that a layout's 16-byte rows do not allow are left out.

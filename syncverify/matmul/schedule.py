@@ -30,7 +30,7 @@ class Schedule:
     tile_n: int = 128
     consumers: int = 2
     stages: int = 0
-    pending: Literal[0, 1] = 1
+    pending: Literal[0, 1] = 0
     persistent: bool = False
     group: int = 8
     arrive: Literal["warp", "warpgroup"] = "warp"
