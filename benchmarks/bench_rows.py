@@ -2,9 +2,10 @@
 
     python benchmarks/bench_rows.py [--seconds 240] [--cases rmsnorm,softmax] [--what correct,speed]
 
-Every case runs in a child process that is killed when it takes too long; a line of JSON for each point goes to
-stdout and to $OUT/bench_rows.json. Outputs are filled with NaN before each launch. Needs torch. Kernels that the
-cache directory does not hold are compiled and proved first (peer_plugin.py --prepare does so without a GPU).
+Every case runs in a child process that is killed when it takes too long; a line of JSON for each point goes
+to stdout and to $OUT/bench_rows.json. Outputs are filled with NaN before each launch. Needs torch. Kernels
+that the cache directory does not hold are compiled and proved first (peer_plugin.py --prepare does so
+without a GPU).
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ def speed(case: str, dtype: str, width: int, name: str) -> dict[str, Any]:
                 times[k].append(start.elapsed_time(end) * 1e3 / (4 * len(sets)))
     mine, theirs = (statistics.median(times[k]) for k in ("ours", "copy"))
     return {
-        "us": round(mine, 2), "GBps": round(moved / mine / 1e3), "copy_GBps": round(2 * half * 4 / theirs / 1e3),
+        "us": round(mine, 2), "GBps": round(moved / mine / 1e3),
+        "copy_GBps": round(2 * half * 4 / theirs / 1e3),
         "fraction": round((moved / mine) / (2 * half * 4 / theirs), 3),
     }  # fmt: skip
 

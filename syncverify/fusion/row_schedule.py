@@ -19,6 +19,8 @@ _WARPS = ((0, 1), (1025, 4), (2049, 8), (8193, 16), (32769, 32))
 MOST_ELEMENTS = 64
 #: Bytes that should be on their way to one SM.
 IN_FLIGHT = 128 * 1024
+#: The most slots that are chosen: with more the proof takes longer than a copy is worth.
+MOST_STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         while not schedule.blocks_per_sm and blocks > 1 and tile > shared_per_block(blocks):
             blocks -= 1
         most = shared_per_block(blocks) // tile
-        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), 8))
+        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), MOST_STAGES))
         if stages > most:
             raise InputError(
                 f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
