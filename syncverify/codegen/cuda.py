@@ -260,6 +260,8 @@ class _Emitter:
             case n.WgmmaWait(Int(pending)):
                 yield f"wgmma_wait<{pending}>();"
                 yield from (f"pin({f.name});" for f in self.kernel_ir.fragments)
+            case n.StMatrix(dst, e):
+                yield from self._store_matrix(dst, e)
             case n.StShared(dst, e):
                 yield from self._store(self._element_at(dst), dst, e, self._shared_width(dst))
             case n.StGlobal(dst, e, sem="weak"):
@@ -409,6 +411,27 @@ class _Emitter:
     def _shared_at(self, region: n.Region) -> str:
         offset = self._offset(region)
         return f"{region.buffer}" if offset is None else f"&{region.buffer}[{self._index(offset)}]"
+
+    def _store_matrix(self, region: n.Region, e: Expr) -> Iterator[str]:
+        """16 rows of a tile, from a value register in the order of a fragment."""
+        buffer, values = self.shared[region.buffer], Values(self.lengths, self.bits)
+        count, rows, _ = self._form(region)
+        length = values.length(e)
+        if DTYPE_BYTES[buffer.dtype] != 2 or rows != 1 or count != 32 * length or length % 8:
+            raise InputError(
+                f"{buffer.name}: stmatrix stores 16 rows of 16-bit elements, 16 columns at a time"
+            )
+        units = _SWIZZLE_UNITS.get(buffer.swizzle, 1)
+        first = self._index(self._offset(region) or Int(0))
+        call = f"store_matrix<{count // 16}, {units}>({buffer.name}, {first}, lane"
+        if isinstance(e, Var):
+            yield f"{call}, {e.name});"
+            return
+        yield "{"
+        yield f"  float v[{length}];"
+        yield from (f"  {line}" for line in _each("v", length, value(e, values)))
+        yield f"  {call}, v);"
+        yield "}"
 
     def _offset(self, region: n.Region) -> Expr | None:
         """Elements from the buffer's start; None for none."""

@@ -206,6 +206,24 @@ template <int Align = 0, int N, class T> __device__ __forceinline__ void store_s
   for (int k = 0; k < pack<N, T, Align>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T, Align>::word_type*>(to) + k, v.word[k]);
 }
 
+// ---- where a swizzle puts an element of a tile: 16-byte units of a row, exclusive-ored with the row's number
+template <int Units, int Size> __device__ __forceinline__ int swizzled(int element) {
+  return element ^ ((element * Size >> 7) & (Units - 1)) * (16 / Size);
+}
+// ---- 16 rows of a tile from element `first` on, by a warp: its part of a fragment, 16 columns at a time
+template <int Columns, int Units, int N, class T> __device__ __forceinline__ void store_matrix(T* tile, int first, int lane, const float (&v)[N]) {
+  static_assert(N * 2 == Columns && sizeof(T) == 2, "two elements of 8 columns in each half of the rows");
+#pragma unroll
+  for (int k = 0; k < N; k += 8) {
+    uint32 r[4];
+#pragma unroll
+    for (int m = 0; m < 4; ++m) narrow2(r[m], v[k + 2 * m], v[k + 2 * m + 1], T());
+    const int element = first + lane % 16 * Columns + k * 2 + lane / 16 * 8;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                 ::"r"(shared_address(tile + swizzled<Units, sizeof(T)>(element))), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]) : "memory");
+  }
+}
+
 // ---- tensor copies and wgmma
 struct alignas(64) tensor_map { uint64 words[16]; };
 
@@ -216,10 +234,6 @@ __device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x,
 __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                ::"l"(&map), "r"(x), "r"(y), "r"(shared_address(from)) : "memory");
-}
-// where a swizzle puts an element of a tile: 16-byte units of a row, exclusive-ored with the row's number
-template <int Units, int Size> __device__ __forceinline__ int swizzled(int element) {
-  return element ^ ((element * Size >> 7) & (Units - 1)) * (16 / Size);
 }
 // a matrix descriptor with 128-byte swizzle: start, leading and stride byte offsets in units of 16 bytes
 __device__ __forceinline__ uint64 matrix_128B(const void* p, uint32 leading, uint32 stride) {

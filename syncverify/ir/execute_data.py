@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_ops import SCOPES, Op, Ops, Where, _BarAt, _int, _Region, _RegionAt
 from syncverify.ir.expr import Expr, Int
-from syncverify.ir.footprints import TENSOR_SHIFT, Range, Value, box_ranges, footprint
+from syncverify.ir.footprints import TENSOR_SHIFT, Range, Value, box_ranges, footprint, matrix_footprint
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Space
 
@@ -364,6 +364,22 @@ class DataOps(Ops):
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             region = self._resolve(site, dst, where, v)
             return [*region.faults, (Ev.WRITE, site, self._fp(region, where, varying))]
+
+        op.build = build
+        return op
+
+    def write_matrix(self, r: n.Region, site: int) -> Op:
+        """A warp's collective write: the lanes write disjoint parts of a region that is the same for all."""
+        op = Op()
+        dst = self._region(op, r)
+        element = self.t.buffers[r.buffer].element
+
+        def build(where: Where, v: Sequence[Value]) -> list[Event]:
+            region = self._resolve(site, dst, where, v)
+            one = region.ranges if isinstance(region.ranges, Range) else None
+            parts = one and matrix_footprint(region.cta, one, element, where.lanes)
+            number = self.t.footprints.add(parts) if parts else self._fp(region, where)
+            return [*region.faults, (Ev.WRITE, site, number)]
 
         op.build = build
         return op

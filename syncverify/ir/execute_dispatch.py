@@ -41,7 +41,7 @@ def operation(ops: DataOps, s: n.Stmt, site: int, known: Expr | None, differs: b
         case n.StShared(dst):
             return ops.write(dst, site, differs)
         case n.StMatrix(dst):
-            return ops.write(dst, site, False)  # collective: the lanes write disjoint shares
+            return ops.write_matrix(dst, site)
         case n.StGlobal():
             return ops.st_global(s, site, known)
         case n.AtomGlobal():

@@ -138,6 +138,23 @@ def footprint(
     return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces), overlap)
 
 
+def matrix_footprint(memory: int, at: Range, element: int, lanes: Sequence[int]) -> Footprint | None:
+    """What lanes of a warp touch of a region that it moves as 8 x 8 matrices: their parts of a fragment.
+
+    The region is 16 rows of eights of elements (PTX ISA, stmatrix); None for any other.
+    """
+    if at.rows != 1 or at.size <= 0 or at.size % (128 * element):
+        return None
+    row, pair = at.size // 16, 2 * element
+    pieces = sorted(
+        (lo, lo + pair, lane)
+        for lane in lanes
+        for r in (lane // 4, lane // 4 + 8)
+        for lo in range(at.lo + r * row + lane % 4 * pair, at.lo + (r + 1) * row, 4 * pair)
+    )
+    return Footprint(memory, merge([(a, b) for a, b, _ in pieces]), _merge_lanes(pieces))
+
+
 def _neighbours(
     pieces: list[tuple[int, int, int]],
 ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:

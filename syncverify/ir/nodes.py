@@ -504,6 +504,8 @@ class LdMatrix(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class StMatrix(Stmt):
+    """Warp-collective store. A region of 16 rows gets the warp's part of a fragment, element for element."""
+
     dst: Region
     value: Expr
 

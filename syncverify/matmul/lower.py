@@ -26,6 +26,7 @@ from syncverify.ir.nodes import (
     Param,
     Region,
     Shared,
+    StMatrix,
     Stmt,
     StShared,
     Tensor,
@@ -236,6 +237,8 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     width, parts = K_SPAN // size, schedule.parts(size)
     body: list[Stmt] = []
     needs = len(problem.epilogue.inputs) > 1
+    if not needs and size == 2:
+        return _matrices(problem, schedule)
     for block in range(schedule.rows // 64):
         place = _plus(_lane_row(), block * 64)
         column = Var("j") * 8 + Var("lane") % 4 * 2
@@ -258,12 +261,34 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
             row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
         columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
         body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
+    body += _copies(problem, schedule, width)
+    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
+
+
+def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
+    """The same for epilogues of the product alone: each warp stores its 16 rows of a part at once."""
+    width = K_SPAN // problem.output_sizes[0]
+    parts = schedule.parts(problem.output_sizes[0])
+    count = width // 2
+    body: list[Stmt] = []
+    for block in range(schedule.rows // 64):
+        start = _plus(Var("p") * count, block * schedule.tile_n // 2)
+        body += [FragRead(register(PRODUCT), ACC, start, Int(count)), *arithmetic(problem.epilogue)]
+        first = _plus(Var("warp") % 4 * (16 * width), block * 64 * width)
+        body += [
+            StMatrix(Region(f"{o.name}_tile", (Var("wg"),), first, Int(16 * width)), value)
+            for o, value in results(problem.epilogue)
+        ]
+    return For("p", Int(0), Int(parts), Int(1), (*body, *_copies(problem, schedule, width)), unroll=parts)
+
+
+def _copies(problem: Problem, schedule: Schedule, width: int) -> list[Stmt]:
+    """The tensor copies of a part."""
     at = (Var("row") + Var("wg") * schedule.rows, Var("col") + Var("p") * width)
-    body += [
+    return [
         TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"),)))
         for o in problem.epilogue.outputs
     ]
-    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
 
 def _lane_row() -> Expr:

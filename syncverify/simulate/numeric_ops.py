@@ -538,9 +538,15 @@ def frag_write(run: _Launch, a: Agent, s: n.FragWrite) -> None:
 
 
 def warp_part(a: Agent, size: int) -> Array:
-    """Which elements of a region belong to each lane, for the warp-collective copies."""
-    per = size // 32
-    return (a.tids % 32)[:, None] * per + np.arange(per)
+    """Which elements of a region belong to each lane, for the warp-collective copies.
+
+    16 rows of eights of elements are four or more matrices of 8 x 8 (PTX ISA, stmatrix), in the order of a
+    fragment; a smaller region is cut into equal parts.
+    """
+    lane, i = a.tids[:, None] % 32, np.arange(size // 32)
+    row = lane // 4 + i // 2 % 2 * 8
+    found: Array = row * (size // 16) + i // 4 * 8 + lane % 4 * 2 + i % 2
+    return lane * i.size + i if size % 128 else found
 
 
 @handles(n.LdMatrix)
