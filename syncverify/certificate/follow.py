@@ -15,7 +15,7 @@ from syncverify.certificate.hazards import Memory, Touch
 from syncverify.certificate.knowledge import Knowledge, Lanes, Mark, Row, join, raise_to
 from syncverify.model.automata.register_pool import legal, most_registers
 from syncverify.model.events import Agent, Ev, Event, Flag, Footprint, System, ThreadClass
-from syncverify.model.proxies import Access, Space
+from syncverify.model.proxies import Access, Scope, Space
 
 #: The largest transaction count and the largest count of arrivals (PTX ISA: mbarrier).
 LARGEST = (1 << 20) - 1
@@ -30,6 +30,7 @@ class Phase:
     """The open phase of an mbarrier and what its contributions hand on."""
 
     knowledge: Knowledge = field(default_factory=Knowledge)
+    far: Knowledge = field(default_factory=Knowledge)  # for waits at cluster scope
     by_arrivals: Row = field(default_factory=dict)  # what happened before some arrival
     others: Row = field(default_factory=dict)  # before some other contribution
     threads: dict[int, int] = field(default_factory=dict)  # contributions of threads: class -> time
@@ -59,6 +60,7 @@ class Barrier:
     before: Phase = field(default_factory=Phase)  # the one before the last
     waits: dict[int, int] = field(default_factory=dict)  # since the last completion: class -> time
     uses: dict[int, int] = field(default_factory=dict)
+    copies: int = -1  # the last phase to which something asynchronous contributed
 
     @property
     def mark(self) -> Mark:
@@ -108,6 +110,10 @@ class Actor:
     fenced: bool = False
     owes_wait: bool = False  # on the cluster barrier
     requests: list[tuple[int, bool, Row, int]] = field(default_factory=list)  # of setmaxnreg
+    released: Knowledge | None = None  # what a release fence hands to later relaxed arrivals (A5)
+    scope: int = 0  # its scope
+    received: Knowledge | None = None  # what relaxed waits leave to an acquire fence
+    far: dict[int, int] = field(default_factory=dict)  # other CTAs that it reached, and when last
     issues: list[Row] = field(default_factory=list)  # of wgmmas
     copies: list[tuple[tuple[Mark, int], int]] = field(default_factory=list)  # completion, CTA written
 
@@ -123,6 +129,7 @@ class Follower:
         self.memory = Memory(self.info, self.fences)
         self.barriers: dict[int, Barrier] = {}
         self.lives: dict[int, int] = {}
+        self.ended: dict[int, tuple[int, int]] = {}  # invalidations: class, time
         self.meetings: dict[Mark, Meeting] = {}
         self.groups: dict[Mark, Groups] = {}
         self.exits: dict[int, Row] = {}
@@ -152,6 +159,11 @@ class Follower:
             self.open_phase(b)
         self.pool()
         for a in self.actors:
+            for cta, time in a.far.items():
+                if self.exits[cta].get(("t", a.lanes.cls), 0) < time:
+                    raise RejectedError(
+                        self.info.name, f"cta{cta} may have left when {a.info.name} reaches it"
+                    )
             for (mark, value), cta in a.copies:
                 if self.exits[cta].get(mark, 0) < value:
                     raise RejectedError(self.info.name, f"a copy of {a.info.name} may outlive its CTA")
@@ -198,11 +210,9 @@ class Follower:
         if b is None:
             raise self.reject(a, "the barrier is not alive")
         if self.info.barriers[index].cta != a.info.cta:
-            raise NotJudgedError("barriers of another CTA")
+            a.far[self.info.barriers[index].cta] = a.lanes.time
         cls, time = b.init
-        mine = cls == a.lanes.cls and a.lanes.alone
-        fenced = ("init", cls)
-        if a.lanes.visible(("t", cls), mine) < time and a.lanes.visible(fenced, mine) < time:
+        if not self.seen(a, b.init) and a.lanes.visible(("init", cls), cls == a.lanes.cls) < time:
             raise self.reject(a, "the init is not ordered before this use")
         b.uses[a.lanes.cls] = a.lanes.time
         return b
@@ -253,8 +263,7 @@ class Follower:
             p = self.contribute(a, b)
             handed = a.lanes.handed()
             join(p.by_arrivals, handed.happened)
-            if not flags & Flag.RELAXED:
-                p.knowledge.join(handed)
+            self.release(a, b, p, handed, flags)
             if flags & Flag.DROP:
                 b.count -= fit * count
                 if b.count <= 0:
@@ -262,6 +271,21 @@ class Follower:
             lanes -= fit
             b.pending -= fit * count
             self.close(b)
+
+    def release(self, a: Actor, b: Barrier, p: Phase, handed: Knowledge, flags: int) -> None:
+        """What an arrival makes visible to the waits of its phase."""
+        given, wide = handed, bool(flags & Flag.CLUSTER)
+        if flags & Flag.RELAXED:
+            if a.released is None:
+                return
+            given, wide = a.released, a.scope >= Scope.CLUSTER
+        if self.info.barriers[b.index].cta == a.info.cta:
+            p.knowledge.join(given)
+            return
+        if wide:
+            p.far.join(given)
+        # At cta scope completions alone cross the CTAs, in practical mode (K4).
+        join(p.knowledge.visible, {m: v for m, v in given.visible.items() if m[0] != "t"})
 
     def close(self, b: Barrier) -> None:
         """The phase completes if it is full: O4 (a) and O3."""
@@ -279,6 +303,7 @@ class Follower:
         join(p.knowledge.happened, p.others)
         b.done += 1
         p.knowledge.mark(b.mark, b.done)
+        p.far.mark(b.mark, b.done)
         # Practical mode: what an earlier phase made visible stays so for who waits for a later one (K14).
         heir = Knowledge({}, dict(p.knowledge.visible), dict(p.knowledge.bridged))
         b.before, b.last, b.phase = b.last, p, Phase(knowledge=heir)
@@ -312,7 +337,7 @@ class Follower:
         if not self.complete(a.lanes.joined.happened, b, b.done - 1):
             raise self.reject(a, f"its bytes may land in phase {b.done - 1}")
         p, k = b.phase, b.done
-        p.copies = True
+        p.copies, b.copies = True, b.done
         join(p.others, past)
         p.completed += nbytes
         p.landed.append((nbytes, dict(a.lanes.joined.happened)))
@@ -329,8 +354,13 @@ class Follower:
         b.waits[a.lanes.cls] = a.lanes.time
         if b.done:
             join(a.lanes.joined.happened, b.last.knowledge.happened)
-            if not flags & Flag.RELAXED:
+            if flags & Flag.RELAXED:
+                a.received = a.received or Knowledge()
+                a.received.join(b.last.knowledge)
+            else:
                 a.lanes.joined.join(b.last.knowledge)
+                if flags & Flag.CLUSTER:
+                    a.lanes.joined.join(b.last.far)
         return True
 
     def on_wait(self, a: Actor, index: int, parity: int, flags: int) -> bool:
@@ -348,9 +378,28 @@ class Follower:
         if index in self.barriers or a.info.count > 1 or not 1 <= count <= LARGEST:
             raise self.reject(a, "the barrier is alive, or the init is not one of one lane and a count")
         life = self.lives[index] = self.lives.get(index, 0) + 1
-        if life > 1:
-            raise NotJudgedError("barriers that are initialized again")
+        if index in self.ended and not self.seen(a, self.ended[index]):
+            raise self.reject(a, "the barrier's invalidation is not ordered before")
         self.barriers[index] = Barrier(index, life, count, (a.lanes.cls, a.lanes.time), count)
+        return True
+
+    def seen(self, a: Actor, event: tuple[int, int]) -> bool:
+        """Whether an event of a class is visible to the lanes of another, or of the same lane."""
+        cls, time = event
+        return a.lanes.visible(("t", cls), cls == a.lanes.cls and a.lanes.alone) >= time
+
+    def on_inval(self, a: Actor, index: int) -> bool:
+        """The end of a barrier's life: every use of it, copies included, happened before (O5)."""
+        b = self.barriers.pop(index, None)
+        if b is None or a.info.count > 1:
+            raise self.reject(a, "the barrier is not alive, or several lanes invalidate it")
+        for cls, time in b.uses.items():
+            if a.lanes.happened(("t", cls), cls == a.lanes.cls and a.lanes.alone) < time:
+                raise self.reject(a, f"{self.info.classes[cls].name} may still use the barrier")
+        if b.copies >= 0 and a.lanes.joined.happened.get(b.mark, 0) <= b.copies:
+            raise self.reject(a, "a copy may still complete on the barrier")
+        self.open_phase(b)
+        self.ended[index] = (a.lanes.cls, a.lanes.time)
         return True
 
     def on_expect(self, a: Actor, index: int, nbytes: int) -> bool:
@@ -500,9 +549,8 @@ class Follower:
 
     def on_exit(self, a: Actor) -> bool:
         for kind, what in (("bulk.read", "bulk stores"), ("mma", "wgmmas")):
-            owner = (a.info.cta, a.info.warp) if kind == "mma" else a.lanes.cls
-            mark = ("g", kind, owner)
-            if mark in self.groups and a.lanes.happened(mark, True) < self.groups[mark].issued:
+            mark, g = self.group(a, kind)
+            if a.lanes.happened(mark, True) < g.issued:
                 raise self.reject(a, f"it leaves while {what} are in flight")
         a.gone = True
         join(self.exits.setdefault(a.info.cta, {}), a.lanes.handed().happened)
@@ -536,6 +584,11 @@ class Follower:
         return True
 
     def on_fence(self, a: Actor, flags: int, scope: int) -> bool:
+        if flags & (Flag.RELEASE | Flag.SC):
+            a.released, a.scope = a.lanes.handed(), scope
+        if flags & (Flag.ACQUIRE | Flag.SC) and a.received is not None:
+            a.lanes.joined.join(a.received)
+            a.received = None
         if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
             self.fences[a.lanes.cls].append(a.lanes.time)
         return True
@@ -560,8 +613,7 @@ class Follower:
 
     def group(self, a: Actor, kind: str) -> tuple[Mark, Groups]:
         owner = (a.info.cta, a.info.warp) if kind == "mma" else a.lanes.cls
-        mark = ("g", kind, owner)
-        return mark, self.groups.setdefault(mark, Groups())
+        return ("g", kind, owner), self.groups.setdefault((kind, a.lanes.cls), Groups())
 
     def issue(self, a: Actor, kind: str) -> tuple[Mark, int]:
         mark, g = self.group(a, kind)
@@ -620,7 +672,7 @@ class Follower:
             p = b.phase
             join(p.by_arrivals, a.lanes.handed().happened)
             raise_to(p.knowledge.visible, mark, g.issued)
-            p.copies = True
+            p.copies, b.copies = True, b.done
             take = min(left, b.pending)
             b.pending -= take
             left -= take
@@ -689,32 +741,28 @@ class Follower:
     # ------------------------------------------------------------ registers
 
     def on_setmaxnreg(self, a: Actor, inc: int, registers: int) -> bool:
-        if sum(o.info.lanes for o in self.actors if self.beside(a, o, 1)) != a.info.lanes:
-            raise NotJudgedError("setmaxnreg by some lanes of a warp")
         a.requests.append((registers, bool(inc), a.lanes.handed().happened, a.lanes.time))
         return True
-
-    def beside(self, a: Actor, o: Actor, warps: int) -> bool:
-        """Whether two classes are of the same ``warps`` warps."""
-        return (o.info.cta, o.info.warp // warps) == (a.info.cta, a.info.warp // warps)
 
     def pool(self) -> None:
         """O8 where every warpgroup asks once at most: returns wait for nobody, and all requests fit."""
         held = self.info.registers or most_registers(self.info.threads)
         after: dict[tuple[int, int], int] = {}
         for a in self.actors:
-            group = [o for o in self.actors if self.beside(a, o, 4)]
+            group = [o for o in self.actors if _group(o.info) == _group(a.info)]
             asked = [o.requests for o in group]
             if not any(asked):
                 continue
-            if len(group) != 4 or any(len(r) != 1 or r[0][:2] != asked[0][0][:2] for r in asked):
+            if len({o.info.warp for o in group}) != 4 or any(
+                len(r) != 1 or r[0][:2] != asked[0][0][:2] for r in asked
+            ):
                 raise NotJudgedError("setmaxnreg more than once, or by some warps of a warpgroup")
             registers, inc, past, _ = a.requests[0]
             if not legal(registers) or (registers < held if inc else registers > held):
                 raise RejectedError(
                     self.info.name, f"setmaxnreg {registers} by a warpgroup that holds {held}"
                 )
-            after[a.info.cta, a.info.warp // 4] = registers
+            after[_group(a.info)] = registers
             for o in self.actors:
                 for _, more, _, time in o.requests:
                     if more and not inc and past.get(("t", o.lanes.cls), 0) >= time:
@@ -731,6 +779,11 @@ class Follower:
         return True
 
 
+def _group(c: ThreadClass) -> tuple[int, int]:
+    """The warpgroup of a class."""
+    return c.cta, c.warp // 4
+
+
 _F = Follower
 _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.EXIT: _F.on_exit,
@@ -740,6 +793,7 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.ATOMIC: _F.on_atomic,
     Ev.USE: _F.on_use,
     Ev.INIT: _F.on_init,
+    Ev.INVAL: _F.on_inval,
     Ev.ARRIVE: _F.arrive,
     Ev.EXPECT_TX: _F.on_expect,
     Ev.WAIT: _F.on_wait,

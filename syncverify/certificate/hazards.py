@@ -52,7 +52,9 @@ class Memory:
             if not pieces:
                 left.append((lo, hi, first))
                 continue
-            need = ordering(first.kind, touch.kind).need
+            row = ordering(first.kind, touch.kind)
+            # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores.
+            need = Need.COMPLETION if row.contested == "K6" else row.need
             if need is not Need.NOTHING and not (first.atomic and touch.atomic):
                 for a, b in pieces:
                     if not self.met(lanes, first, touch, need, a, b):
