@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from syncverify.diagnostics import Diagnostic, Severity
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.facts import PtxFacts
+from syncverify.frontends.ptx.nodes import Function
 
 #: Clusters that run together; so few have a place on the device at the same time.
 MAX_TOGETHER = 16
@@ -49,3 +50,16 @@ def pointers_apart(facts: PtxFacts) -> bool:
     """Whether no pointer is given at two places."""
     named = [leaf.name for leaves in facts.params for leaf in leaves if leaf.kind == "ptr" and leaf.name]
     return len(named) == len(set(named))
+
+
+def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
+    """The places ``parameter+offset`` that hold a number: no address is made of them."""
+    return frozenset(
+        f"{p.name}+{leaf.offset}"
+        for p, leaves in zip(function.params, facts.params, strict=False)
+        for leaf in leaves
+        if leaf.given and leaf.kind in _INTEGERS
+    )
+
+
+_INTEGERS = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})

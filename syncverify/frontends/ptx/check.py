@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_hand_over, of_stores, of_warnings, pointers_apart
+from syncverify.frontends.ptx.assumptions import numbers, of_hand_over, of_stores, of_warnings, pointers_apart
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
@@ -281,7 +281,7 @@ def _compiled(k: _Kernel) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
-        k.program.append(Program(k.module, k.function, pointers_apart(k.facts)))
+        k.program.append(Program(k.module, k.function, pointers_apart(k.facts), numbers(k.facts, k.function)))
     return (launch if k.boxes is None else _with_boxes(launch, k.boxes.facts())), k.program[0]
 
 

@@ -89,10 +89,13 @@ def agreed(r: Registers, value: Any, what: str) -> Any:
 class Program:
     """A function of a module, compiled. ``sites`` grows as it is compiled, then stays.
 
-    ``apart``: pointers of different parameters lead to different memory.
+    ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
+    ``name+offset``, that hold no pointer.
     """
 
-    def __init__(self, module: Module, function: Function, apart: bool = True) -> None:
+    def __init__(
+        self, module: Module, function: Function, apart: bool = True, numbers: frozenset[str] = frozenset()
+    ) -> None:
         self.module = module
         self.function = function
         self.flow = Flow(function)
@@ -114,7 +117,7 @@ class Program:
             if found is not None:
                 self.decoded[k] = found
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(self.flow, generic, apart)
+        self.handing = hand_over(self.flow, generic, apart, numbers)
         #: a flag for other kernels: where it is released after bulk copies
         self.unseen = released_unseen(self.flow) if self.handing is None else None
         if self.handing is not None:

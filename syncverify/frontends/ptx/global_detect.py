@@ -44,11 +44,14 @@ class HandOver:
     polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
 
 
-def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> HandOver | None:
+def hand_over(
+    flow: Flow, generic: Mapping[int, bool], apart: bool = True, numbers: frozenset[str] = frozenset()
+) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
-    pointers of different parameters lead to different memory.
+    pointers of different parameters lead to different memory. ``numbers``: places of parameters,
+    ``name+offset``, that hold no pointer.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -58,11 +61,12 @@ def hand_over(flow: Flow, generic: Mapping[int, bool], apart: bool = True) -> Ha
     spins = global_spins(flow, places)
     polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
     consumers = sorted({*spins, *polls, *_deciding(flow, places)})
-    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], apart)
+    origins = _Origins(flow, apart, numbers)
+    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
     if apart:
-        places = _met(flow, places, consumers)
+        places = _met(flow, places, consumers, origins)
     accesses = {k: a for k in places if (a := decode_global(body[k], generic.get(k, False))) is not None}
     settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
@@ -318,13 +322,12 @@ def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
     return ("to", found["to"]), ("from", found["from"])
 
 
-def _mixed(flow: Flow, accesses: Collection[int], apart: bool) -> int | None:
+def _mixed(flow: Flow, accesses: Collection[int], origins: _Origins) -> int | None:
     """A bulk write of memory that the kernel accesses in another way too, or loads again; a bulk load of what
     it writes otherwise."""
     (_, writes), (_, loads) = _bulk(flow)
     if not writes and not loads:
         return None
-    origins = _Origins(flow, apart)
     seen = {k: origins.of(_global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
     others += [(k, origins.of(_global_operand(flow.body[k]))) for k in loads]
@@ -347,10 +350,11 @@ def _global_operand(i: Instr) -> Operand:
     return memory[0] if spaces(i.mods)[:1] == ["global"] else memory[1]
 
 
-def _met(flow: Flow, places: Sequence[int], consumers: Collection[int]) -> Sequence[int]:
+def _met(
+    flow: Flow, places: Sequence[int], consumers: Collection[int], origins: _Origins
+) -> Sequence[int]:
     """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
     atomically: nothing is handed over there."""
-    origins = _Origins(flow, fine=True)
     names = {k: origins.of(_address(flow.body[k])) for k in places}
     bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(_global_operand(flow.body[k]))}
     if not all(names.values()) or any(_ANY in x for x in (bulk, *names.values())):
@@ -385,10 +389,11 @@ _ANY = "*"
 class _Origins:
     """Which parameters and variables an address may be computed from; ``*``: from what is in memory.
 
-    ``fine``: places inside a parameter count apart where they are loaded by their offset.
+    ``fine``: places inside a parameter count apart where they are loaded by their offset; ``numbers``: those
+    that no address is made of.
     """
 
-    def __init__(self, flow: Flow, fine: bool) -> None:
+    def __init__(self, flow: Flow, fine: bool, numbers: frozenset[str] = frozenset()) -> None:
         types = flow.function.registers
         self.known: dict[str, set[str]] = {}
         users: dict[str, list[str]] = {}
@@ -398,7 +403,7 @@ class _Origins:
                     for x in _inputs(i, fine):
                         if isinstance(x, Reg):
                             users.setdefault(x.name, []).append(name)
-                        else:
+                        elif x not in numbers:
                             self.known.setdefault(name, set()).add(x)
         work = list(self.known)
         while work:
