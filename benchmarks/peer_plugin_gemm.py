@@ -1,4 +1,7 @@
-"""Matrix products for ``peer_bench.py --plugin``: the schedules that suit a shape, behind the same gate."""
+"""Matrix products for ``peer_bench.py --plugin``: the schedules that suit a shape.
+
+With SYNCVERIFY_PROVED set every kernel is proved before it runs; without, timing does not wait for proofs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from syncverify.gate_matmul import CompiledMatmul
 from syncverify.matmul import Schedule, product
 
 _REGISTERS = (40, 232)
-_PROVED = not os.environ.get("SYNCVERIFY_UNPROVED")
+_PROVED = bool(os.environ.get("SYNCVERIFY_PROVED"))
 _KERNELS: dict[tuple[str, Schedule], CompiledMatmul] = {}
 
 
