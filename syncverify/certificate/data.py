@@ -10,7 +10,7 @@ from typing import Any
 from syncverify.source import InputError
 
 FORMAT = "syncverify certificate"
-VERSION = 1
+VERSION = 2
 
 
 class RejectedError(Exception):

@@ -1,7 +1,7 @@
 """Proofs for numbers: every system once, its events, and the phase of every contribution and wait.
 
 The run is taken in an order of its own: turn by turn, every agent as far as it can go. Which order is taken
-does not matter (docs/theory.md, section 5).
+does not matter (docs/theory.md, section 5). ``follow`` judges it, and where it cannot, the checker does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.certificate.data import RejectedError, compressed, listed, number, plain, same, take
+from syncverify.certificate.follow import Follower, NotJudgedError
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Async, Run, Thread, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
 from syncverify.checker.final import finish
 from syncverify.diagnostics import Policy, Severity
-from syncverify.model.events import Ev, LaneSplit, System, Unanalysable
+from syncverify.model.events import Ev, Event, LaneSplit, System, SystemInfo, Unanalysable
 
 MOST_EVENTS = 5_000_000
 Splits = list[tuple[int, tuple[int, ...]]]
@@ -33,16 +34,25 @@ def failed(run: Run, policy: Policy) -> str | None:
     return None
 
 
-def described(system: System, policy: Policy) -> dict[str, Any]:
+def described(whole: System, policy: Policy) -> dict[str, Any]:
     """What is claimed of one system: all of it is derived from the system alone.
 
     Raises RejectedError where an obligation fails.
     """
-    splits: Splits = []
+    system, splits = whole, Splits()
     slack = 32
+    own = policy is Policy.PRACTICAL
     while True:
         try:
-            return {"splits": plain(splits), **_followed(system, policy, slack)}
+            if own:
+                try:
+                    return {"judge": "own", "splits": plain(splits), **_judged(system)}
+                except (
+                    NotJudgedError,
+                    RejectedError,
+                ):  # the checker has the last word, and the proof says so
+                    own, splits, system = False, [], whole
+            return {"judge": "checker", "splits": plain(splits), **_followed(system, policy, slack)}
         except LaneSplit as split:
             splits.append((split.cls, split.parts))
             system = system.refined(split)
@@ -113,11 +123,25 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
     wrong = failed(run, policy)
     if wrong is not None:
         raise RejectedError(info.name, wrong)
-    table: dict[Any, int] = {}
-    steps: list[list[int]] = [[] for _ in info.classes]
+    trace: list[list[Event]] = [[] for _ in info.classes]
     for cls, event in run.trace:
         if cls >= 0:
-            steps[cls].append(table.setdefault(event, len(table)))
+            trace[cls].append(event)
+    return _claims(info, trace, r.phases)
+
+
+def _judged(system: System) -> dict[str, Any]:
+    f = Follower(system)
+    f.judge(MOST_EVENTS)
+    return _claims(f.info, f.trace, f.phases)
+
+
+def _claims(
+    info: SystemInfo, trace: list[list[Event]], phases: dict[tuple[int, int], tuple[list[Any], list[Any]]]
+) -> dict[str, Any]:
+    """A run as a certificate has it."""
+    table: dict[Any, int] = {}
+    steps = [[table.setdefault(event, len(table)) for event in events] for events in trace]
     return {
         "classes": [[c.cta, c.warp, c.lanes] for c in info.classes],
         "barriers": [[b.cta, b.offset, b.name] for b in info.barriers],
@@ -125,7 +149,7 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
         "sites": [[s.span.line, s.text] for s in info.sites],
         "events": [[Ev(e[0]).name.lower(), *plain(e[1:])] for e in table],
         "steps": _shared([compressed(s) for s in steps]),
-        "phases": [[b, phase, *sides] for (b, phase), sides in sorted(r.phases.items())],
+        "phases": [[b, phase, *sides] for (b, phase), sides in sorted(phases.items())],
     }
 
 
@@ -156,8 +180,13 @@ def written(systems: Iterable[System | Unanalysable], policy: Policy) -> dict[st
     return {"kind": "exact", "systems": parts}
 
 
-def recheck(proof: Any, systems: Iterable[System | Unanalysable], policy: Policy, where: str) -> None:
-    """Derives all systems again; RejectedError at the first that is not as claimed."""
+def recheck(
+    proof: Any, systems: Iterable[System | Unanalysable], policy: Policy, where: str
+) -> dict[str, int]:
+    """Derives all systems again; RejectedError at the first that is not as claimed. How many were judged
+    without the checker, and how many with it.
+    """
+    met = {"systems": 0, "by the checker": 0}
     _, parts = take(proof, where, "kind", "systems")
     parts = listed(parts, f"{where}.systems")
     count = 0
@@ -167,8 +196,11 @@ def recheck(proof: Any, systems: Iterable[System | Unanalysable], policy: Policy
             raise RejectedError(here, f"{s.span}: {s.reason}")
         if count >= len(parts):
             raise RejectedError(f"{where}.systems", f"system {count} of the launch is left out")
-        same(described(s, policy), parts[count], here)
+        found = described(s, policy)
+        same(found, parts[count], here)
+        met["by the checker" if found["judge"] == "checker" else "systems"] += 1
         count += 1
     number(count, where, 1)
     if count != len(parts):
         raise RejectedError(f"{where}.systems", f"{len(parts)} systems, but the launch has {count}")
+    return {what: n for what, n in met.items() if n}

@@ -134,6 +134,9 @@ class Follower:
         self.groups: dict[Mark, Groups] = {}
         self.exits: dict[int, Row] = {}
         self.events = 0
+        self.trace: list[list[Event]] = [[] for _ in self.info.classes]
+        #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
+        self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
         self.actors = [
             Actor(c, a, Lanes(i, c.count))
             for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
@@ -178,8 +181,17 @@ class Follower:
             raise NotJudgedError(Ev(a.event[0]).name.lower())
         if not handler(self, a, *a.event[2:]):
             return False
+        self.trace[a.lanes.cls].append(a.event)
         a.event, a.entered, a.leaving = None, False, -1
         return True
+
+    def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:
+        """Enters a contribution to a phase, or a wait for it."""
+        gives, takes = self.phases.setdefault((b.index, phase), ([], []))
+        if what == "wait":
+            takes.append([a.lanes.cls, a.lanes.time])
+        else:
+            gives.append([what, a.lanes.cls, a.lanes.time, *more])
 
     def at(self, a: Actor) -> str:
         assert a.event is not None
@@ -233,6 +245,7 @@ class Follower:
 
     def expect(self, a: Actor, b: Barrier, nbytes: int) -> None:
         p = self.contribute(a, b)
+        self.note(b, b.done, "expect_tx", a, nbytes)
         join(p.others, a.lanes.handed().happened)
         p.expected += nbytes
         p.expects.append((a.lanes.cls, a.lanes.time, nbytes))
@@ -261,6 +274,7 @@ class Follower:
             if fit == 0:
                 raise self.reject(a, "no arrival is pending")
             p = self.contribute(a, b)
+            self.note(b, b.done, "arrive", a, fit * count)
             handed = a.lanes.handed()
             join(p.by_arrivals, handed.happened)
             self.release(a, b, p, handed, flags)
@@ -337,6 +351,7 @@ class Follower:
         if not self.complete(a.lanes.joined.happened, b, b.done - 1):
             raise self.reject(a, f"its bytes may land in phase {b.done - 1}")
         p, k = b.phase, b.done
+        self.note(b, k, "copy", a, nbytes)
         p.copies, b.copies = True, b.done
         join(p.others, past)
         p.completed += nbytes
@@ -352,6 +367,7 @@ class Follower:
         if not self.complete(a.lanes.joined.happened, b, b.done - 2):
             raise self.reject(a, f"phase {b.done - 2} may still be open: the wait may pass on the one before")
         b.waits[a.lanes.cls] = a.lanes.time
+        self.note(b, b.done - 1, "wait", a)
         if b.done:
             join(a.lanes.joined.happened, b.last.knowledge.happened)
             if flags & Flag.RELAXED:
@@ -409,6 +425,7 @@ class Follower:
     def on_complete_tx(self, a: Actor, index: int, nbytes: int) -> bool:
         b = self.use(a, index)
         p = self.contribute(a, b)
+        self.note(b, b.done, "complete_tx", a, nbytes * a.info.count)
         join(p.others, a.lanes.handed().happened)
         p.completed += nbytes * a.info.count
         p.landed.append((nbytes * a.info.count, dict(a.lanes.joined.happened)))
@@ -674,6 +691,7 @@ class Follower:
             raise_to(p.knowledge.visible, mark, g.issued)
             p.copies, b.copies = True, b.done
             take = min(left, b.pending)
+            self.note(b, b.done, "cp_arrive", a, take)
             b.pending -= take
             left -= take
             self.close(b)

@@ -173,7 +173,7 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
             if missing or bound != given:
                 raise RejectedError(f"{where}.values", "not every parameter has a value")
             check_assumes(kernel, bound)
-            exact.recheck(proof, systems(kernel, bound), Policy(policy), at)
+            met = exact.recheck(proof, systems(kernel, bound), Policy(policy), at)
         elif kind == "sizes":
             met = sizes.recheck(proof, _problem(kernel, given), Policy(policy), at)
         elif kind in ("stages", "each"):

@@ -6,6 +6,7 @@ only as a node says.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -269,6 +270,7 @@ class _Replay:
                     run.ready.appendleft(t)
                     return t, o
                 arrives = t.event is not None and t.event[0] == Ev.ARRIVE
+                others = len(run.ready)
                 result = run.step(t)
                 if arrives:
                     t.answer = 0
@@ -277,6 +279,10 @@ class _Replay:
                     self.clean(run, at)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
+                    break
+                if len(run.ready) > others:
+                    again = [] if t.done or t.blocked else [t]
+                    run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
         if run.hung:
             raise RejectedError(at, "the run hangs")

@@ -113,7 +113,7 @@ def test_what_is_refuted_has_no_certificate() -> None:
 
 
 def test_a_file_that_is_no_certificate_is_unreadable() -> None:
-    for wrong in ("", "[]", "{}", '{"format": "syncverify certificate", "version": 2}'):
+    for wrong in ("", "[]", "{}", '{"format": "syncverify certificate", "version": 1}'):
         with pytest.raises(InputError):
             recheck(wrong, "c.json", {})
 
