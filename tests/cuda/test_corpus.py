@@ -66,6 +66,26 @@ def test_smallest_sizes_refute(name: str) -> None:
     assert set(errors) <= {rule for rule, _ in expected.errors}
 
 
+OPEN = {
+    "token_form/one_thread.cu": "tokens of phases are not followed through all sizes",
+    "two_async_warps/v6_mended_any_columns.cu": "a row's place in shared memory depends on the number of columns",
+}
+GOOD = [
+    pytest.param(
+        e.name, marks=[pytest.mark.xfail(reason=OPEN[e.name], strict=True)] if e.name in OPEN else []
+    )
+    for e in ENTRIES.values()
+    if e.expected[Policy.PRACTICAL].verdict is Verdict.PROVED
+]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_size_is_proved(name: str) -> None:
+    """The launch files leave the number of rows open."""
+    report = _holds(name, Policy.PRACTICAL, exact=False)
+    assert "R" not in report.scope.values
+
+
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_the_mended_kernel_is_proved_for_ragged_sizes_too(rows: int) -> None:
     path = ENTRIES["two_async_warps/v6_mended.cu"].path

@@ -52,6 +52,9 @@ def pointers_apart(facts: PtxFacts) -> bool:
     return len(named) == len(set(named))
 
 
+_INTEGERS = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})
+
+
 def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
     """The places ``parameter+offset`` that hold a number: no address is made of them."""
     return frozenset(
@@ -60,6 +63,3 @@ def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
         for leaf in leaves
         if leaf.given and leaf.kind in _INTEGERS
     )
-
-
-_INTEGERS = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import product
+from math import prod
 from typing import Any
 
 from syncverify.frontends.ptx.compile import Program
@@ -21,6 +23,8 @@ from syncverify.model.terms import Space, Symbolic
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
 _AXES = "xyz"
+#: Grids of no more clusters are taken cluster by cluster: sizes are not multiplied by places then.
+FEW_CLUSTERS = 4
 #: Uses that show an integer, and those that show an address.
 _INTEGER = frozenset("mul mad div rem shr shl setp min max cvt sub bfe and".split())
 
@@ -112,12 +116,17 @@ def open_systems(
         opened = replace(
             launch, parameter=parameter, bytes_of=_Bytes(launch.bytes_of, parameter), space=space
         )
+        launches = [opened]
         if read.intersection((*_PLACES, *_EXTENTS)):
             a, b, c = (None if e is None else size(e, 32) for e in extents)
             across = (a, b, c)
-            places = _places(extents, launch, space) if read.intersection(_PLACES) else {}
-            opened = replace(opened, extents=across, places=places)
-        return [PtxSystem.fresh(program, opened, None, lane, source_hash, asked=asked) for lane in elected]
+            placed = _placed(extents, launch, space) if read.intersection(_PLACES) else [{}]
+            launches = [replace(opened, extents=across, places=places) for places in placed]
+        return [
+            PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked)
+            for one in launches
+            for lane in elected
+        ]
 
     return systems
 
@@ -143,6 +152,16 @@ class _Bytes(dict[int, Any]):
         )
 
 
+def _placed(extents: list[Any], launch: Launch, space: Space) -> list[dict[int, tuple[Any, Any, Any]]]:
+    """Where the blocks of each cluster of a grid of few are, or those of any cluster."""
+    if all(e.__class__ is int for e in extents):
+        counts = [e // c for e, c in zip(extents, launch.cluster, strict=True)]
+        if 1 < prod(counts) <= FEW_CLUSTERS:
+            firsts = [[i * c for i in range(n)] for n, c in zip(counts, launch.cluster, strict=True)]
+            return [_inside(list(first), launch) for first in product(*firsts)]
+    return [_places(extents, launch, space)]
+
+
 def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple[Any, Any, Any]]:
     """Where the blocks of any cluster of the grid are."""
     first: list[Any] = []
@@ -153,6 +172,11 @@ def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple
         at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, None)
         space.path.assume(*space.of(extent - c - at * c))
         first.append(at * c)
+    return _inside(first, launch)
+
+
+def _inside(first: list[Any], launch: Launch) -> dict[int, tuple[Any, Any, Any]]:
+    """Where the blocks of the cluster are whose first block is at ``first``."""
     out = {}
     for cta in range(launch.ctas):
         x, y, _ = launch.cluster
