@@ -38,12 +38,13 @@ def timed(command: list[str], limit: float, errors: bool = False) -> Timed:
             start_new_session=True,
         )
         done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        late = False
+        late, pause = False, 0.01
         while not done:
             if not late and cpu_of_group(process.pid) > limit:
                 os.killpg(process.pid, signal.SIGKILL)
                 late = True
-            time.sleep(0.02)
+            time.sleep(pause)
+            pause = min(0.5, 1.2 * pause)
             done, status, usage = os.wait4(process.pid, os.WNOHANG)
         process.returncode = os.waitstatus_to_exitcode(status)
         sink.seek(0)

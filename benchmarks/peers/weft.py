@@ -55,7 +55,8 @@ def examples(checkout: Path, work: Path, match: str) -> Iterator[Path]:
     """The PTX of Weft's examples, compiled for sm_90a."""
     shim = work / "shim.h"
     shim.write_text(SHIM)
-    for source in sorted((checkout / "examples").glob("*/*.cu")):
+    sources = (checkout / "examples").glob("*/*.cu")
+    for source in sorted(sources, key=lambda s: (s.parent.name in ("DME", "Heptane", "PRF"), s)):
         ptx = work / f"{source.parent.name}_{source.stem}.ptx"
         if match not in ptx.stem:
             continue
