@@ -79,7 +79,11 @@ def test_cuda(entry: CudaEntry) -> None:
 RED = sorted((Path(__file__).parents[1] / "ptx" / "red").glob("*.ptx"))
 
 
-@pytest.mark.parametrize("path", [p for p in RED if p.name != "vector_misaligned.ptx"], ids=lambda p: p.stem)
+#: Faults that the front end sees by itself.
+EARLY = {"vector_misaligned.ptx", "warp_barrier_misses_a_lane.ptx"}
+
+
+@pytest.mark.parametrize("path", [p for p in RED if p.name not in EARLY], ids=lambda p: p.stem)
 def test_adversarial_ptx(path: Path, tmp_path: Path) -> None:
     """Whatever is refuted replays, and what is proved does no harm."""
     block = re.search(r"^// block: (\d+)$", path.read_text("utf-8"), re.M)
