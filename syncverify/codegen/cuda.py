@@ -15,7 +15,7 @@ from syncverify.codegen.rings import rings_of
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
-from syncverify.ir.expr import Binary, Expr, Float, Int, Var
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, walk
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 from syncverify.source import InputError
@@ -233,6 +233,9 @@ class _Emitter:
         length, text = values.length(e), value(e, values)
         yield from self._declared(name, length)
         yield from _each(name, length, text)
+        if any(isinstance(x, Call) and x.name.startswith("reduce.") for x in walk(e)):
+            # what was read from shared memory is used here, not after the slot is given back (K1)
+            yield f"keep({name}[0]);"
 
     def _leaf(self, stmt: Stmt) -> Iterator[str]:
         match stmt:

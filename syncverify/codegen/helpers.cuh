@@ -132,6 +132,8 @@ template <int N, class F> __device__ __forceinline__ float reduce_max(F f) {
 template <int N, class F> __device__ __forceinline__ float reduce_min(F f) {
   return -reduce_max<N>([&](int k) { return -f(k); });
 }
+// a value that the compiler computes here and not later
+__device__ __forceinline__ void keep(float& x) { asm volatile("" : "+f"(x)); }
 // approximate forms, for results that are rounded to 16 bits
 __device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
