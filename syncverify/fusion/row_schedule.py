@@ -20,7 +20,7 @@ MOST_ELEMENTS = 64
 #: Bytes that should be on their way to one SM.
 IN_FLIGHT = 128 * 1024
 #: The most slots that are chosen: with more the proof takes longer than a copy is worth.
-MOST_STAGES = 4
+MOST_STAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
