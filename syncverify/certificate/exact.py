@@ -1,7 +1,7 @@
 """Proofs for numbers: every system once, its events, and the phase of every contribution and wait.
 
 The run is taken in an order of its own: turn by turn, every agent as far as it can go. Which order is taken
-does not matter (docs/theory.md, section 5). ``follow`` judges it, and where it cannot, the checker does.
+does not matter (docs/theory.md, section 5). ``judge`` judges it, and where it cannot, the checker does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.certificate.data import RejectedError, compressed, listed, number, plain, same, take
-from syncverify.certificate.follow import Follower, NotJudgedError
+from syncverify.certificate.judge import Follower, NotJudgedError
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Async, Run, Thread, TooManyEvents, Unmodelled

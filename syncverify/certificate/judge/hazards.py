@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from syncverify.certificate.data import RejectedError
-from syncverify.certificate.knowledge import Lanes, Mark
+from syncverify.certificate.judge.knowledge import Lanes, Mark
 from syncverify.model.events import Footprint, SystemInfo
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
