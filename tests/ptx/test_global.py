@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from syncverify.cli.main import run as command
 from syncverify.frontends.ptx.flow import Flow
-from syncverify.frontends.ptx.global_access import box_footprint
 from syncverify.frontends.ptx.global_detect import hand_over
 from tests.ptx.execute_helpers import function, module_text
+from tests.ptx.global_helpers import FACTS, PARAMS, first, line
 
-PARAMS = ".param .u64 k_out, .param .u64 k_flag, .param .u32 k_n"
-FACTS = """
-[kernel.k]
-grid = [{grid}]
-block = [32]
-[kernel.k.params]
-0 = {{ptr = "out"}}
-1 = {{ptr = "flag"}}
-2 = {{i32 = 3}}
-"""
 #: Block 0 fills OUT by a bulk copy and raises FLAG; block 1 waits for it and reads.
 HANDOVER = """
     .shared .align 128 .b8 tile[1024];
@@ -72,31 +58,6 @@ def handover(read: str = "", release: str = "st.release.gpu.global.u32 [%rd2], 1
                        ("AFTER", after)):  # fmt: skip
         body = body.replace(f"{{{name}}}", text)
     return module_text(body, params=PARAMS)
-
-
-@pytest.fixture
-def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """The report of one kernel."""
-
-    def run(text: str, grid: int | str = 2, facts: str = FACTS, *options: str) -> dict[str, Any]:
-        (tmp_path / "k.ptx").write_text(text)
-        (tmp_path / "k.ptx.launch.toml").write_text(facts.format(grid=grid))
-        command(["check", str(tmp_path / "k.ptx"), "--format", "json", *options])
-        (report,) = json.loads(capsys.readouterr().out)["kernels"]
-        return dict(report)
-
-    return run
-
-
-def first(report: dict[str, Any]) -> tuple[str, int]:
-    """Rule and line of the first error."""
-    assert report["verdict"] == "refuted", report.get("reason")
-    d = next(d for d in report["diagnostics"] if d["severity"] == "error")
-    return d["rule"], d["line"]
-
-
-def line(text: str, what: str) -> int:
-    return next(n for n, x in enumerate(text.splitlines(), 1) if what in x)
 
 
 def test_a_flag_after_the_full_wait_is_proved(check: Any) -> None:
@@ -447,126 +408,6 @@ def test_the_last_block_to_arrive_is_a_consumer() -> None:
 
 
 # ---------------------------------------------------------------- boxes of tensor maps
-
-
-def test_boxes_meet_where_their_elements_do() -> None:
-    def covered(at: tuple[int, int]) -> set[int]:
-        return {x for lo, hi in box_footprint(0, (3, 2), 4, at).intervals for x in range(lo, hi)}
-
-    places = list(product(range(-4, 5), range(-3, 4)))
-    for at in places:
-        across = max(0, 3 - abs(at[0])) * max(0, 2 - abs(at[1]))
-        assert len(covered((0, 0)) & covered(at)) == 4 * across
-        assert len(covered(at)) == 24
-
-
-def test_boxes_of_different_maps_never_meet() -> None:
-    a, b = box_footprint(0, (4,), 2, (0,)), box_footprint(1, (8,), 2, (0,))
-    assert not set(range(*a.intervals[0])) & set(range(*b.intervals[0]))
-
-
-# ---------------------------------------------------------------- tensor maps (SV502), and data behind them
-
-EDITS = """
-    .shared .align 128 .b8 desc[128];
-    .shared .align 128 .b8 tile[1024];
-    ld.param.u64 %rd1, [k_out];
-    mov.u32 %r2, %tid.x;
-    setp.ne.u32 %p1, %r2, 0;
-    mov.u32 %r4, desc;
-    mov.u32 %r5, tile;
-    mov.u32 %r7, 0;
-    LOOP:
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
-    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
-    @%p1 bra NEXT;
-    fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
-    cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd1, {%r7}], [%r5];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group.read 0;
-    NEXT:
-    bar.warp.sync -1;
-    add.u32 %r7, %r7, 1;
-    setp.lt.u32 %p4, %r7, 3;
-    @%p4 bra LOOP;
-    ret;
-"""
-
-
-def test_an_edited_map_is_published_acquired_and_drained(check: Any) -> None:
-    assert check(module_text(EDITS, params=PARAMS), 1)["verdict"] == "proved"
-
-
-def test_an_edited_map_without_acquire_is_refuted(check: Any) -> None:
-    acquire = "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;"
-    text = module_text(EDITS.replace(acquire, ""), params=PARAMS)
-    assert first(check(text, 1)) == ("SV502", line(text, "cp.async.bulk.tensor"))
-
-
-def test_a_map_edited_while_a_copy_uses_it_is_refuted(check: Any) -> None:
-    text = module_text(EDITS.replace("cp.async.bulk.wait_group.read 0;", ""), params=PARAMS)
-    assert first(check(text, 1)) == ("SV502", line(text, "tensormap.cp_fenceproxy"))
-
-
-#: Block 0 stores a box, block 1 loads it back once the flag is up.
-BOXES = """
-    .shared .align 128 .b8 tile[1024];
-    .shared .align 8 .b8 full[8];
-    ld.param.u64 %rd2, [k_flag];
-    mov.b64 %rd1, k_map;
-    mov.u32 %r1, %ctaid.x;
-    mov.u32 %r2, %tid.x;
-    mov.u32 %r5, tile;
-    mov.u32 %r6, full;
-    mov.u32 %r8, AT;
-    setp.ne.u32 %p1, %r2, 0;
-    @%p1 bra END;
-    setp.ne.u32 %p2, %r1, 0;
-    @%p2 bra LOAD;
-    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {16, 8}], [%r5];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_groupREAD 0;
-    st.release.gpu.global.u32 [%rd2], 1;
-    bra END;
-    LOAD:
-    mbarrier.init.shared::cta.b64 [%r6], 1;
-    SPIN:
-    ld.acquire.gpu.global.u32 %r7, [%rd2];
-    setp.eq.u32 %p3, %r7, 0;
-    @%p3 bra SPIN;
-    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 1024;
-    cp.async.bulk.tensor.2d.shared::cluster.global.tile.TX [%r5], [%rd1, {%r8, 8}], [%r6];
-    WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r6], 0;
-    @!%p4 bra WAIT;
-    END: ret;
-"""
-MAPPED = """
-[kernel.k]
-grid = [{grid}]
-block = [32]
-[kernel.k.params]
-0 = {{tensormap = "t", dtype = "f32", box = [16, 16], swizzle = "none"}}
-1 = {{ptr = "flag"}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("read", "at", "verdict"), [("", 16, "proved"), (".read", 16, "refuted"), (".read", 31, "refuted"),
-                                (".read", 32, "proved"), (".read", 0, "proved")]
-)  # fmt: skip
-def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int, verdict: str) -> None:
-    body = BOXES.replace("TX", "mbarrier::complete_tx::bytes").replace("READ", read).replace("AT;", f"{at};")
-    text = module_text(body, params=".param .align 64 .b8 k_map[128], .param .u64 k_flag")
-    report = check(text, 2, MAPPED)
-    assert report["verdict"] == verdict
-    if verdict == "refuted":
-        assert first(report) == ("SV501", line(text, "st.release"))
 
 
 def test_no_proof_rests_on_addresses_that_are_not_known(check: Any) -> None:
