@@ -100,7 +100,7 @@ class _Search:
         return None
 
     def _try(self, gone: frozenset[Path], stmts: tuple[Stmt, ...]) -> bool:
-        if any(_holds(stmts, k.stmts) for k in self.kept):
+        if len(stmts) == 1 and any(_holds(stmts, k.stmts) for k in self.kept):
             return False
         variant = taken_out(self.kernel, gone)
         exact = self._exact(variant, self.policy)
@@ -108,14 +108,15 @@ class _Search:
             return False
         found = check_kernel(variant, self.values, self.policy, scope=self.scope)
         if found.verdict is not Verdict.PROVED or found.scope.kind is not self.report.scope.kind:
-            if exact is not None:
+            if exact is not None and len(stmts) == 1:
                 self.kept.append(Kept(stmts, Reason.SIZES))
             return False
         reason = self._reason(gone, variant, found)
         if reason is None:
             self.kernel = variant
             self.removed.append(Removal(stmts))
-        else:
+            self.kept = [k for k in self.kept if not _holds(stmts, k.stmts)]
+        elif len(stmts) == 1:
             self.kept.append(Kept(stmts, reason))
         return reason is None
 

@@ -32,7 +32,7 @@ from syncverify.ir.nodes import (
 from syncverify.model.proxies import Access
 from syncverify.passes.edits import Edits, Path, enclosing, replaced_at, statement
 from syncverify.passes.rewrite import parity
-from syncverify.passes.rings import Edge, Ring, Segment, Site, Warps, all_hand_overs
+from syncverify.passes.rings import Edge, Ring, Segment, Site, Warps, all_hand_overs, rings
 from syncverify.passes.trace import ISSUED
 from syncverify.source import InputError
 
@@ -102,7 +102,7 @@ def _planned(handed: tuple[tuple[Ring, tuple[Edge, ...]], ...]) -> list[_Channel
                 homes = frozenset(ring.segments[k].home for k in others)
                 copies = Access.ASYNC_WRITE in segment
                 key = (wraps, ring.carrier, ring.slots, segment.home, copies, homes, str(ring.uses[at]))
-                if key in planned and not _adjacent(planned[key], ring, wraps, found):
+                if key in planned and not _adjacent(planned[key], segment, found):
                     key = (*key, ring.buffer)  # type: ignore[assignment]
                 channel = planned.setdefault(
                     key, _Channel(_named(ring, segment, wraps), ring.slots, wraps=wraps)
@@ -135,21 +135,18 @@ def _distinct(channels: list[_Channel]) -> list[_Channel]:
     return channels
 
 
-def _adjacent(channel: _Channel, ring: Ring, wraps: bool, found: tuple[Ring, ...]) -> bool:
+def _adjacent(channel: _Channel, segment: Segment, found: tuple[Ring, ...]) -> bool:
     """Whether the group that all hand-overs of a channel have in common does nothing else in between.
 
     Otherwise one barrier could make it wait for what only its own later arrival brings about.
     """
-    ends = channel.targets if wraps else channel.sources
-    home = ends[0][1].home
-    ours = [s for r, g in ends for s in g.sites]
-    ours += [s for g in ring.segments if g.home == home for s in g.sites]
-    joined = {r.buffer for r, _ in ends} | {ring.buffer}
-    first, last = min(s.path for s in ours), max(s.path for s in ours)
-    others = (
-        s for r in found if r.buffer not in joined and len(r.homes) > 1 for g in r.segments for s in g.sites
+    ends = channel.targets if channel.wraps else channel.sources
+    joined = {id(s) for _, g in ends for s in g.sites} | {id(s) for s in segment.sites}
+    paths = [s.path for g in (*[g for _, g in ends], segment) for s in g.sites]
+    others = [s for r in found if len(r.homes) > 1 for g in r.segments for s in g.sites]
+    return not any(
+        s.home == segment.home and min(paths) < s.path < max(paths) and id(s) not in joined for s in others
     )
-    return not any(s.home == home and first < s.path < last for s in others)
 
 
 @dataclass
@@ -273,6 +270,11 @@ class _Placer:
                 else:
                     each.setdefault(last, []).append(MbarrierArrive(bar))
                     collective[last] &= kinds == {Access.MMA_READ}
+        for ring, segment in self.stores_without_arrival(channels):
+            last = self.level(segment[-1], list(segment), ring.carrier)
+            if last not in done:
+                done.add(last)
+                self.complete(segment[-1], last)
         for at, arrivals in single.items():
             self.edits.put_after(at, *arrivals)
         for at, arrivals in each.items():
@@ -281,6 +283,17 @@ class _Placer:
             else:
                 joined = () if collective[at] else (WarpSync(),)
                 self.edits.put_after(at, *joined, If(Var("lane").eq(0), tuple(arrivals)))
+
+    def stores_without_arrival(self, channels: list[_Channel]) -> Iterator[tuple[Ring, tuple[Path, ...]]]:
+        """Bulk stores of what other groups write again, where an arrival for something else tells of them."""
+        waited = {(r.buffer, g) for c in channels for r, g in c.sources}
+        for ring in rings(self.kernel):
+            for g in ring.segments:
+                stores = tuple(s.path for s in g.sites if s.access is Access.ASYNC_READ)
+                others = (x for x in ring.segments if not x.home & g.home)
+                again = ring.carriers and any(s.access.writes for x in others for s in x.sites)
+                if stores and again and (ring.buffer, g) not in waited and not ring.shared_by:
+                    yield ring, stores
 
     def complete(self, store: Path, level: Path) -> None:
         """The group of bulk stores, committed and waited for by those who issued it, in their role."""

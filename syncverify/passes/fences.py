@@ -17,6 +17,7 @@ from syncverify.ir.nodes import (
     Kernel,
     LdShared,
     MbarrierArrive,
+    Role,
     StAsync,
     StGlobal,
     Stmt,
@@ -52,7 +53,9 @@ class Fences:
             place, before = release(body, path, inside)
             if contested and self.policy is Policy.PRACTICAL and _used(body, path, place):
                 continue
-            spans.append((path[: len(place)], place, before))
+            start = path[: len(place)]
+            behind = start if start[:-1] == place[:-1] else (*place[:-1], -1)
+            spans.append((behind, place, before))
         edits = Edits()
         for place, before in stabbed(spans):
             (edits.put_before if before else edits.put_after)(place, FenceProxyAsync("shared_cta"))
@@ -90,15 +93,42 @@ def release(body: Body, path: Path, inside: bool) -> tuple[Path, bool]:
     while True:
         around = at[:-2]
         siblings = body_at(body, at[:-1])
-        later = [k for k in range(at[-1] + 1, len(siblings)) if _hands_over(siblings[k])]
-        arrivals = [k for k in later if not isinstance(siblings[k], BarrierSync)]
-        if later:
-            return (*at[:-1], later[0] if inside or not arrivals else arrivals[0]), True
-        if not around or not isinstance(statement(body, around), For):
+        place = _handed_over(siblings, at[-1] + 1, inside)
+        if place is not None:
+            return (*at[:-1], place), True
+        enclosing = statement(body, around) if around else None
+        if isinstance(enclosing, Role):
+            return _in_a_later_part(body, around, inside) or (at, False)
+        if not isinstance(enclosing, For):
             return at, False
         if any(_hands_over(s) for s in siblings):
             return at, False  # handed over in the next round
         at = around
+
+
+def _handed_over(siblings: Body, first: int, inside: bool) -> int | None:
+    """The place among statements that hands over what was done before the first of them."""
+    later = [k for k in range(first, len(siblings)) if _hands_over(siblings[k])]
+    arrivals = [k for k in later if not isinstance(siblings[k], BarrierSync)]
+    if not later:
+        return None
+    return later[0] if inside or not arrivals else arrivals[0]
+
+
+def _in_a_later_part(body: Body, at: Path, inside: bool) -> tuple[Path, bool] | None:
+    """The hand-over in a later part of a role, where other roles stand between its parts."""
+    role = statement(body, at)
+    assert isinstance(role, Role)
+    siblings = body_at(body, at[:-1])
+    for k in range(at[-1] + 1, len(siblings)):
+        s = siblings[k]
+        if isinstance(s, Role) and (s.unit, s.lo, s.hi) == (role.unit, role.lo, role.hi):
+            place = _handed_over(s.body, 0, inside)
+            if place is not None:
+                return (*at[:-1], k, 0, place), True
+        elif isinstance(s, BarrierSync):
+            return (*at[:-1], k), True
+    return None
 
 
 def stabbed(spans: list[tuple[Path, Path, bool]]) -> list[tuple[Path, bool]]:

@@ -39,6 +39,7 @@ from syncverify.passes.rings import rings
 from syncverify.passes.trace import Step, Touch, Trace, loops, traced
 
 _STORES = (BulkStore, TmaStore)
+_SYNCS = (BarrierSync, WarpSync)
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _pairs(
             b = trace[j]
             if not isinstance(b, Touch) or ordering(a.access, b.access).need is Need.NOTHING:
                 continue
-            if a.meets(b)[0] or (a.path != b.path and _own(a, b)):
+            if a.meets(b)[0] or _own(a, b):
                 yield _wait(trace, i, j, a, b, commit)
                 break
 
@@ -146,10 +147,11 @@ def _wait(trace: Trace, i: int, j: int, a: Touch, b: Touch, commit: type) -> tup
     between = [s for s in trace[i + 1 : j] if isinstance(s, Step)]
     commits = [k for k, s in enumerate(between) if isinstance(s.stmt, commit) and s.warps >= a.warps]
     first = commits[0] if commits else -1
+    both = a.warps | b.warps
     tells = [
         k
         for k, s in enumerate(between)
-        if k > first and isinstance(s.stmt, BarrierSync | WarpSync) and s.warps >= a.warps | b.warps
+        if k > first and s.warps >= both and isinstance(s.stmt, BarrierSync if len(both) > 1 else _SYNCS)
     ]
     if not tells:
         return (b.path, a.path), len(commits) - 1

@@ -227,10 +227,11 @@ def hand_overs(ring: Ring, others: Sequence[Ring] = ()) -> tuple[Edge, ...]:
 
 
 def all_hand_overs(kernel: Kernel) -> tuple[tuple[Ring, tuple[Edge, ...]], ...]:
-    """Every ring with its edges."""
+    """Every ring with its edges, without those that edges of other rings imply."""
     found = rings(kernel)
     own = [r for r in found if not r.shared_by]
-    return tuple((r, hand_overs(r, own if r.shared_by else ())) for r in found)
+    edges = [(r, hand_overs(r, own if r.shared_by else ())) for r in found]
+    return tuple(_reduced(edges))
 
 
 def need(a: Segment, b: Segment, ring: Ring) -> bool:
@@ -280,3 +281,107 @@ def _follows(ring: Ring, edges: list[Edge], first: int, last: int) -> bool:
 
 def _same_warps(a: Segment, b: Segment) -> bool:
     return {s.warps for s in a.sites} == {s.warps for s in b.sites}
+
+
+# ---------------------------------------------------------------- what other rings imply
+
+
+def _reduced(found: list[tuple[Ring, tuple[Edge, ...]]]) -> list[tuple[Ring, tuple[Edge, ...]]]:
+    """Without edges that a chain through other rings implies; those that free a slot are tried first.
+
+    A path of segments is followed, with the rounds that it takes.
+    """
+    for wraps in (True, False):
+        for k, (ring, edges) in enumerate(found):
+            for e in edges:
+                if e.wraps is wraps and len(ring.carriers) <= 1:
+                    others = [(r, tuple(x for x in es if (r, x) != (ring, e))) for r, es in found]
+                    if _implied(ring, e, others):
+                        found[k] = others[k]
+                        return _reduced(found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Who knows of what an edge orders: the warps that waited at a segment, or one lane of each."""
+
+    ring: Ring
+    segment: int
+    rounds: int  # after the source
+
+    @property
+    def at(self) -> Segment:
+        return self.ring.segments[self.segment]
+
+
+def _implied(ring: Ring, edge: Edge, found: list[tuple[Ring, tuple[Edge, ...]]]) -> bool:
+    """Whether what the edge orders is ordered by program order and other edges, no more rounds later."""
+    alike = [(r, es) for r, es in found if _counted_alike(r, ring)]
+    limit = ring.slots if edge.wraps else 0
+    target = ring.segments[edge.target]
+    queue = list(_told(alike, ring, edge.source))
+    seen: set[tuple[str, int, int]] = set()
+    while queue:
+        known = queue.pop()
+        if known.rounds > limit or (key := (known.ring.buffer, known.segment, known.rounds)) in seen:
+            continue
+        seen.add(key)
+        for r, es in alike:
+            for j, there in enumerate(r.segments):
+                if there.home != known.at.home:
+                    continue
+                rounds = known.rounds + (0 if known.at == there or _before(known.at, there) else 1)
+                if rounds <= limit and (r, j) == (ring, edge.target) and _all_know(known.at, target):
+                    return True
+                if _warps(known.at) & _warps(there) and not _arrives_later(there):
+                    queue += [_over(r, e, rounds) for e in es if e.source == j]
+    return False
+
+
+def _told(found: list[tuple[Ring, tuple[Edge, ...]]], ring: Ring, source: int) -> Iterator[_Known]:
+    """Who is told of a segment's accesses first: by its own edges, or by later ones of all its warps.
+
+    Copies are complete only behind an edge of their own segment, which counts their bytes; bulk stores and
+    wgmma are waited for where they are issued.
+    """
+    here = ring.segments[source]
+    yield from (_over(ring, e, 0) for r, es in found if r == ring for e in es if e.source == source)
+    if Access.ASYNC_WRITE in here or _arrives_later(here):
+        return
+    for r, es in found:
+        for j, there in enumerate(r.segments):
+            goes_on = there.home == here.home and _warps(here) <= _warps(there)
+            if goes_on and (r, j) != (ring, source) and not _arrives_later(there):
+                rounds = 0 if _before(here, there) else 1
+                yield from (_over(r, e, rounds) for e in es if e.source == j)
+
+
+def _arrives_later(segment: Segment) -> bool:
+    """Whether the arrival is cp.async's own, which tells of those copies and of nothing else (B32)."""
+    return all(s.access is Access.CPASYNC_WRITE for s in segment.sites)
+
+
+def _over(ring: Ring, edge: Edge, rounds: int) -> _Known:
+    return _Known(ring, edge.target, rounds + (ring.slots if edge.wraps else 0))
+
+
+def _before(a: Segment, b: Segment) -> bool:
+    return max(s.path for s in a.sites) < min(s.path for s in b.sites)
+
+
+def _all_know(waited: Segment, target: Segment) -> bool:
+    """Whether all threads of a segment waited at another one; of an issuer only one lane does."""
+    issued = {Access.ASYNC_READ, Access.ASYNC_WRITE}
+    one_lane = all(s.access in issued for s in waited.sites)
+    return _warps(target) <= _warps(waited) and (
+        not one_lane or all(s.access in issued for s in target.sites)
+    )
+
+
+def _counted_alike(a: Ring, b: Ring) -> bool:
+    return not a.shared_by and a.carriers == b.carriers and len(set(a.uses) | set(b.uses)) == 1
+
+
+def _warps(segment: Segment) -> Warps:
+    return frozenset(w for s in segment.sites for w in s.warps)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
-from syncverify.ir.layout import SWIZZLE_ALIGN, BufferLayout, layout
+from syncverify.ir.layout import SWIZZLE_ALIGN, layout
 from syncverify.ir.nodes import Kernel, Shared
 from syncverify.passes.rings import rings
 from syncverify.passes.trace import Touch, traced
@@ -18,33 +17,38 @@ Lifetimes = list[tuple[int, int]]
 class Allocate:
     """Gives every buffer an offset, the lowest that no buffer has whose values live at the same time.
 
-    A value lives from the write to its last read, in the order of the program, which for a ring is the order
-    of all its uses: so rings of a loop never overlap, and what a later phase uses may. That the passes order
-    what reuse makes conflict is not left to luck: they look at bytes, not at names.
+    A value lives from the write to its last read, in the order of the program; a ring of several slots lives
+    as long as its loop runs, for it is there to let roles run ahead. Only buffers of the same one or two
+    groups of warps share a place, so that a copy has one phase to complete on. That what reuse makes conflict
+    is ordered is not left to luck: the passes look at bytes, not at names.
     """
 
     name: str = "allocate"
 
     def apply(self, kernel: Kernel) -> Kernel:
+        found = {r.buffer: r for r in rings(kernel) if not r.shared_by}
         lives = lifetimes(kernel)
         values = {p.name: p.default for p in kernel.params if p.default is not None}
         sizes = layout(kernel, values).buffers
         placed: dict[str, int] = {}
+
+        def apart(a: str, b: str) -> bool:
+            homes = {h for n in (a, b) if n in found for h in found[n].homes}
+            return len(homes) > 2 or overlap(lives[a], lives[b])
+
         for s in sorted(kernel.shared, key=lambda s: -sizes[s.name].size):
-            placed[s.name] = _offset(s, placed, sizes, lives)
+            taken = [(at, at + sizes[n].size) for n, at in placed.items() if apart(n, s.name)]
+            placed[s.name] = _offset(s, sorted(taken), sizes[s.name].size)
         shared = tuple(replace(s, offset=Int(placed[s.name])) for s in kernel.shared)
         return replace(kernel, shared=shared)
 
 
-def _offset(
-    s: Shared, placed: dict[str, int], sizes: Mapping[str, BufferLayout], lives: dict[str, Lifetimes]
-) -> int:
-    """The lowest place beside all buffers that live at the same time."""
+def _offset(s: Shared, taken: list[tuple[int, int]], size: int) -> int:
+    """The lowest place beside all that is taken."""
     align = max(s.align, SWIZZLE_ALIGN[s.swizzle])
-    taken = sorted((at, at + sizes[n].size) for n, at in placed.items() if overlap(lives[n], lives[s.name]))
     at = 0
     for lo, hi in taken:
-        if at < hi and lo < at + sizes[s.name].size:
+        if at < hi and lo < at + size:
             at = -(-hi // align) * align
     return at
 
@@ -55,19 +59,31 @@ def overlap(a: Lifetimes, b: Lifetimes) -> bool:
 
 
 def lifetimes(kernel: Kernel) -> dict[str, Lifetimes]:
-    """For every buffer the spans, in steps of the trace, from a write to the reads of what it wrote."""
-    most = max((r.slots for r in rings(kernel)), default=1) + 2
+    """For every buffer the spans, in steps of the trace, in which it holds values that are still read.
+
+    A write takes its own step at least: it would destroy what lives there.
+    """
+    found_rings = {r.buffer: r for r in rings(kernel) if not r.shared_by}
+    most = max((r.slots for r in found_rings.values()), default=1) + 2
     written: dict[str, list[tuple[int, Touch]]] = {}
     found: dict[str, Lifetimes] = {s.name: [] for s in kernel.shared}
+    running: dict[tuple[str, object], list[int]] = {}
     for now, t in enumerate(traced(kernel, most)):
         if not isinstance(t, Touch):
             continue
+        ring = found_rings[t.region.buffer]
+        if ring.slots > 1:
+            outside = tuple(r for r in t.rounds if not any(r[0][: len(c)] == c for c in ring.carriers))
+            running.setdefault((ring.buffer, outside), []).append(now)
         earlier = written.setdefault(t.region.buffer, [])
         if t.access.writes:
             earlier.append((now, t))
+            found[ring.buffer].append((now, now + 1))
             continue
         sources = [w for w, touch in earlier if _shares(touch, t)]
-        found[t.region.buffer].append((_first(sources, earlier, t, now), now + 1))
+        found[ring.buffer].append((_first(sources, earlier, t, now), now + 1))
+    for (buffer, _), steps in running.items():
+        found[buffer].append((min(steps), max(steps) + 1))
     return found
 
 
