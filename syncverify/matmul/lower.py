@@ -47,7 +47,7 @@ A_MAP, B_MAP = "a_map", "b_map"
 #: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
 PANEL = 64
 #: Parameters that the host computes from the sizes.
-DERIVED = ("steps", "tiles_m", "tiles_n", "each", "more", "blocks")
+DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "blocks")
 
 
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
@@ -64,8 +64,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     tile = tuple(_tile(schedule))
     work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *_epilogue(problem, schedule, vector))
     if schedule.persistent:
-        turns = Let("n", Var("each") + (Var("block") < Var("more")))
-        body: tuple[Stmt, ...] = (turns, For("i", Int(0), Var("n"), Int(1), work))
+        body: tuple[Stmt, ...] = (For("i", Int(0), Var("turns"), Int(1), work),)
     else:
         body = work
     return Kernel(
@@ -100,7 +99,8 @@ def launch_values(
 ) -> dict[str, int]:
     """The parameters for given M, N, K.
 
-    ``steps``: tiles along K. ``each``: tiles of C of every block; the first ``more`` blocks have another one.
+    ``steps``: tiles along K. ``turns``: tiles of C of every block; the last ones may lie outside of C, where
+    copies bring zeros and store nothing: no block has to wait for longer, and all do the same.
     """
     m, n = -(-sizes["M"] // schedule.tile_m), -(-sizes["N"] // schedule.tile_n)
     values = {d: sizes[d] for d in ("M", "N", "K")}
@@ -108,7 +108,7 @@ def launch_values(
     if not schedule.persistent:
         return {**values, "blocks": m * n}
     blocks = min(m * n, multiprocessors)
-    return {**values, "each": m * n // blocks, "more": m * n % blocks, "blocks": blocks}
+    return {**values, "turns": -(-m * n // blocks), "blocks": blocks}
 
 
 def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
@@ -134,7 +134,7 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
         facts.append((Var("N") % vector).eq(0))
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
     if schedule.persistent:
-        facts += [Var("each") >= 1, Var("more") >= 0, Var("more") < Var("blocks")]
+        facts.append(Var("turns") >= 1)
     return tuple(facts)
 
 
@@ -173,7 +173,7 @@ def _tile(schedule: Schedule) -> list[Stmt]:
     return [
         Let("tile", number),
         Let("first", first),
-        Let("high", Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group)))),
+        Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group))), Int(1)))),
         Let("inside", Var("tile") % wide),
         Let("row", (Var("first") + Var("inside") % Var("high")) * schedule.tile_m),
         Let("col", (Var("inside") // Var("high")) * schedule.tile_n),
