@@ -1,4 +1,4 @@
-"""Random pipelines without synchronization: buffers handed from role to role, to several readers, and back."""
+"""Random pipelines without synchronization: buffers handed from role to role, and to several readers."""
 
 from __future__ import annotations
 
