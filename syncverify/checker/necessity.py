@@ -1,4 +1,4 @@
-"""What a proved kernel would be proved without: fences that could go, be narrower or stand elsewhere.
+"""What a proved kernel would be proved without: fences that could go, be narrower or elsewhere, long waits.
 
 Nothing is decided by looking at a program: the events of one place are dropped, narrowed or moved in the
 agents' streams, and the changed systems are checked. So it serves every front end. A finding is a note, holds
@@ -20,8 +20,10 @@ from syncverify.source import Span
 #: Events that the checks of all changed systems together may take; a count, so that two runs agree.
 MAX_EVENTS = 100_000
 
-RULES = frozenset({"SV601", "SV602", "SV603", "SV604", "SV605"})
+RULES = frozenset({"SV601", "SV602", "SV603", "SV604", "SV605", "SV606"})
 FENCES = frozenset({Ev.PROXY_FENCE, Ev.FENCE})
+#: Waits for groups, which may wait for more than anybody needs.
+DRAINS = frozenset({Ev.BULK_WAIT, Ev.CP_WAIT, Ev.WGMMA_WAIT})
 BARRIERS = frozenset({Ev.BARRIER_SYNC, Ev.WARP_SYNC})
 _WRITES = frozenset({Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC, Ev.ST_ASYNC})
 _ISSUES = frozenset({Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA})
@@ -68,6 +70,21 @@ class Narrow:
         if place == self.place:
             event = (event[0], event[1], int(Space.SHARED_CTA), *event[3:])
         return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class Lazier:
+    """The wait for groups at ``place`` is for their reads only, or leaves one group more pending."""
+
+    place: Place
+    reads: bool
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place != self.place:
+            return (event,), None
+        if self.reads:
+            return ((*event[:3], 1),), None
+        return ((*event[:2], event[2] + 1, *event[3:]),), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +196,8 @@ class _Use:
     place: Place
     code: int
     spaces: int = 0  # of a proxy fence
+    pending: int = 0  # groups that a wait leaves, and
+    complete: bool = False  # whether it is for their writes, too
     lanes: dict[Warp, int] = field(default_factory=dict)  # of the system that runs
     warps: set[Warp] = field(default_factory=set)
     repeated: bool = False  # some agent executes it twice between two meetings
@@ -213,10 +232,12 @@ class _Survey:
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         code, warp = event[0], (cls.cta, cls.warp)
         self.events += 1
-        if code in FENCES or code in BARRIERS:
+        if code in FENCES or code in BARRIERS or code in DRAINS:
             use = self.uses.setdefault(place, _Use(place, code))
             use.lanes[warp] = use.lanes.get(warp, 0) | cls.lanes
             use.spaces |= event[2] if code == Ev.PROXY_FENCE else 0
+            use.pending = event[2] if code in DRAINS else 0
+            use.complete = code == Ev.BULK_WAIT and not event[3]
             use.repeated |= held is not None and place in held
             held = (held or frozenset()) | {place}
         elif code in _ISSUES:
@@ -294,6 +315,14 @@ def advise(
 def _attempts(use: _Use, survey: _Survey) -> Iterator[_Attempt]:
     """Changes worth trying, the most rewarding first."""
     text = f"`{use.place[1]}`"
+    if use.code in DRAINS:
+        message = f"{text} waits for more than its consumers need"
+        if use.complete:
+            yield _Attempt("SV606", Lazier(use.place, True), message, "wait with .read")
+        elif use.pending >= 0:
+            fix = f"leave {use.pending + 1} pending"
+            yield _Attempt("SV606", Lazier(use.place, False), message, fix)
+        return
     nothing = f"{text} changes nothing: the kernel is proved without it"
     yield _Attempt("SV602", Drop(use.place), nothing, "remove it")
     if use.code not in FENCES:

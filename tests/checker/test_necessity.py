@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.checker import necessity
-from syncverify.checker.necessity import BARRIERS, FENCES, advise
+from syncverify.checker.necessity import BARRIERS, DRAINS, FENCES, advise
 from syncverify.diagnostics import Diagnostic, Verdict
 from syncverify.ir.execute import systems
 from syncverify.ir.parser import parse
@@ -105,3 +105,28 @@ def test_the_number_of_checks_follows_from_the_events(monkeypatch: pytest.Monkey
     monkeypatch.setattr(necessity, "MAX_EVENTS", 0)
     body = ("for i in 0..4 {", "fence.proxy.async", "if warp == 0 and p {", COPY, "}", "}")
     assert _rules(_stored(*body)) == []
+
+
+def test_a_full_wait_for_stores_that_nobody_reads_is_more_than_needed() -> None:
+    body = (
+        "fence.proxy.async.shared_cta",
+        "bar.sync 0",
+        "if warp == 0 and p {",
+        COPY.replace("[i", "[0"),
+        "}",
+    )
+    text = _stored(*body)
+    assert [d.rule for d in _advice(text, DRAINS)] == []
+    found = _advice(text.replace("bulk.wait.read 0", "bulk.wait 0"), DRAINS)
+    assert [(d.rule, d.fix) for d in found] == [("SV606", "wait with .read")]
+
+
+def test_a_wait_for_all_groups_where_an_older_one_is_enough() -> None:
+    lines = ["ld.shared y, tile[1][tid : 1]", "ld.shared x, tile[0][tid : 1]"]
+    one, two = (f"cp.async tile[{k}][tid : 1], a[tid]\n  cp.async.commit" for k in (0, 1))
+    text = STORE.replace("tensor out : f32[256] out", "tensor a : f32[64] in")
+    head, _, _ = text.partition("  for j in")
+    kernel = f"{head}  {one}\n  {two}\n  cp.async.wait 0\n  {lines[1]}\n}}\n"
+    assert [(d.rule, d.fix) for d in _advice(kernel, DRAINS)] == [("SV606", "leave 1 pending")]
+    both = kernel.replace(lines[1], f"{lines[1]}\n  {lines[0]}")
+    assert _advice(both, DRAINS) == []
