@@ -20,6 +20,7 @@ _COMMANDS = {
     "run": ("compile", "run_command", "Compile, verify and execute a fusion; compare with its reference."),
     "explain": ("explain", "explain", "Explain a rule: what, why, bad, good, fix."),
     "minimize": ("minimize", "minimize", "Which synchronization of proved kernels can go."),
+    "synthesize": ("synthesize", "synthesize", "Insert all synchronization into kernels without any."),
     "recheck": ("recheck", "recheck", "Validate a certificate against its kernel, without the search."),
     "replay": ("replay", "replay", "Step a counterexample through the simulator."),
 }

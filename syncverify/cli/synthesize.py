@@ -1,0 +1,94 @@
+"""``syncverify synthesize``: kernels without synchronization in, proved kernels out."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import click
+
+from syncverify.cli.common import Exit, emit
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.files import read_source
+from syncverify.ir.nodes import Kernel
+from syncverify.source import InputError
+
+
+@click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
+@click.argument("file", metavar="FILE.syncir")
+@click.option("--kernel", "wanted", metavar="NAME", help="Only kernels of this name (* and ? match).")
+@click.option(
+    "--policy",
+    type=click.Choice([str(p) for p in Policy]),
+    default=str(Policy.PRACTICAL),
+    show_default=True,
+    help="How contested points are decided.",
+)
+@click.option(
+    "--arrive",
+    type=click.Choice(["warp", "thread"]),
+    default="warp",
+    show_default=True,
+    help="Who arrives where threads hand over: one lane of each warp, or every thread.",
+)
+@click.option("--reuse", is_flag=True, help="Buffers that never live at once may lie in the same place.")
+@click.option("--serial", is_flag=True, help="Blocks that add to one tensor do so in turn.")
+@click.option("--dependent", is_flag=True, help="The kernel starts while the one before it still runs.")
+@click.option("--print-after", "passes", multiple=True, metavar="PASS", help="Print the kernel after a pass.")
+@click.option("-o", "--output", metavar="FILE", help="Write the kernels there instead of stdout.")
+def synthesize(
+    file: str,
+    wanted: str | None,
+    policy: str,
+    arrive: str,
+    reuse: bool,
+    serial: bool,
+    dependent: bool,
+    passes: tuple[str, ...],
+    output: str | None,
+) -> int:
+    """Insert all synchronization into kernels that have none, and check the result for every size.
+
+    A kernel is written as if copies were instantaneous and each statement were done by all its threads before
+    the next one starts (docs/passes.md). What is not proved is not written.
+    """
+    from syncverify.ir.printer import print_kernel, print_kernels
+    from syncverify.passes.synthesize import Options
+    from syncverify.passes.synthesize import synthesize as insert
+    from syncverify.verify import check_kernel
+
+    source = read_source(file)
+    if source.module is not None:
+        raise InputError("synthesis takes .syncir files")
+    seen: set[str] = set()
+
+    def observe(name: str, kernel: Kernel) -> None:
+        seen.add(name)
+        if name in passes:
+            click.echo(f"// after {name}\n{print_kernel(kernel)}", err=True)
+
+    options = Options("thread" if arrive == "thread" else "warp", reuse, serial, dependent)
+    built: list[Kernel] = []
+    reports: list[KernelReport] = []
+    for k in source.kernels:
+        if wanted is None or fnmatchcase(k.name, wanted):
+            built.append(insert(k, Policy(policy), options, observe))
+            reports.append(check_kernel(built[-1], policy=Policy(policy), file=file, scope=ScopeKind.ALL))
+    if not built:
+        raise InputError(f"no kernel matches --kernel {wanted} (found: {', '.join(sorted(source.names))})")
+    for name in passes:
+        if name not in seen:
+            raise InputError(f"--print-after {name}: no such pass (ran: {', '.join(sorted(seen))})")
+    verdicts = {r.verdict for r in reports}
+    if verdicts == {Verdict.PROVED}:
+        emit(print_kernels(built), output)
+        return Exit.OK
+    _refuse(reports)
+    return Exit.REFUTED if Verdict.REFUTED in verdicts else Exit.UNKNOWN
+
+
+def _refuse(reports: list[KernelReport]) -> None:
+    from syncverify.report.base import Report
+    from syncverify.report.text import render
+
+    click.echo(render(Report(reports[0].policy, tuple(reports))), nl=False, err=True)
+    click.echo("error: not everything is proved, so nothing was written", err=True)
