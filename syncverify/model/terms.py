@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from syncverify.model.path import Parts, Path, reduced
 
 #: More values than this are not told apart one by one.
 MOST_VALUES = 4096
+
+
+#: Begins the keys of what ``Space.renewed`` makes; agents name their next turn by it.
+AGAIN = "again "
 
 
 class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
@@ -259,6 +264,58 @@ class Space:
         if not self.forgets or root is None:
             return self.path.sizes[name]
         return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
+
+    def renewed(self, values: list[Any], trips: list[Any], kept: list[Any], turn: Any) -> list[Any]:
+        """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
+        over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
+        their own. The values themselves if ``kept`` ones have to do with them."""
+        self.forgotten.add(AGAIN)
+        values = [self.resolved(v) for v in values]
+        if not self.forgets:
+            return values
+        near = self._near({a for v in values for a, _ in self.of(v)[1]},
+                          {a for v in trips for a, _ in self.of(self.resolved(v))[1]})  # fmt: skip
+        if any(a in near for v in kept for a, _ in self.of(self.resolved(v))[1]):
+            return values
+        new: dict[int, Any] = {}
+        made = False
+        for a in sorted(near):
+            key = (AGAIN, self.term(0, ((a, 1),)), turn)
+            made |= self.path._key(key) not in self.path.entries
+            new[a] = self.path.entry(key, partial(self._twin, a))
+
+        def moved(c: int, parts: Parts) -> Any:
+            total: Any = c
+            for a, k in parts:
+                total = total + new[a] * k
+            return total
+
+        if made:
+            for parts, c in list(self.path.cons.items()):
+                if all(a in new for a, _ in parts):
+                    self.path.assume(*self.of(moved(c, parts)))
+        return [
+            self.resolved(moved(v.c, v.parts))
+            if isinstance(v, Term) and all(a in new for a, _ in v.parts)
+            else v
+            for v in values
+        ]
+
+    def _near(self, atoms: set[int], start: set[int]) -> set[int]:
+        """Those of some atoms that inequalities tie to the first."""
+        near = start & atoms
+        grown = True
+        while grown:
+            more = {
+                a for parts in self.path.cons if any(b in near for b, _ in parts) for a, _ in parts
+            } & atoms
+            grown = not more <= near
+            near |= more
+        return near
+
+    def _twin(self, a: int) -> Any:
+        low, high = self.path.interval(a)
+        return self.atom(self.atoms[a].name, low, high, self._sources[a])
 
     def _copy(self, value: Any) -> Any:
         """A value over new atoms, of which as much is known as of the old ones at the start."""

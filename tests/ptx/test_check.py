@@ -178,10 +178,10 @@ def test_every_block_that_differs_is_run(check: Check, grid: int, verdict: str) 
     assert report["verdict"] == verdict
 
 
-def test_blocks_of_an_open_grid_need_it(check: Check) -> None:
+def test_an_open_grid_is_refuted_by_the_smallest_in_which_a_block_is_wrong(check: Check) -> None:
     status, (report,), _ = check(module_text(PLACE), "[kernel.k]\nblock = 32\n")
-    assert status == 3
-    assert "grid" in report["reason"]
+    assert status == 1
+    assert report["scope"]["values"]["grid.x"] == 4
 
 
 NULL = """

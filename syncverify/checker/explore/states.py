@@ -14,7 +14,7 @@ from syncverify.checker.explore.normal import normal
 from syncverify.checker.failure import Failure
 from syncverify.model.path import Path, Sum
 from syncverify.model.symbols import SizedAgent
-from syncverify.model.terms import Space, Term, mapped
+from syncverify.model.terms import AGAIN, Space, Term, mapped
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
 #: and ("key", which, i) for what its key is made of.
@@ -83,7 +83,9 @@ class State:
         path = self.path
         turns = self.turns()
         for key in list(path.entries):
-            if key[0] in ("//", "%") or (key[0] in turns and _passed(key[1], turns[key[0]])):
+            if key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
+                del path.entries[key]
+            elif key[0] == AGAIN and AGAIN not in turns:
                 del path.entries[key]
         for name in names:
             path.sizes.pop(name, None)
@@ -159,9 +161,10 @@ class State:
         for key in self.path.entries:
             parts = {i: part for i, part in enumerate(key) if isinstance(part, Term)}
             shape = [None if i in parts else part for i, part in enumerate(key)]
-            if len(key) == 2 and key[0] in first:
-                ahead = key[1] - first[key[0]]
-                parts, shape = {1: key[1]}, [key[0], ahead if isinstance(ahead, int) else "?"]
+            if key[0] in first:
+                ahead = key[-1] - first[key[0]]
+                parts = parts | {len(key) - 1: key[-1]}
+                shape = [*shape[:-1], ahead if isinstance(ahead, int) else "?"]
             alike[tuple(shape)] += 1
             yield (*shape, alike[tuple(shape)]), parts
 

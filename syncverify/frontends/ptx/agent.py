@@ -28,9 +28,10 @@ from syncverify.frontends.ptx.global_access import box_footprint, global_footpri
 from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
 from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
+from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
-from syncverify.model.terms import Interrupted, Symbolic
+from syncverify.model.terms import AGAIN, Interrupted, Symbolic
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -351,8 +352,11 @@ class PtxAgent:
         )
 
     def turns(self) -> dict[str, Any]:
-        """Sizes that are taken anew in every turn of a loop: none."""
-        return {}
+        """The next turn of a loop whose turns take sizes anew."""
+        if not self.program.again(self._pc()):
+            return {}
+        turn = self.r[self.program.slots[TURN]]
+        return {AGAIN: turn.term if isinstance(turn, Size) else turn}
 
     def _located(self, reason: str) -> str:
         """A reason with the line where the agent stands."""
@@ -398,8 +402,13 @@ class PtxAgent:
 
     def live(self) -> dict[int, Any]:
         """The slots that may be read before they are written."""
-        bits = self.program.bits
-        return {s: exposed(self.r[s], bits.get(s, 64)) for s in self.program.live_at(self._pc())}
+        bits, pc = self.program.bits, self._pc()
+        found = {s: exposed(self.r[s], bits.get(s, 64)) for s in self.program.live_at(pc)}
+        if self.program.sized:
+            for slot, kept in self.program.stale.get(pc, ()):
+                if self.r[kept].__class__ is not Unknown:
+                    found.pop(slot, None)  # the turn that begins writes it
+        return found
 
     def put(self, slot: int, value: Any) -> None:
         """Replaces a slot."""

@@ -134,7 +134,7 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
     if found is None:
         return _smallest(k, report)
     if found.verdict is Verdict.REFUTED:
-        bound = replace(k, facts=k.facts.bind(found.values), assumptions=[])
+        bound = replace(k, facts=_bound(k, found.values), assumptions=[])
         return replace(_check(bound), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.PROVED:
         return replace(
@@ -149,6 +149,13 @@ def _every_size(k: _Kernel, report: KernelReport) -> KernelReport:
     reason = f"this is not shown for every size: {found.reason}"
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
     return _smallest(k, replace(report, diagnostics=(*report.diagnostics, note)))
+
+
+def _bound(k: _Kernel, values: Mapping[str, int]) -> PtxFacts:
+    """The facts for numbers; extents of the grid that nothing depends on are as small as can be."""
+    least = dict(zip(("grid.x", "grid.y", "grid.z"), k.facts.cluster or (1, 1, 1), strict=True))
+    known = k.facts.symbols()
+    return k.facts.bind({n: v for n, v in least.items() if n in known} | dict(values))
 
 
 def _proof(k: _Kernel, prove: Prove) -> Any:
@@ -168,7 +175,7 @@ def _proof(k: _Kernel, prove: Prove) -> Any:
         left[0] -= 1
         if left[0] < 0:
             return Verdict.UNKNOWN
-        return _check(replace(k, facts=k.facts.bind(values), assumptions=[])).verdict
+        return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
 
     answers: list[dict[Any, int]] = [{}]
     last = None

@@ -39,8 +39,9 @@ from syncverify.frontends.ptx.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.printer import instruction_text
-from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.sized import Size, renewed
 from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.frontends.ptx.turns import KEPT, TURN, Renewal, outer_loops, renewals
 from syncverify.frontends.ptx.untracked import untracked
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec, restrict
 from syncverify.model.events import END, Ev, Event, Flag, Site
@@ -149,9 +150,10 @@ class Program:
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
         self._write(slice_of(self.flow, effects, fragments))
 
-    def _write(self, needed: Slice) -> None:
-        """Compiles what is needed."""
+    def _write(self, needed: Slice, sized: bool = False) -> None:
+        """Compiles what is needed; ``sized``: for sizes without a number."""
         self.slice = needed
+        self.sized = sized
         self.crossing: Slice = crossing(self.flow, self.slice)
         self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
@@ -171,19 +173,29 @@ class Program:
         self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
         code = _Writer(self)
         self.blocks: dict[int, Run] = code.compile()
+        if sized:
+            for x in self.renewals.values():
+                for name in x.names:
+                    self.slot(KEPT + name)
         self.entry = code.target(0) if self.body else ENDED
 
     @cached_property
     def for_sizes(self) -> Program:
-        """The same without the values that only say where in global memory something is read: they ask much of
-        sizes without a number, and tell nothing."""
-        if self.slice.steering is None:
+        """The same for sizes without a number: without values that only say where in global memory something
+        is read, for they ask much and tell nothing; with sizes that turns of loops read anew."""
+        if self.slice.steering is None and not self.renewals:
             return self
         made = copy(self)
-        for name in ("bits", "_live", "_kept", "_live_memo"):
+        for name in ("bits", "renewals", "_live", "_kept", "_live_memo"):
             made.__dict__.pop(name, None)
-        made._write(self.slice.steering)
+        made._write(self.slice.steering or self.slice, sized=True)
         return made
+
+    @cached_property
+    def renewals(self) -> dict[int, Renewal]:
+        """By header, the loops whose turns read sizes anew."""
+        found = renewals(self.flow, self.slice, self.constants, frozenset(self.slots))
+        return {x.header: x for x in found}
 
     def site(self, k: int) -> int:
         """The site of an instruction."""
@@ -220,7 +232,8 @@ class Program:
 
     @cached_property
     def _live(self) -> list[frozenset[str]]:
-        return live_before(self.flow, self._reads, self._writes, self._kept)
+        entering = {h: x.names for h, x in self.renewals.items()} if self.sized else {}
+        return live_before(self.flow, self._reads, self._writes, self._kept, entering)
 
     @cached_property
     def _kept(self) -> frozenset[str]:
@@ -252,7 +265,8 @@ class Program:
         k, kind = divmod(label - START, 8)
         if k >= len(self.body):
             return set()
-        block = self.flow.blocks[self.flow.block_of[k]]
+        n = self.flow.block_of[k]
+        block = self.flow.blocks[n]
         live: set[str] = set()
         for s in block.succ:
             if s < self.flow.end:
@@ -264,7 +278,30 @@ class Program:
             live |= set(self._reads(j)) & self._kept
         if kind == AFTER - START:
             live -= set(self._writes(k))
+        for x in self.renewals.values() if self.sized else ():
+            if n in x.before or label == self._label(x.header):
+                live |= {TURN, *x.names}  # at the header itself: before the first turn
+            if n in x.blocks:
+                live |= {TURN, *(KEPT + name for name in x.names)}
         return live
+
+    def _label(self, block: int) -> int:
+        return 8 * self.flow.blocks[block].lo + START
+
+    def again(self, label: int) -> bool:
+        """Whether control that is at a label may come to a loop whose turns read sizes anew."""
+        if label < START or not self.sized or (label - START) // 8 >= len(self.body):
+            return False
+        n = self.flow.block_of[(label - START) // 8]
+        return any(n in x.before or n in x.blocks for x in self.renewals.values())
+
+    @cached_property
+    def stale(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """At headers of such loops, by label: slots that a turn writes, with those that keep the first."""
+        return {
+            self._label(h): tuple((self.slots[n], self.slots[KEPT + n]) for n in x.names)
+            for h, x in self.renewals.items()
+        }
 
 
 def _reads_shared(e: Decoded, i: Instr) -> bool:
@@ -396,6 +433,10 @@ class _Writer:
         #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
         self.read_only = not any(i.op in ("st", "red", "atom") and "global" in i.mods for i in self.body)
         self.parameters = _parameter_pointers(program.function)
+        #: blocks that a loop which may read sizes anew begins with
+        self.headers = {h for h, _, _ in outer_loops(self.flow)} if program.sized else set()
+        if program.sized:
+            program.slot(TURN)
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
         self.joins: dict[
             int, set[int]
@@ -491,6 +532,9 @@ class _Writer:
         if n in self.joins:
             self.space["J"] = _rejoin
             self._text(f"if r[{PARTED}]: J(r, {n})")
+        if self.p.sized and n in self.headers:
+            self.space["N"] = self._renew
+            self._text(f"N(r, {n})")
         for k in range(b.lo, b.hi):
             i = self.body[k]
             self.p.at = k
@@ -599,6 +643,23 @@ class _Writer:
             if self.parts[k] not in r[PARTED]:
                 r[PARTED] = (*r[PARTED], self.parts[k])
         return found
+
+    def _renew(self, r: Registers, header: int) -> None:
+        """A turn begins of a loop whose turns read sizes anew."""
+        found = self.p.renewals.get(header)
+        if found is None:
+            return
+        slots = self.p.slots
+        turn = slots[TURN]
+        for name in found.names:
+            if r[slots[KEPT + name]].__class__ is Unknown:
+                r[slots[KEPT + name]] = r[slots[name]]
+        first = {name: r[slots[KEPT + name]] for name in found.names}
+        trips = [first[name] for name in found.trips if name in first]
+        kept = [r[slots[name]] for name in found.kept]
+        for name, value in zip(found.names, renewed([*first.values()], trips, kept, r[turn]), strict=True):
+            r[slots[name]] = value
+        r[turn] = r[turn] + 1
 
     # ------------------------------------------------------------ pure instructions
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 
 from syncverify.frontends.ptx.nodes import (
     Function,
@@ -479,10 +480,12 @@ def _above(a: int, b: int, idom: Sequence[int]) -> bool:
 
 
 def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Callable[[int], Iterable[str]],
-                kept: frozenset[str]) -> list[frozenset[str]]:  # fmt: skip
+                kept: frozenset[str], entering: Mapping[int, Iterable[str]] = MappingProxyType({}),
+                ) -> list[frozenset[str]]:  # fmt: skip
     """For each block, the registers of ``kept`` that may be read from there on before they are written.
 
     ``reads`` and ``writes`` give those of one instruction; what a guarded instruction writes stays live.
+    ``entering``: what is written before a block's first instruction.
     """
     use: list[set[str]] = []
     kill: list[set[str]] = []
@@ -495,6 +498,9 @@ def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Calla
                 k |= set(writes(i))
         use.append(u & kept)
         kill.append(k)
+    for i, names in entering.items():
+        use[i] -= set(names)
+        kill[i] |= set(names)
     live: list[set[str]] = [set(u) for u in use]
     work = set(range(len(flow.blocks)))
     while work:

@@ -369,6 +369,17 @@ def size(term: Any, bits: int, kind: int = _RAW) -> Any:
     return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
 
 
+def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any) -> list[Any]:
+    """Registers as a turn of a loop reads them anew; see ``Space.renewed``."""
+    sizes = [v for v in values if isinstance(v, Size)]
+    if not any(isinstance(v, Size) for v in trips):
+        return values
+    now = turn.term if isinstance(turn, Size) else turn
+    all_, some, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
+    found = iter(sizes[0].term.space.renewed(all_, some, fixed, now))
+    return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]
+
+
 def wrapped(term: Any, bits: int) -> Any:
     """The term modulo ``2**bits``, its coefficients nearest to 0."""
     if not isinstance(term, Term):

@@ -21,8 +21,11 @@ _KEPT_SPACES = ("local", "param", "shared")
 @dataclass(frozen=True, slots=True)
 class Slice:
     """``pure``: instructions executed for their results; ``branches``: those that are decided; ``registers``:
-    those that hold a value; ``spaces``: memory whose contents steer; ``steering``: what is left without values
-    that only say where in global memory something is read, if there are such."""
+    those that hold a value; ``spaces``: memory whose contents steer.
+
+    ``steering``: what is left without values that only say where in global memory something is read, if there
+    are such.
+    """
 
     pure: frozenset[int]
     branches: frozenset[int]
@@ -89,9 +92,17 @@ class _Slicer:
                 if k in self.effects:
                     self._need(self._computed(self.body[k]))
             self._close()
-        return Slice(
-            frozenset(self.pure), frozenset(self.branches), frozenset(self.names), frozenset(self.spaces)
-        )
+        steering = self._found()
+        while self.late:
+            self._need(self.late)
+            self.late = []
+            self._close()
+        whole = self._found()
+        return whole if whole == steering else replace(whole, steering=steering)
+
+    def _found(self) -> Slice:
+        pure, branches = frozenset(self.pure), frozenset(self.branches)
+        return Slice(pure, branches, frozenset(self.names), frozenset(self.spaces))
 
     def _close(self) -> None:
         while self.work:

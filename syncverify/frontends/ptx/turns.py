@@ -1,0 +1,118 @@
+"""Sizes that an outer loop's turns read anew: trip counts of the loops inside, which the outer loop keeps.
+
+In ``for tile { for k < K }`` the states of a run differ in what K is modulo the ring. A proof in which every
+turn takes any K, the n-th the same for all agents, stands for the kernel too, and its states soon repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.flow import Flow, results, sources
+from syncverify.frontends.ptx.slice import Slice
+
+#: Names of the slots that count an agent's turns, and that keep what a register held before the first.
+TURN, KEPT = "%turns", "%kept "
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A loop, and what its turns may read anew: registers, or constants that the agent is given.
+
+    ``trips``: those that decide how long loops inside go on; ``kept``: what decides how long it does itself.
+    """
+
+    header: int
+    blocks: frozenset[int]
+    names: tuple[str, ...]
+    trips: frozenset[str]
+    kept: frozenset[str]
+    before: frozenset[int]  # the blocks from which control may come to it, its own left out
+
+
+def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
+    """The loops in no other that have loops inside: header, blocks, and the blocks of those."""
+    for loop in flow.loops:
+        inner = {b for other in flow.loops if other < loop for b in other}
+        if inner and not any(loop < other for other in flow.loops):
+            header = next(b for b in loop if all(flow.dominates(b, x) for x in loop))
+            yield header, loop, inner
+
+
+def renewals(
+    flow: Flow, needed: Slice, constants: Mapping[int, Iterable[str]], held: frozenset[str]
+) -> list[Renewal]:
+    """The outermost loops with loops inside whose trip counts do not change in them; ``held``: what has a
+    slot."""
+    out = []
+    for header, loop, inner in outer_loops(flow):
+        reader = _Reader(flow, loop, constants)
+        deciding = [b for b in loop if _decides(flow, needed, b)]
+        kept = reader.behind(b for b in deciding if b not in inner and _leaves(flow, loop, b)) & held
+        trips = (reader.behind(b for b in deciding if b in inner) & held) - kept
+        if trips:
+            names = tuple(sorted((reader.read(needed) & held) - kept))
+            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop))
+    return out
+
+
+def _decides(flow: Flow, needed: Slice, block: int) -> bool:
+    return flow.blocks[block].hi - 1 in needed.branches
+
+
+def _leaves(flow: Flow, loop: frozenset[int], block: int) -> bool:
+    return any(s not in loop for s in flow.blocks[block].succ)
+
+
+def _before(flow: Flow, block: int) -> frozenset[int]:
+    seen: set[int] = set()
+    work = [block]
+    while work:
+        b = work.pop()
+        if b not in seen:
+            seen.add(b)
+            work += flow.blocks[b].pred
+    return frozenset(seen)
+
+
+class _Reader:
+    """What a loop reads that it does not write."""
+
+    def __init__(self, flow: Flow, loop: frozenset[int], constants: Mapping[int, Iterable[str]]) -> None:
+        self.flow = flow
+        self.loop = loop
+        self.constants = constants
+        self.definitions: dict[str, list[int]] = {}
+        for b in loop:
+            for k in range(flow.blocks[b].lo, flow.blocks[b].hi):
+                for name in results(flow.body[k]):
+                    self.definitions.setdefault(name, []).append(k)
+
+    def read(self, needed: Slice) -> frozenset[str]:
+        """All that is needed of what the loop reads and does not write."""
+        found: set[str] = set()
+        for b in self.loop:
+            for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi):
+                found.update(n for n in sources(self.flow.body[k]) if n in needed.registers)
+                found.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
+        return frozenset(found - self.definitions.keys())
+
+    def behind(self, blocks: Iterable[int]) -> frozenset[str]:
+        """What the branches at the end of some blocks depend on, as it is before the loop."""
+        out: set[str] = set()
+        seen: set[str] = set()
+        work = [r for b in blocks for r in sources(self.flow.body[self.flow.blocks[b].hi - 1])]
+        while work:
+            name = work.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            inside = self.definitions.get(name)
+            if inside is None:
+                out.add(name)
+                continue
+            for k in inside:
+                work += sources(self.flow.body[k])
+                out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
+        return frozenset(out)

@@ -1,0 +1,194 @@
+"""Loops over tiles with loops inside, for every size: trip counts that turns read anew, barriers per tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.files import check_source, read_source
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.parser import parse
+from syncverify.launch import read_facts
+from syncverify.model.terms import Space
+from tests.ptx.execute_helpers import module_text
+
+PARAMS = ".param .u64 in, .param .u32 k_n, .param .u32 tiles"
+FACTS = """
+[kernel.k]
+block = [64, 1, 1]
+assume = ["K >= 1", "T >= 0"]
+[kernel.k.params]
+1 = {i32 = "K"}
+2 = {i32 = "T"}
+"""
+#: Tiles of K steps through a ring of two slots; its slots and parities go on from tile to tile.
+RING = """
+    .shared .align 128 .b8 buf[4096];
+    .shared .align 8 .b8 full[16];
+    .shared .align 8 .b8 empty[16];
+    ld.param.u32 %r1, [k_n];
+    ld.param.u32 %r20, [tiles];
+    ld.param.u64 %rd1, [in];
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r21, %ctaid.x;
+    mov.u32 %r22, %nctaid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    mbarrier.init.shared::cta.b64 [full+8], 1;
+    mbarrier.init.shared::cta.b64 [empty], 32;
+    mbarrier.init.shared::cta.b64 [empty+8], 32;
+    READY:
+    bar.sync 0;
+    mov.u32 %r4, 0;
+    setp.ge.u32 %p2, %r2, 32;
+    @%p2 bra TILE;
+    @%p1 bra END;
+    TILE:
+    setp.ge.s32 %p3, %r21, %r20;
+    @%p3 bra END;
+    mov.u32 %r23, 0;
+    STEP:
+    and.b32 %r5, %r4, 1;
+    shl.b32 %r6, %r5, 3;
+    mov.u32 %r7, empty;
+    add.u32 %r7, %r7, %r6;
+    mov.u32 %r8, full;
+    add.u32 %r8, %r8, %r6;
+    bfe.u32 %r9, %r4, 1, 1;
+    shl.b32 %r10, %r5, 11;
+    mov.u32 %r11, buf;
+    add.u32 %r11, %r11, %r10;
+    @%p2 bra CONSUME;
+    xor.b32 %r9, %r9, 1;
+    W1: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7], %r9;
+    @!%p4 bra W1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r8], 2048;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r11], [%rd1], 2048, [%r8];
+    bra NEXT;
+    CONSUME:
+    W2: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r8], %r9;
+    @!%p4 bra W2;
+    shl.b32 %r12, %r2, 4;
+    add.u32 %r11, %r11, %r12;
+    ld.shared.f32 %f1, [%r11+-512];
+    add.f32 %f2, %f1, %f1;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.shared::cta.b64 _, [%r7];
+    NEXT:
+    add.u32 %r4, %r4, 1;
+    add.u32 %r23, %r23, 1;
+    setp.lt.s32 %p5, %r23, %r1;
+    @%p5 bra STEP;
+    add.u32 %r21, %r21, %r22;
+    RESET
+    bra TILE;
+    END: ret;
+"""
+#: Tiles that one thread loads, with a barrier made anew for each.
+REMADE = """
+    .shared .align 128 .b8 buf[4096];
+    .shared .align 8 .b8 full[8];
+    ld.param.u32 %r1, [k_n];
+    ld.param.u64 %rd1, [in];
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r3, 0;
+    setp.ne.u32 %p1, %r2, 0;
+    NEXT:
+    setp.ge.s32 %p2, %r3, %r1;
+    @%p2 bra END;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], 2048;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf], [%rd1], 2048, [full];
+    READY:
+    bar.sync 0;
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p4, [full], 0;
+    @!%p4 bra WAIT;
+    shl.b32 %r4, %r2, 2;
+    mov.u32 %r5, buf;
+    add.u32 %r5, %r5, %r4;
+    ld.shared.f32 %f1, [%r5];
+    add.f32 %f2, %f1, %f1;
+    fence.proxy.async.shared::cta;
+    SYNC
+    @!%p1 mbarrier.inval.shared::cta.b64 [full];
+    add.u32 %r3, %r3, 1;
+    bra NEXT;
+    END: ret;
+"""
+
+
+def check(folder: Path, body: str) -> KernelReport:
+    """The report of a body for every K and T."""
+    path, facts = folder / "k.ptx", folder / "k.toml"
+    path.write_text(module_text(body, params=PARAMS))
+    facts.write_text(FACTS)
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    return report
+
+
+def test_tiles_of_any_number_of_steps_are_proved(tmp_path: Path) -> None:
+    report = check(tmp_path, RING.replace("RESET", ""))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_a_ring_that_starts_anew_with_each_tile_is_refuted(tmp_path: Path) -> None:
+    # right only where K is a multiple of four
+    report = check(tmp_path, RING.replace("RESET", "@%p2 mov.u32 %r4, 0;"))
+    assert report.verdict is Verdict.REFUTED
+
+
+def test_a_barrier_made_anew_for_each_tile_is_proved(tmp_path: Path) -> None:
+    report = check(tmp_path, REMADE.replace("SYNC", "bar.sync 0;"))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_a_barrier_that_ends_while_others_wait_is_refuted(tmp_path: Path) -> None:
+    assert check(tmp_path, REMADE.replace("SYNC", "")).verdict is Verdict.REFUTED
+
+
+def sized(body: str) -> Program:
+    module = parse(module_text(body, params=PARAMS), "k.ptx")
+    return Program(module, module.entries[0]).for_sizes
+
+
+def test_turns_read_trip_counts_anew_and_keep_the_number_of_tiles() -> None:
+    (found,) = sized(RING.replace("RESET", "")).renewals.values()
+    assert "%r1" in found.trips
+    assert found.kept >= {"%r20", "%r22"}
+    assert not found.kept.intersection(found.names)
+
+
+def test_the_place_of_a_read_is_not_computed_for_sizes() -> None:
+    body = """
+    ld.param.u32 %r1, [k_n];
+    ld.param.u64 %rd1, [in];
+    mov.u32 %r2, %ctaid.x;
+    div.u32 %r3, %r2, %r1;
+    mul.wide.u32 %rd2, %r3, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    ld.global.f32 %f1, [%rd3];
+    setp.eq.f32 %p1, %f1, 0f00000000;
+    @%p1 bra END;
+    bar.sync 0;
+    END: ret;
+    """
+    module = parse(module_text(body, params=PARAMS), "k.ptx")
+    program = Program(module, module.entries[0])
+    assert {"%r3", "%rd3"} <= program.slice.registers
+    assert program.for_sizes.slice.registers.isdisjoint({"%r3", "%rd3"})
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_what_a_turn_reads_is_the_same_for_all(forgets: bool) -> None:
+    space = Space()
+    space.forgets = forgets
+    k, m = space.atom("K", 1, 100), space.atom("M", 1, 100)
+    first = space.renewed([k + 1, m], [k], [m], 0)
+    assert space.renewed([k + 1, m], [k], [m], 0) == first
+    assert first[1] is m
+    assert (first[0] is k + 1) is not forgets
+    assert space.bounds(first[0]) == (2, 101)
