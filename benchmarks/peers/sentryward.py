@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import struct
 import sys
 import tempfile
 from collections import Counter
@@ -62,6 +63,8 @@ def sentryward_input(entry: Function, table: dict[str, Any]) -> dict[str, Any]:
                 type_ = param.type if not isinstance(value, list) else kind.replace("i", "s")
                 arguments.append(where | {"type": type_, "value": leaf[kind]})
                 at += _BYTES[kind]
+            elif kind == "bytes" and param.type.startswith("f") and param.size == len(leaf["bytes"]) // 2:
+                arguments.append({"parameter": param.name, "type": param.type, "value": real(leaf["bytes"])})
             elif kind == "bytes":
                 arguments += words(where, bytes.fromhex(leaf["bytes"]), at)
                 at += len(leaf["bytes"]) // 2
@@ -71,6 +74,12 @@ def sentryward_input(entry: Function, table: dict[str, Any]) -> dict[str, Any]:
     return (
         made | ({"arguments": arguments} if arguments else {}) | ({"tma_descriptors": maps} if maps else {})
     )
+
+
+def real(digits: str) -> float:
+    """A floating-point number of 2, 4 or 8 bytes."""
+    data = bytes.fromhex(digits)
+    return float(struct.unpack({2: "<e", 4: "<f", 8: "<d"}[len(data)], data)[0])
 
 
 def three(sizes: Any) -> list[Any]:
