@@ -73,14 +73,15 @@ def build(
     return run(kernel, [p for p in passes(fusion, schedule, policy) if p.name not in without], observe)
 
 
-def row_passes(fusion: Fusion, schedule: RowSchedule, policy: Policy) -> tuple[Pass, ...]:
-    """The passes of a kernel of rows, under a fitted schedule."""
+def row_passes(kernel: RowKernel, policy: Policy) -> tuple[Pass, ...]:
+    """The passes of a kernel of rows."""
+    schedule = kernel.schedule
     exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
     if schedule.source == "direct":
         return (exchange,)
     return (
-        CircularBuffers({tile_buffer(n): schedule.stages for n in fusion.streamed}),
-        Specialize({full_barrier(0): 0}, schedule.compute_warps, 1),
+        CircularBuffers(dict.fromkeys(kernel.staged, schedule.stages)),
+        Specialize({full_barrier(c.number or 0): 0 for c in kernel.chunks}, schedule.compute_warps, 1),
         FullBarriers(),
         EmptyBarriers(schedule.stages, schedule.arrive),
         exchange,
@@ -99,7 +100,8 @@ def build_rows(
     without: frozenset[str] = frozenset(),
 ) -> Kernel:
     """The synchronized kernel for rows of one width, under a fitted schedule; ``without`` as in ``build``."""
-    kernel = RowKernel(fusion, schedule, width).lower()
+    rows = RowKernel(fusion, schedule, width)
+    kernel = rows.lower()
     if observe is not None:
         observe("lower", kernel)
-    return run(kernel, [p for p in row_passes(fusion, schedule, policy) if p.name not in without], observe)
+    return run(kernel, [p for p in row_passes(rows, policy) if p.name not in without], observe)

@@ -29,15 +29,17 @@ class RowSchedule:
 
     ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps
     that share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in
-    shared memory. ``source``: rows come by bulk copies, or each thread loads its own part. ``operands``:
-    those that are the same for all rows stay in registers or are loaded again for each. ``arrive``,
-    ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
+    shared memory. ``split``: each group of a row's elements has a buffer of its own, which is free for the
+    next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
+    ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
+    ``arrive``, ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
     """
 
     width: int = 4096
     warps: int = 0
     rows: int = 8
     stages: int = 0
+    split: Literal["auto", "yes", "no"] = "auto"
     blocks_per_sm: int = 0
     source: Literal["auto", "bulk", "direct"] = "auto"
     operands: Literal["auto", "registers", "reload"] = "auto"
@@ -122,19 +124,27 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     operands = schedule.operands
     if operands == "auto":
         operands = "registers" if per_thread <= 16 else "reload"
+    split = schedule.split
+    if split == "auto":
+        split = "yes" if source == "bulk" and stages == 1 and warps > 1 else "no"
+    if split == "yes" and (source != "bulk" or warps == 1):
+        raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     return replace(
-        schedule, warps=warps, blocks_per_sm=blocks, stages=max(stages, 1), source=source, operands=operands
-    )
+        schedule, warps=warps, blocks_per_sm=blocks, stages=max(stages, 1), source=source, operands=operands,
+        split=split,
+    )  # fmt: skip
 
 
 _PARSERS: dict[str, Any] = {
-    "width": int, "warps": int, "rows": int, "stages": int, "blocks_per_sm": int,
+    "width": int, "warps": int, "rows": int, "stages": int, "split": choice("auto", "yes", "no"),
+    "blocks_per_sm": int,
     "source": choice("auto", "bulk", "direct"), "operands": choice("auto", "registers", "reload"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("normal", "streaming"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
+    "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct", "operands": "auto, registers or reload",
     "arrive": "warp or thread", "index": "i32 or i64", "cache": "normal or streaming",
 }  # fmt: skip

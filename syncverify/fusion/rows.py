@@ -63,6 +63,15 @@ class Group:
     count: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Elements of a tile that are copied together: those of one group, or all (``number`` None)."""
+
+    number: int | None
+    start: int
+    count: int
+
+
 @dataclass(frozen=True)
 class RowKernel:
     """One fusion for rows of ``width`` elements under a fitted schedule."""
@@ -114,24 +123,39 @@ class RowKernel:
             )
         return tuple(found)
 
+    @property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """What is copied together: a whole tile, or each group of a row."""
+        s = self.schedule
+        if s.source != "bulk":
+            return ()
+        if s.split != "yes":
+            return (Chunk(None, 0, s.tile_rows * self.width),)
+        span = self.threads * self.vector
+        return tuple(Chunk(g.number, g.start, g.count or g.rows * span) for g in self.groups)
+
+    @property
+    def staged(self) -> tuple[str, ...]:
+        """The buffers that copies fill."""
+        return tuple(_chunk_buffer(n, c) for c in self.chunks for n in self.fusion.streamed)
+
     # ------------------------------------------------------------ the kernel
 
     def lower(self) -> Kernel:
         """The kernel without synchronization."""
         f, s = self.fusion, self.schedule
         bulk = s.source == "bulk"
-        tile = s.tile_rows * self.width
         first = (Var("block") + Var("i") * Var("grid")) * s.tile_rows if s.tile_rows > 1 else (
             Var("block") + Var("i") * Var("grid")
         )  # fmt: skip
         copies: list[Stmt] = [
             BulkLoad(
-                Region(tile_buffer(n), (), Int(0), Int(tile)),
-                GlobalRegion(n, first * self.width, Int(tile)),
-                BarrierRef(full_barrier(0), Int(0)),
+                Region(_chunk_buffer(n, c), (), Int(0), Int(c.count)),
+                GlobalRegion(n, _plus(first * self.width, c.start), Int(c.count)),
+                BarrierRef(full_barrier(c.number or 0), Int(0)),
             )
+            for c in self.chunks
             for n in f.streamed
-            if bulk
         ]
         row = first + Var("warp") if s.tile_rows > 1 else first
         body: list[Stmt] = [Let("n", Var("each") + (Var("block") < Var("more"))), *self._held()]
@@ -144,7 +168,9 @@ class RowKernel:
             ragged = renamed(tuple(self._row(False, Var("warp") < Var("rest"))), "last")
             body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
         types = {n: t.dtype for n, t in f.inputs}
-        shared = [Shared(tile_buffer(n), types[n], (Int(tile),)) for n in f.streamed if bulk]
+        shared = [
+            Shared(_chunk_buffer(n, c), types[n], (Int(c.count),)) for c in self.chunks for n in f.streamed
+        ]
         shared += [
             Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.warps)))
             for d, found in self._exchanges.items()
@@ -162,7 +188,7 @@ class RowKernel:
                 + [Tensor(o.name, o.dtype, self._shape(o.dims), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
-            barriers=(Barrier(full_barrier(0)),) if bulk else (),
+            barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
             assumes=(
                 *(Var(d) >= 1 for d in leading),
                 Var("each") >= 0,
@@ -326,17 +352,21 @@ class RowKernel:
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
         register = _register(name, g)
         if streamed and staged:
-            base = Var("warp") * self.width + at if self.schedule.tile_rows > 1 else at
-            yield LdShared(register, Region(tile_buffer(name), (), base, Int(self.vector), *rows))
+            (chunk,) = (c for c in self.chunks if c.number in (None, g.number))
+            base = self._place(replace(g, start=g.start - chunk.start), chunk.start)
+            base = Var("warp") * self.width + base if self.schedule.tile_rows > 1 else base
+            yield LdShared(register, Region(_chunk_buffer(name, chunk), (), base, Int(self.vector), *rows))
         else:
             base = Var("row") * self.width + at if streamed else at
             yield LdGlobal(register, GlobalRegion(name, base, Int(self.vector), *rows))
 
-    def _place(self, g: Group) -> Expr:
-        """The first element of the row that a thread holds of a group; inside the row for all threads."""
-        at = self.member * self.vector if self.vector > 1 else self.member
-        at = at + g.start if g.start else at
-        return at if g.count is None else Call("min", (at, Int(self.width - self.vector)))
+    def _place(self, g: Group, before: int = 0) -> Expr:
+        """The first element of the row that a thread holds of a group; inside the row for all threads.
+
+        ``before``: elements of the row that come before what is counted here.
+        """
+        at = _plus(self.member * self.vector if self.vector > 1 else self.member, g.start)
+        return at if g.count is None else Call("min", (at, Int(self.width - before - self.vector)))
 
     def _inside(self, g: Group) -> Expr:
         """Whether a thread holds elements of a group that not all hold."""
@@ -443,6 +473,10 @@ def row_values(
         "rest": rest,
         "blocks": grid,
     }
+
+
+def _chunk_buffer(tensor: str, chunk: Chunk) -> str:
+    return tile_buffer(tensor) + ("" if chunk.number is None else str(chunk.number))
 
 
 def _register(tensor: str, g: Group | None = None) -> str:

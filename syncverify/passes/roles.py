@@ -51,7 +51,7 @@ def merge_roles(body: Body) -> Body:
 
 @dataclass(frozen=True)
 class Specialize:
-    """Moves the copies of each barrier of ``warps`` into the loop of a warp of its own; the rest computes.
+    """Moves the copies of each barrier into the loop of the warp that ``warps`` names; the rest computes.
 
     Compute warps come first, so that ``tid`` counts them from 0. ``reserved``: warps of the block that
     are set aside for async roles (more than are used where a whole warpgroup is needed).
@@ -69,8 +69,11 @@ class Specialize:
             Role(COMPUTE, "warps", Int(0), Int(self.compute_warps),
                  _store_role(keep(work, lambda s: not isinstance(s, BulkLoad))))
         ]  # fmt: skip
-        for barrier, warp in self.warps.items():
-            mine = keep(work, lambda s, b=barrier: isinstance(s, BulkLoad) and s.bar.name == b)  # type: ignore[misc]
+        for warp in dict.fromkeys(self.warps.values()):
+            mine = keep(
+                work,
+                lambda s, w=warp: isinstance(s, BulkLoad) and self.warps.get(s.bar.name) == w,  # type: ignore[misc]
+            )
             at = self.compute_warps + warp
             roles.append(Role(f"load{warp}", "warps", Int(at), Int(at + 1), mine))
         threads = (self.compute_warps + self.reserved) * 32
