@@ -63,3 +63,14 @@ def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
         for leaf in leaves
         if leaf.given and leaf.kind in _INTEGERS
     )
+
+
+def holds(facts: PtxFacts) -> bool:
+    """Whether the launch file says what some pointer leads to."""
+    return any(leaf.holds for leaves in facts.params for leaf in leaves)
+
+
+def of_memory(facts: PtxFacts, program: Program) -> list[str]:
+    """That nobody changes what the launch file says of global memory."""
+    named = dict.fromkeys(leaf.name for leaves in facts.params for leaf in leaves if leaf.holds)
+    return [f"what {name} holds stays as the launch file says" for name in named if not program.reads_only]

@@ -14,7 +14,15 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import numbers, of_hand_over, of_stores, of_warnings, pointers_apart
+from syncverify.frontends.ptx.assumptions import (
+    holds,
+    numbers,
+    of_hand_over,
+    of_memory,
+    of_stores,
+    of_warnings,
+    pointers_apart,
+)
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
@@ -250,6 +258,7 @@ def _outcomes(k: _Kernel) -> Iterator[Outcome]:
         k.assumptions.append(f"{launch.registers} registers per thread at entry")
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     k.assumptions += of_hand_over(program, clusters)
+    k.assumptions += of_memory(k.facts, program)
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
@@ -288,7 +297,8 @@ def _compiled(k: _Kernel) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = _launch(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
-        k.program.append(Program(k.module, k.function, pointers_apart(k.facts), numbers(k.facts, k.function)))
+        apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
+        k.program.append(Program(k.module, k.function, apart, ints, holds(k.facts)))
     return (launch if k.boxes is None else _with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
@@ -503,6 +513,7 @@ def _launch(
         parameter=reader.load,
         maps=reader.maps(),
         bytes_of=reader,
+        memory=reader.held,
         values=_numbers(facts),
     )
 
@@ -533,6 +544,8 @@ class _Parameters(dict[int, Any]):
         self.index = {p.name: i for i, p in enumerate(f.params)}
         self.offsets = parameter_offsets(f)
         self.pointers: dict[str, int] = {}
+        self.names: dict[int, str] = {}  # of pointers, by their number
+        self.images: dict[str, dict[int, int]] = {}
         self.unknown: dict[str, Unknown] = {}
 
     def get(self, key: int, default: Any = None) -> Any:
@@ -561,11 +574,43 @@ class _Parameters(dict[int, Any]):
             return self._pointer(leaf)
         return self._open(index, offset, bits, type_, value)
 
+    def held(self, address: int, size: int) -> int | str | None:
+        """What lies behind a pointer as the file says, or what to write there; None without a pointer."""
+        name = self.names.get((address - _POINTERS) >> 41)
+        if name is None:
+            return None
+        at = address - self.pointers[name]
+        image = self.images.get(name)
+        if image is None:
+            image = self.images[name] = self._image(name)
+        found = [image.get(at + n) for n in range(size)]
+        if None not in found:
+            return int.from_bytes(bytes(b for b in found if b is not None), "little")
+        field = f"{{i{8 * size} = N" + (f", at = {at}}}" if at else "}")
+        return f"give what {name} holds: holds = [{field}]"
+
+    def _image(self, name: str) -> dict[int, int]:
+        """The bytes that are known behind a pointer, by their offset."""
+        out: dict[int, int] = {}
+        work = [leaf for leaves in self.facts.params for leaf in leaves]
+        while work:
+            leaf = work.pop()
+            work += leaf.holds
+            for part in leaf.holds if leaf.name == name else ():
+                value = self._pointer(part) if part.kind == "ptr" and part.value is None else part.value
+                assert isinstance(value, int | bytes)
+                data = value if isinstance(value, bytes) else (value & (1 << 8 * part.size) - 1).to_bytes(
+                    part.size, "little"
+                )  # fmt: skip
+                out.update(enumerate(data, part.offset))
+        return out
+
     def _pointer(self, leaf: Leaf) -> int:
         """Aligned as given and no more, so that nothing else is taken for granted."""
         found = self.pointers.get(leaf.name)
         if found is None:
             align = max(leaf.align, 16)
+            self.names[len(self.pointers)] = leaf.name
             found = self.pointers[leaf.name] = _POINTERS + (len(self.pointers) << 41) + align
         return found
 

@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.effect_uses import late_uses
 from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.flow import Flow, live_before, registers, results, sources
 from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
-from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
+from syncverify.frontends.ptx.global_detect import Origins, hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.memory import Access, decode_access, written
 from syncverify.frontends.ptx.nodes import (
@@ -91,16 +91,26 @@ class Program:
     """A function of a module, compiled. ``sites`` grows as it is compiled, then stays.
 
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
-    ``name+offset``, that hold no pointer.
+    ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     """
 
     def __init__(
-        self, module: Module, function: Function, apart: bool = True, numbers: frozenset[str] = frozenset()
+        self,
+        module: Module,
+        function: Function,
+        apart: bool = True,
+        numbers: frozenset[str] = frozenset(),
+        holds: bool = False,
     ) -> None:
         self.module = module
         self.function = function
         self.flow = Flow(function)
         self.body = function.body
+        #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
+        writers = [{m.split("::")[0] for m in i.mods} for i in self.body if i.op in ("st", "red", "atom")]
+        self.reads_only = all(_SPACES & mods - {"global"} for mods in writers)
+        self.holds = holds
+        self.numbers = numbers
         self.spins = self.flow.spins()
         self.decoded: dict[int, Decoded] = {}
         pointers = _shared_pointers(function)
@@ -148,7 +158,7 @@ class Program:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        self._write(slice_of(self.flow, effects, fragments))
+        self._write(slice_of(self.flow, effects, fragments, holds=holds))
 
     def _write(self, needed: Slice, sized: bool = False) -> None:
         """Compiles what is needed; ``sized``: for sizes without a number."""
@@ -178,6 +188,11 @@ class Program:
                 for name in x.names:
                     self.slot(KEPT + name)
         self.entry = code.target(0) if self.body else ENDED
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Which parameters addresses in global memory come from."""
+        return Origins(self.flow, True, self.numbers)
 
     @cached_property
     def for_sizes(self) -> Program:
@@ -430,8 +445,6 @@ class _Writer:
         )
         self.wanted = program.slice.registers
         self._targets: dict[int, int] = {}
-        #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
-        self.read_only = not any(i.op in ("st", "red", "atom") and "global" in i.mods for i in self.body)
         self.parameters = _parameter_pointers(program.function)
         #: blocks that a loop which may read sizes anew begins with
         self.headers = {h for h, _, _ in outer_loops(self.flow)} if program.sized else set()
@@ -467,9 +480,21 @@ class _Writer:
         if found is None:
             i = self.body[k]
             span = self.p.module.span(i)
-            why = text or f"data ({i.name} at {basename(span.file)}:{span.line})"
+            why = text or f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
             found = self.data[k] = self._constant(Unknown(why, source))
         return found
+
+    def _wish(self, i: Instr) -> str:
+        """What a launch file could say so that a load's value is known."""
+        if i.op != "ld" or "global" not in i.mods:
+            return ""
+        places = self.p.origins.of(i.operands[1])
+        names = [p.name for p in self.p.function.params]
+        base, _, offset = next(iter(places), "").rpartition("+")
+        if len(places) != 1 or base not in names:
+            return ""
+        where = f" at byte {offset}" if offset != "0" else ""
+        return f": give what parameter {names.index(base)}{where} leads to, as holds of its ptr"
 
     def target(self, block: int) -> int:
         """The label at which control that comes to a block goes on: blocks without effect are passed over."""
@@ -719,8 +744,8 @@ class _Writer:
                 name = f"param {base.name}+{offset}:{type_}"
                 yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
             elif space == "global" and not isinstance(m.base, Sym):
-                if self.read_only and all(r in self.wanted for r in registers(m)):
-                    self.space["G"] = read_global
+                if all(r in self.wanted for r in registers(m)):
+                    self.space["G"] = read_global if self.p.reads_only else read_held
                     address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
                     yield d.name, f"G(r, {address}, {size}, {self._unknown(k)})"
                 else:
@@ -1038,6 +1063,11 @@ def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) ->
 def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     """The value of a load from global memory that the kernel does not write."""
     return r[CONTEXT].tables.behind(address, size, missing)
+
+
+def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The same in a kernel that writes global memory: what the launch file says."""
+    return r[CONTEXT].tables.held(address, size, missing)
 
 
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:

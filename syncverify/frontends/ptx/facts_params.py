@@ -56,6 +56,7 @@ class Leaf:
     align: int = 0
     map: MapFacts | None = None
     given: bool = True
+    holds: tuple[Leaf, ...] = ()  # of a ptr: what lies there while the kernel runs
 
     @property
     def end(self) -> int:
@@ -151,9 +152,11 @@ def _field(field: Any, where: str, fail: Fail) -> list[Leaf]:
     own = {"at", kind}
     if kind in ("tensormap", "ptr"):
         own |= _MAP_KEYS | {"align"}
+    if kind == "ptr":
+        own.add("holds")
     for key in field:
         if key not in own:
-            every = ["ptr", "tensormap", "bytes", "at", "align", *INTEGERS, *_FLOATS, *_MAP_KEYS]
+            every = ["ptr", "tensormap", "bytes", "at", "align", "holds", *INTEGERS, *_FLOATS, *_MAP_KEYS]
             close = get_close_matches(key, every, 1)
             fail(f"{where}: unknown key {key!r}" + (f": did you mean {close[0]!r}?" if close else ""))
     if not kind:
@@ -190,7 +193,20 @@ def _pointer(field: Mapping[str, Any], where: str, fail: Fail) -> Leaf:
     if align == 0 or align & (align - 1):
         fail(f"{where}.align: {align} is no power of two")
     facts = _map(name, field, where, fail) if _MAP_KEYS & field.keys() else None
-    return Leaf(0, _POINTER, "ptr", name=name, align=align, map=facts)
+    held = _held(field["holds"], f"{where}.holds", fail) if "holds" in field else ()
+    return Leaf(0, _POINTER, "ptr", name=name, align=align, map=facts, holds=held)
+
+
+def _held(spec: Any, where: str, fail: Fail) -> tuple[Leaf, ...]:
+    """What a pointer leads to, as fields: numbers, bytes, pointers."""
+    found = sorted(_laid_out(spec, where, fail, 1)[0], key=lambda leaf: leaf.offset)
+    for leaf in found:
+        if not isinstance(leaf.value, int | bytes) and leaf.kind != "ptr":
+            fail(f"{where}: give numbers: at byte {leaf.offset} stands {leaf.value}")
+    for a, b in pairwise(found):
+        if a.end > b.offset:
+            fail(f"{where}: {a.kind} at byte {a.offset} and {b.kind} at byte {b.offset} overlap")
+    return tuple(found)
 
 
 def _map(name: str, field: Mapping[str, Any], where: str, fail: Fail) -> MapFacts:

@@ -61,7 +61,7 @@ def hand_over(
     spins = global_spins(flow, places)
     polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
     consumers = sorted({*spins, *polls, *_deciding(flow, places)})
-    origins = _Origins(flow, apart, numbers)
+    origins = Origins(flow, apart, numbers)
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
@@ -322,7 +322,7 @@ def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
     return ("to", found["to"]), ("from", found["from"])
 
 
-def _mixed(flow: Flow, accesses: Collection[int], origins: _Origins) -> int | None:
+def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | None:
     """A bulk write of memory that the kernel accesses in another way too, or loads again; a bulk load of what
     it writes otherwise."""
     (_, writes), (_, loads) = _bulk(flow)
@@ -351,7 +351,7 @@ def _global_operand(i: Instr) -> Operand:
 
 
 def _met(
-    flow: Flow, places: Sequence[int], consumers: Collection[int], origins: _Origins
+    flow: Flow, places: Sequence[int], consumers: Collection[int], origins: Origins
 ) -> Sequence[int]:
     """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
     atomically: nothing is handed over there."""
@@ -386,7 +386,7 @@ _USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red
 _ANY = "*"
 
 
-class _Origins:
+class Origins:
     """Which parameters and variables an address may be computed from; ``*``: from what is in memory.
 
     ``fine``: places inside a parameter count apart where they are loaded by their offset; ``numbers``: those

@@ -34,10 +34,13 @@ class Slice:
     steering: Slice | None = None
 
 
-def slice_of(flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bool = True) -> Slice:
+def slice_of(
+    flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bool = True, holds: bool = False
+) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
-    matters. Without ``control``: of what the effects operate on alone, however they are come to."""
-    slicer = _Slicer(flow, effects, control)
+    matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
+    something is known of what lies in global memory, wherever it is read."""
+    slicer = _Slicer(flow, effects, control, holds)
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -50,8 +53,9 @@ _MOST_COMPUTED = 16
 
 
 class _Slicer:
-    def __init__(self, flow: Flow, effects: Decoded, control: bool) -> None:
+    def __init__(self, flow: Flow, effects: Decoded, control: bool, holds: bool) -> None:
         self.roots = control
+        self.holds = holds
         self.flow = flow
         self.body = flow.body
         self.effects = effects
@@ -171,7 +175,7 @@ class _Slicer:
                 self._need(registers(op))
         elif i.op == "ld" and "global" in i.mods:
             names = list(registers(i.operands[1]))
-            if all(map(self._parameter, names)):
+            if self.holds or all(map(self._parameter, names)):
                 self._need(names)  # what a parameter points to is the same for all
             else:
                 self.late += names

@@ -45,6 +45,7 @@ class Launch:
     parameter: Callable[[str, int, str], Any]
     maps: Mapping[str, Any] = field(default_factory=dict)
     bytes_of: Mapping[int, Any] = field(default_factory=dict)
+    memory: Callable[[int, int], int | str | None] = lambda address, size: None  # ``Tables.memory``
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
     space: Space | None = None  # that of the sizes without a number that parameters and grid hold
@@ -106,6 +107,7 @@ class PtxSystem:
                 program.handing is not None and program.handing.together,
             )
             tables.alike = program.alike
+            tables.memory, tables.holds = launch.memory, program.holds
         else:
             tables = like.tables
             laid = tables.layout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -142,7 +142,11 @@ class Tables:
     footprints: Footprints = field(init=False)
     _barriers: dict[tuple[int, int], int] = field(default_factory=dict)
     _fragments: dict[str, int] = field(default_factory=dict)
+    #: what the launch file says of global memory, or what to write there
+    memory: Callable[[int, int], int | str | None] = lambda address, size: None
+    holds: bool = False  # whether it says anything of it
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
+    _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
     _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -208,8 +212,26 @@ class Tables:
                     return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
         return f"tensor map at {address:#x}"
 
+    def held(self, address: Any, size: int, missing: Unknown) -> Any:
+        """What the launch file says that lies at a global address; ``missing``, with what to say there."""
+        if address.__class__ is not int:
+            placed = self.holds and isinstance(address, Unknown) and address.source in ("ctaid", "grid")
+            return address.derived() if placed else missing  # where the block is in the grid decides
+        found = self.memory(address, size)
+        if not isinstance(found, str):
+            return missing if found is None else found
+        key = (found, missing.why)
+        if key not in self._wanted:
+            self._wanted[key] = Unknown(f"{missing.why.split(': give ')[0]}: {found}")
+        return self._wanted[key]
+
     def behind(self, address: Any, size: int, missing: Unknown) -> Any:
         """What lies at a global address that nobody writes."""
+        if address.__class__ is int:
+            known = self.held(address, size, missing)
+            if known.__class__ is int:
+                return known
+            missing = known
         if isinstance(address, Unknown):
             if address.key is None or address.key[0] == "choice":
                 return missing
