@@ -1,0 +1,218 @@
+"""Fusions that reduce along rows: results on the simulator, proofs, and what their passes insert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncverify import gate, simulate
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.examples import rows as examples
+from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, softmax, trace
+from syncverify.fusion.functions import numpy_dtype
+from syncverify.fusion.pipeline import build_rows
+from syncverify.fusion.plan import launch_values, plan_of
+from syncverify.fusion.row_schedule import fitted
+from syncverify.ir.nodes import BarrierSync, FenceProxyAsync, Kernel, Shuffle
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.passes.rewrite import walk
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+ALL = [
+    examples.rms_norm, examples.layer_norm, examples.softmax, examples.log_softmax, examples.add_rms_norm,
+    examples.cross_entropy, examples.row_sum, examples.row_variance,
+]  # fmt: skip
+#: Width and settings: a warp for each row, rows that warps share, rows that do not fill their threads, ...
+SHAPES = [
+    (256, "rows=2 stages=2"),
+    (264, "rows=3 stages=2"),
+    (512, "warps=2 stages=2"),
+    (1032, "warps=4 stages=3"),
+    (1032, "warps=2 stages=1 split=yes"),
+    (512, "warps=2 source=direct"),
+    (77, "rows=2 source=direct"),
+    (512, "warps=2 stages=2 operands=reload"),
+    (512, "warps=2 stages=2 arrive=thread"),
+]
+
+
+def built(f: Fusion, width: int, settings: str = "", policy: Policy = Policy.PRACTICAL) -> Kernel:
+    schedule = fitted(f, RowSchedule().with_settings(settings.split()), width)
+    # from its text, so that the grammar takes part
+    (kernel,) = parse(print_kernel(build_rows(f, schedule, width, policy)), "k")
+    return kernel
+
+
+def inputs(f: Fusion, rows: int, width: int) -> dict[str, Any]:
+    """Random numbers of both signs, and indices."""
+    rng = np.random.default_rng(rows)
+    given = f.random_inputs({"R": rows, "C": width})
+    for name, t in f.inputs:
+        if t.dtype in ("f32", "bf16"):
+            given[name] = rng.standard_normal(given[name].shape).astype(numpy_dtype(t.dtype))
+    return given
+
+
+def worst_row(got: Any, want: Any) -> float:
+    got = np.asarray(got, np.float64)
+    if want.ndim == 1:
+        return float(np.max(np.abs(got - want)) / np.sqrt(np.mean(want * want)))
+    norms = np.linalg.norm(got - want, axis=1) / np.linalg.norm(want, axis=1)
+    return float(np.max(norms))
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.name)
+@pytest.mark.parametrize(("width", "settings"), SHAPES)
+def test_results_on_the_simulator(f: Fusion, width: int, settings: str) -> None:
+    kernel = built(f, width, settings)
+    rows = 7
+    given = inputs(f, rows, width)
+    want = f.reference(given, np.float64)
+    out = {
+        o.name: np.full(w.shape, np.nan, numpy_dtype(o.dtype)) for o, w in zip(f.outputs, want, strict=True)
+    }
+    values = launch_values(f, kernel, {"R": rows, "C": width}, 2)
+    results = simulate.run(kernel, values, {**given, **out})
+    for o, w in zip(f.outputs, want, strict=True):
+        assert worst_row(results[o.name], w) < (1e-5 if o.dtype == "f32" else 1e-2)
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("settings", ["rows=2 stages=2", "warps=2 stages=2", "warps=2 source=direct"])
+def test_proved_for_every_number_of_rows(settings: str, policy: Policy) -> None:
+    kernel = built(examples.softmax, 512, settings, policy)
+    report = check_kernel(kernel, {}, policy, scope=ScopeKind.ALL)
+    assert report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.ALL
+
+
+def test_rows_in_chunks_are_proved() -> None:
+    kernel = built(examples.row_variance, 2048, "warps=2 stages=1 split=yes")
+    assert len(kernel.barriers) == 4 and "x_tile1" in {s.name for s in kernel.shared}
+    report = check_kernel(kernel, {}, scope=ScopeKind.ALL)
+    assert report.verdict is Verdict.PROVED
+
+
+def test_the_strict_policy_has_its_readers_fence() -> None:
+    def fences(policy: Policy) -> int:
+        kernel = built(examples.rms_norm, 512, "warps=2 stages=2", policy)
+        return sum(isinstance(s, FenceProxyAsync) for s in walk(kernel.body))
+
+    assert fences(Policy.STRICT) == 1 and fences(Policy.PRACTICAL) == 0
+
+
+@pytest.mark.parametrize(
+    ("f", "settings", "barriers"),
+    [
+        (examples.rms_norm, "warps=2 stages=2", 1),  # one exchange takes turns between two slots
+        (examples.layer_norm, "warps=2 stages=2", 2),  # each separates the other's rounds
+        (examples.softmax, "warps=2 source=direct", 2),
+        (examples.softmax, "rows=2 stages=2", 0),  # a warp for each row needs none
+    ],
+)
+def test_barriers_of_a_row(f: Fusion, settings: str, barriers: int) -> None:
+    found = [s for s in walk(built(f, 512, settings).body) if isinstance(s, BarrierSync)]
+    once = 0 if "direct" in settings else 1  # after the mbarriers' initialization
+    assert len(found) - once == barriers
+
+
+@pytest.mark.parametrize("without", ["exchange-barriers", "full-barriers", "empty-barriers"])
+def test_a_kernel_without_a_pass_is_refuted(without: str) -> None:
+    f = examples.rms_norm
+    schedule = fitted(f, RowSchedule(warps=2, stages=2), 512)
+    kernel = build_rows(f, schedule, 512, without=frozenset({without}))
+    assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
+def test_reductions_of_one_step_share_their_barrier() -> None:
+    f = trace(lambda x: {"low": x.min(), "high": x.max()}, {"x": Tensor("f32", ("R", "C"))})
+    kernel = built(f, 512, "warps=2 stages=2")
+    assert [s.name for s in kernel.shared if s.name.startswith("part")] == ["part0"]
+    assert sum(isinstance(s, Shuffle) for s in walk(kernel.body)) == 10
+
+
+def test_several_leading_dimensions_are_rows() -> None:
+    f = trace(lambda x: softmax(x), {"x": Tensor("f32", ("A", "B", "C"))})
+    kernel = built(f, 128, "rows=2 stages=2")
+    x = np.random.default_rng(0).standard_normal((3, 5, 128)).astype(np.float32)
+    values = launch_values(f, kernel, {"A": 3, "B": 5, "C": 128}, 2)
+    (want,) = f.reference([x], np.float64)
+    np.testing.assert_allclose(simulate.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
+
+
+def test_infinities_and_nans_go_where_float64_has_them() -> None:
+    f = examples.log_softmax
+    kernel = built(f, 256, "rows=2 stages=2")
+    x = np.zeros((3, 256), np.float32)
+    x[0, 3], x[1, 5], x[2, :] = -np.inf, np.nan, 1e4
+    with np.errstate(all="ignore"):
+        (want,) = f.reference([x], np.float64)
+        got = simulate.run(kernel, launch_values(f, kernel, {"R": 3, "C": 256}, 2), {"x": x})["out"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_an_index_outside_its_row_takes_nothing() -> None:
+    f = examples.cross_entropy
+    kernel = built(f, 256, "rows=2 stages=2")
+    given = inputs(f, 4, 256)
+    given["target"] = np.array([0, 255, 256, -100])
+    (want,) = f.reference(given, np.float64)
+    got = simulate.run(kernel, launch_values(f, kernel, {"R": 4, "C": 256}, 2), given)["out"]
+    assert worst_row(got, want) < 1e-2
+
+
+def test_the_gate_compiles_a_kernel_for_each_width() -> None:
+    kernel = gate.compile(examples.row_sum, RowSchedule(width=256, rows=2, stages=2))
+    assert kernel.report.scope.kind is kernel.ptx_report.scope.kind is ScopeKind.ALL
+    for width in (256, 264):
+        assert gate.run(kernel, {"R": 9, "C": width}).equal
+    assert sorted(kernel.programs) == [256, 264]
+
+
+def test_elementwise_fusions_may_run_by_rows() -> None:
+    f = trace(lambda x, b: x * 2.0 + b, {"x": Tensor("f32", ("R", "C")), "b": Tensor("f32", ("C",))})
+    kernel = built(f, 256, "rows=2 stages=2")
+    x, b = np.ones((5, 256), np.float32), np.arange(256, dtype=np.float32)
+    values = launch_values(f, kernel, {"R": 5, "C": 256}, 2)
+    np.testing.assert_array_equal(simulate.run(kernel, values, {"x": x, "b": b})["out"], x * 2 + b)
+
+
+def test_only_the_innermost_dimension_is_reduced() -> None:
+    with pytest.raises(InputError, match="only C, the innermost dimension"):
+        trace(lambda x: x.sum("R"), {"x": Tensor("f32", ("R", "C"))})
+
+
+def test_a_reduction_along_a_dimension_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="along D of an expression with dimensions R, C"):
+        trace(lambda x: x.sum("D"), {"x": Tensor("f32", ("R", "C"))})
+
+
+def test_a_schedule_of_tiles_for_a_fusion_of_rows() -> None:
+    with pytest.raises(InputError, match="takes a RowSchedule"):
+        plan_of(examples.softmax, Schedule())
+
+
+def test_operands_of_other_shapes_are_refused() -> None:
+    @fusion(x=Tensor("f32", ("A", "B", "C")), y=Tensor("f32", ("B", "C")))
+    def f(x: Value, y: Value) -> Value:
+        return (x * y).sum()
+
+    with pytest.raises(InputError, match="y has dimensions"):
+        built(f, 256, "rows=2")
+
+
+@pytest.mark.parametrize(
+    ("width", "settings", "message"),
+    [
+        (32768, "warps=2", "more than 2 warps"),
+        (77, "source=bulk", "no multiple of 16 bytes"),
+        (4096, "stages=30", "exceed"),
+        (256, "rows=2 split=yes", "split=yes needs"),
+    ],
+)
+def test_schedules_that_cannot_be(width: int, settings: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        built(examples.softmax, width, settings)
