@@ -1,13 +1,15 @@
 """Mutate the synchronization of real PTX kernels, one site at a time, and write docs/ptx_mutants.md.
 
     python benchmarks/ptx_deletion.py [--kernel LABEL ...] [--jobs N]    measure
+    python benchmarks/ptx_deletion.py --simulate [--kernel LABEL ...]    every schedule of those that stand
     python benchmarks/ptx_deletion.py --table                            write the table
 
 A site is one instruction. It is removed (a poll answers "complete" instead, so that its loop falls through);
 its byte count is raised by 16; its parity is negated. A mutant that stands at the sizes of the launch file
 is checked at larger ones, where rings turn round: every size of 256 becomes 1280. Results are kept in
-benchmarks/results/ptx_deletion.json; a run measures what is missing there. Mutants that stand, and why that
-is right, are listed in benchmarks/ptx_redundant.toml.
+benchmarks/results/ptx_deletion.json; a run measures what is missing or undecided there. Mutants that stand
+are unrolled for the launch file and simulated, every schedule of them, by the oracle that shares nothing with
+the checker; why they are right is said in benchmarks/ptx_redundant.toml.
 """
 
 from __future__ import annotations
@@ -31,12 +33,20 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
+from syncverify.diagnostics import Claim, Policy, ScopeKind, Witness  # noqa: E402
+from syncverify.files import check_source, read_source  # noqa: E402
+from syncverify.launch import LaunchFacts, read_facts  # noqa: E402
+from syncverify.simulate import explore  # noqa: E402
+from syncverify.unrolled import unroll  # noqa: E402
 from tests.real.cache import Kernel, kernels  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "ptx_deletion.json"
 TABLE = ROOT / "docs" / "ptx_mutants.md"
 ARGUMENTS = ROOT / "benchmarks" / "ptx_redundant.toml"
 SECONDS, MEMORY = 60, 4 << 30
+SIMULATED, STATES = 600, 30_000  # CPU seconds and states of one simulation
+#: One tile for each block: every schedule of several tiles is too many.
+ONE_TILE = {"quack/gemm": ("grid = [1, 1, 4]", "grid = [1, 1, 16]")}
 SIZE = re.compile(r"\b(i32|i64) = 256\b")  # of problems, in launch files
 CHOSEN = (
     "triton_tma/matmul_s3",
@@ -111,12 +121,50 @@ def _boxless(facts: str) -> str:
     return re.sub(r"box = \[[^\]]*\], ", "", facts)
 
 
-def check(kernel: Kernel, mutant: Mutant, given: Callable[[str], str]) -> dict[str, Any]:
-    """Verdict of the mutant, in a fork that takes its time and memory with it."""
-    from syncverify.diagnostics import ScopeKind
-    from syncverify.files import check_source, read_source
-    from syncverify.launch import read_facts
+def check(
+    kernel: Kernel, mutant: Mutant, given: Callable[[str], str], policy: Policy = Policy.PRACTICAL
+) -> dict[str, Any]:
+    """Verdict of the mutant."""
 
+    def judged(path: Path, facts: LaunchFacts) -> dict[str, Any]:
+        (report,) = check_source(read_source(path), policy=policy, facts=facts, scope=ScopeKind.ALL)
+        errors = [d for d in report.diagnostics if d.severity.value == "error"]
+        return {
+            "verdict": report.verdict.value,
+            "rule": errors[0].rule if errors else "",
+            "message": errors[0].message if errors else report.reason or "",
+            "assumed": [str(a) for a in report.assumptions],
+            "warned": sorted({f"{d.rule} {d.contested}" for d in report.diagnostics if d.contested}),
+        }
+
+    return apart(kernel, mutant, given, judged, SECONDS)
+
+
+def simulate(kernel: Kernel, mutant: Mutant) -> dict[str, Any]:
+    """What every schedule of the mutant, unrolled for one launch, does wrong."""
+
+    def explored(path: Path, facts: LaunchFacts) -> dict[str, Any]:
+        source = read_source(path)
+        (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL)
+        assert source.module is not None
+        values = dict(report.scope.values)
+        clean = Witness(Claim.UB, "", "", (), kernel=report.name, file=source.path, values=values)
+        found = explore(unroll(source.module, facts, report.witness or clean).kernel, limit_states=STATES)
+        harms = sorted({f"{h.rule} {h.message}" for h in found.harms if h.kind != Claim.ORDER_VIOLATION})
+        return {"complete": found.complete, "states": found.states, "harms": harms}
+
+    tile = ONE_TILE.get(kernel.label, ("", ""))
+    return apart(kernel, mutant, lambda facts: facts.replace(*tile), explored, SIMULATED)
+
+
+def apart(
+    kernel: Kernel,
+    mutant: Mutant,
+    given: Callable[[str], str],
+    of: Callable[[Path, LaunchFacts], dict[str, Any]],
+    seconds: int,
+) -> dict[str, Any]:
+    """A function of the mutant and its launch facts, in a fork that takes its time and memory with it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mutant.ptx"
         path.write_text(mutant.text)
@@ -125,18 +173,10 @@ def check(kernel: Kernel, mutant: Mutant, given: Callable[[str], str]) -> dict[s
         child = os.fork()
         if child == 0:
             os.nice(5)
-            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             try:
-                (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
-                errors = [d for d in report.diagnostics if d.severity.value == "error"]
-                row = {
-                    "verdict": report.verdict.value,
-                    "rule": errors[0].rule if errors else "",
-                    "message": errors[0].message if errors else report.reason or "",
-                    "assumed": [str(a) for a in report.assumptions],
-                    "warned": sorted({f"{d.rule} {d.contested}" for d in report.diagnostics if d.contested}),
-                }
+                row = of(path, read_facts(facts))
             except Exception as error:  # a crash is a result, and a bad one
                 row = {
                     "verdict": "error",
@@ -168,6 +208,7 @@ def run(chosen: list[Kernel], jobs: int) -> None:
         results = _load()
         entry = results.setdefault(kernel.label, {"mutants": []}) | {"generator": kernel.generator}
         entry["whole"] = check(kernel, Mutant(0, "", "", kernel.ptx.read_text()), _large)
+        entry["mutants"] = [r for r in entry["mutants"] if not _open(r)]
         done = {(r["line"], r["kind"], r["op"]) for r in entry["mutants"]}
         every = list(mutants(kernel.ptx.read_text()))
         entry["total"] = len(every)
@@ -182,6 +223,33 @@ def run(chosen: list[Kernel], jobs: int) -> None:
                 )
                 _keep(kernel.label, entry)
                 print(place, said, (wide or row)["message"][-120:], flush=True)
+
+
+def _open(row: dict[str, Any]) -> bool:
+    """Whether an earlier run left a mutant undecided: it is measured again."""
+    last = row.get("large", row)
+    return row["verdict"] != "refuted" and last["verdict"] not in ("refuted", "proved")
+
+
+def run_simulations(chosen: list[Kernel]) -> None:
+    """Simulates what stands; a mutant that answers a contested point is checked in strict mode."""
+    for kernel in chosen:
+        entry = _load().get(kernel.label)
+        if entry is None:
+            continue
+        every = {(m.line, m.kind, m.op): m for m in mutants(kernel.ptx.read_text())}
+        whole = set(entry["whole"]["warned"])
+        if "simulated" not in entry:
+            entry["simulated"] = simulate(kernel, Mutant(0, "", "", kernel.ptx.read_text()))
+        for row in entry["mutants"]:
+            mutant = every[row["line"], row["kind"], row["op"]]
+            stands = standing(row, whole, {})[0]
+            if stands == "warning" and "strict" not in row:
+                row["strict"] = check(kernel, mutant, _large, Policy.STRICT)
+            if stands == "proved" and "simulated" not in row:
+                row["simulated"] = simulate(kernel, mutant)
+                print(f"{kernel.label}:{row['line']:5} {row['op']:55}", row["simulated"], flush=True)
+            _keep(kernel.label, entry)
 
 
 def _keep(label: str, entry: dict[str, Any]) -> None:
@@ -207,6 +275,10 @@ def write_table() -> None:
         groups: dict[tuple[str, ...], list[str]] = {}
         for row in entry["mutants"]:
             verdict, rule = standing(row, whole, why)
+            if verdict == "proved":
+                states = simulated(row, entry)
+                verdict = "simulated" if states else "argued"
+                rule += f" ({states})" if states else ""
             counts.setdefault(label, Counter())[_class(row["kind"], verdict)] += 1
             key = (row["kind"], row["op"], verdict, rule)
             groups.setdefault(key, []).append(str(row["line"]))
@@ -225,8 +297,19 @@ def standing(row: dict[str, Any], whole: set[str], why: dict[int, str]) -> tuple
     if "unknown" in (row["verdict"], wide["verdict"]) or wide["verdict"] != "proved":
         return wide["verdict"] if wide["verdict"] != "proved" else "unknown", wide["message"].split(": ")[-1]
     if row["kind"] == "deleted" and (new := set(wide["warned"]) - whole):
-        return "warning", ", ".join(sorted(new))
+        strict = row.get("strict", {})
+        return "warning", ", ".join(sorted(new)) + (
+            f"; strict: {strict['rule']}" if strict.get("rule") else ""
+        )
     return "proved", why.get(row["line"], "no argument") if row["kind"] == "deleted" else ""
+
+
+def simulated(row: dict[str, Any], entry: dict[str, Any]) -> str:
+    """How many states all schedules of a mutant have, if none does harm that the kernel does not do."""
+    found, known = row.get("simulated", {}), entry.get("simulated", {})
+    if not found.get("complete") or set(found["harms"]) - set(known.get("harms", ())):
+        return ""
+    return f"{found['states']} states"
 
 
 def _class(kind: str, verdict: str) -> str:
@@ -235,24 +318,36 @@ def _class(kind: str, verdict: str) -> str:
 
 def _document(counts: dict[str, Counter[str]], rows: list[str]) -> str:
     results = _load()
-    names = ("refuted", "warning", "proved", "unknown", "limit")
+    names = ("refuted", "warning", "simulated", "argued", "unknown", "limit")
     text = [
         "# Mutants of real kernels",
         "",
         "Synchronization taken out of kernels that generators emit, or changed, one site at a time, and",
         "what `check` says with the sizes of the launch file and, where it finds nothing, with K = 1280, so",
         "that rings turn round. Made by `benchmarks/ptx_deletion.py`. *Warning*: what was removed answers",
-        "a contested point ([rules.md](rules.md)); strict mode refutes the mutant. *Proved*: the site is",
-        "redundant, as explained.",
+        "a contested point ([rules.md](rules.md)); strict mode refutes the mutant, by the rule beside it.",
+        "*Simulated*: the mutant is proved, and the simulator, which shares no rule with the checker, went",
+        "through every schedule of it, for one launch and as the front end unrolls it (so many states);",
+        "none does harm that the kernel itself does not do (in Gluon, two stores of one value). *Argued*:",
+        "the mutant is proved, and has too many schedules for that. Why a site is redundant stands beside it.",
         "",
         "| kernel | generator | deleted | " + " | ".join(names) + " | changed | refuted | proved | unknown |",
         "|---" * 12 + "|",
     ]
     for label, c in counts.items():
         cells = [c[f"deleted {n}"] for n in names]
-        changed = [c[f"changed {n}"] for n in ("refuted", "proved", "unknown")]
+        changed = [c[f"changed {n}"] for n in ("refuted", "argued", "unknown")]
         figures = [sum(cells), *cells, sum(changed), *changed]
         text.append(f"| {label} | {results[label]['generator']} | {' | '.join(map(str, figures))} |")
+    whole = sum(counts.values(), Counter[str]())
+    deleted = {n: whole[f"deleted {n}"] for n in names}
+    total = sum(deleted.values())
+    text += [
+        "",
+        f"Of {total} deletions {deleted['refuted']} are refuted, {deleted['warning']} warned of, "
+        f"{deleted['simulated']} redundant by simulation and {deleted['argued']} by argument "
+        f"({deleted['argued'] / max(1, total):.0%}), {deleted['unknown'] + deleted['limit']} undecided.",
+    ]
     missing = [
         f"{label}: {len(entry['mutants'])} of {entry['total']} mutants are measured so far."
         for label, entry in results.items()
@@ -285,13 +380,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", action="append")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
+    chosen = [k for k in kernels() if k.label in (options.kernel or CHOSEN)]
     if options.table:
         write_table()
+    elif options.simulate:
+        run_simulations(chosen)
     else:
-        wanted = options.kernel or CHOSEN
-        run([k for k in kernels() if k.label in wanted], options.jobs)
+        run(chosen, options.jobs)
     return 0
 
 
