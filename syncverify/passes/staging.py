@@ -29,7 +29,7 @@ from syncverify.ir.nodes import (
 from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed
-from syncverify.passes.rewrite import contains, flat_map, walk
+from syncverify.passes.rewrite import Body, contains, flat_map, walk, with_bodies
 
 #: Threads of a warpgroup, which shares one staging buffer.
 GROUP = 128
@@ -57,7 +57,7 @@ class StagedStores:
         written = needed(kernel, Access.GENERIC_WRITE, Access.ASYNC_READ)
         reused = needed(kernel, Access.ASYNC_READ, Access.GENERIC_WRITE)
         body = flat_map(kernel.body, lambda s: (self._slotted(s, buffers),))
-        body = flat_map(body, lambda s: (self._ordered(s, written, reused),))
+        body = self._within(body, written, reused, False)
         if any(reused.get(b) is Need.COMPLETION for b in buffers):
             body = tuple(self._drained(s) for s in body)
         shared = tuple(self._widened(s) if s.name in buffers else s for s in kernel.shared)
@@ -84,15 +84,23 @@ class StagedStores:
 
         return replace(stmt, body=flat_map(stmt.body, at_slot))
 
-    def _ordered(self, stmt: Stmt, written: dict[str, Need], reused: dict[str, Need]) -> Stmt:
-        if not _parts(stmt):
-            return stmt
-        assert isinstance(stmt, For)
+    def _within(self, body: Body, written: dict[str, Need], reused: dict[str, Need], again: bool) -> Body:
+        """``again``: a loop goes through the parts of several tiles."""
+        return tuple(
+            self._ordered(s, written, reused, again)
+            if _parts(s)
+            else with_bodies(s, lambda b, s=s: self._within(b, written, reused, again or isinstance(s, For)))  # type: ignore[misc]
+            for s in body
+        )
+
+    def _ordered(self, stmt: Stmt, written: dict[str, Need], reused: dict[str, Need], again: bool) -> Stmt:
+        assert isinstance(stmt, For) and isinstance(stmt.hi, Int)
+        again = again or stmt.hi.value > self.slots
         at = next(k for k, s in enumerate(stmt.body) if isinstance(s, TmaStore))
         stores = tuple(s for s in stmt.body if isinstance(s, TmaStore))
         buffers = {s.src.buffer for s in stores if isinstance(s, TmaStore)}
         before: tuple[Stmt, ...] = ()
-        if any(reused.get(b) is Need.COMPLETION for b in buffers):
+        if again and any(reused.get(b) is Need.COMPLETION for b in buffers):
             before = (If(ISSUER, (BulkWait(Int(self.slots - 1), read=True),)), self._sync())
         fences: tuple[Stmt, ...] = ()
         if any(written.get(b) is Need.BRIDGE for b in buffers):

@@ -191,21 +191,16 @@ class TensorEmptyBarriers:
         return replace(loop, body=tuple(out))
 
     def _released(self, body: Body, fulls: tuple[str, ...]) -> Body:
-        """After each wait for groups: the slot whose reads it covers."""
-        out: list[Stmt] = []
+        """After each wait for groups: the slot whose reads it covers, if it is ever filled again."""
         pending = any(isinstance(s, WgmmaWait) and s.pending != Int(0) for s in walk(body))
+        slot: Expr = LAST if pending else STAGE
+        arrive = If(self._leader(), tuple(MbarrierArrive(BarrierRef(_empty(f), slot)) for f in fulls))
 
         def after(stmt: Stmt) -> Iterable[Stmt]:
-            if not isinstance(stmt, WgmmaWait):
-                return (stmt,)
-            slot: Expr = LAST if pending else STAGE
-            return (
-                stmt,
-                If(self._leader(), tuple(MbarrierArrive(BarrierRef(_empty(f), slot)) for f in fulls)),
-            )
+            return (stmt, arrive) if isinstance(stmt, WgmmaWait) else (stmt,)
 
-        out += flat_map(body, after)
-        return tuple(out)
+        # a wait outside of all loops comes after the last use of the ring
+        return tuple(s if not isinstance(s, For) else replace(s, body=flat_map(s.body, after)) for s in body)
 
     def _leader(self) -> Expr:
         # the lane that is elected anyway, so that the others stay alike

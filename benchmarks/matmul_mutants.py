@@ -1,0 +1,184 @@
+"""Mutants of matrix-product kernels: one synchronizing statement deleted or changed, judged by the checker.
+
+    python benchmarks/matmul_mutants.py [--write results/matmul_mutants.json] [--schedule NAME]
+
+Each must be refuted, or stand in ``REDUNDANT`` with the argument why the kernel is right without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Expr, Int, Var
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
+from syncverify.verify import check_kernel
+
+#: One of each kind; small rings, so that every slot is soon used again.
+SCHEDULES = {
+    "direct": Schedule(128, 64, stages=2),
+    "pending": Schedule(128, 64, stages=3, pending=1),
+    "tma": Schedule(128, 128, stages=2, store="tma"),
+    "persistent": Schedule(128, 64, stages=3, persistent=True, registers=(40, 232)),
+    "persistent tma": Schedule(128, 128, stages=3, persistent=True, store="tma", registers=(40, 232)),
+    "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
+}
+_DELETED = (
+    n.MbarrierInit, n.MbarrierArrive, n.MbarrierWait, n.BarrierSync, n.WgmmaFence, n.WgmmaCommit, n.WgmmaWait,
+    n.FenceProxyAsync, n.BulkCommit, n.BulkWait, n.SetMaxNReg,
+)  # fmt: skip
+
+#: Mutants that leave the kernel right, and why.
+REDUNDANT = {
+    ("pending", "delete WgmmaFence"): "accumulators of one shape in a row are ordered (PTX ISA, wgmma.fence)",
+    ("pending", "phase stays"): "after the first step of the only tile the ring is not at its end",
+    ("pending", "ring of one slot less"): "after the first step of the only tile the ring is not at its end",
+    ("persistent", "delete SetMaxNReg"): "fewer registers, which the assembler would refuse; orders nothing",
+    (
+        "persistent tma",
+        "delete SetMaxNReg",
+    ): "fewer registers, which the assembler would refuse; orders nothing",
+}
+#: More steps and turns, where the usual sizes show nothing: surplus arrivals gather over many phases.
+LONG = {"K": 64 * 40, "steps": 40}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A changed kernel: what was done, and on which line of the printed one."""
+
+    what: str
+    line: int
+    kernel: n.Kernel
+
+
+def mutants(kernel: n.Kernel) -> Iterator[Mutant]:
+    """Every mutant; ``kernel`` comes from its own text, so that spans name lines."""
+    for path, stmt in _places(kernel.body, ()):
+        for what, changed in _changes(stmt, kernel.launch.threads > 256):
+            body = _put(kernel.body, path, changed)
+            yield Mutant(what, stmt.span.line, replace(kernel, body=body))
+
+
+def _changes(s: n.Stmt, several: bool) -> Iterator[tuple[str, n.Stmt | None]]:
+    """The changes of one statement; ``several``: there is more than one multiplying warpgroup."""
+    if isinstance(s, _DELETED):
+        yield f"delete {type(s).__name__}", None
+    match s:
+        case n.MbarrierInit(count=Int(c)):
+            yield "count + 1", replace(s, count=Int(c + 1))
+            if c > 1:
+                yield "count - 1", replace(s, count=Int(c - 1))
+        case n.MbarrierArrive(expect=Int(size)):
+            yield "fewer bytes", replace(s, expect=Int(size - 128))
+            yield "more bytes", replace(s, expect=Int(size + 128))
+            yield "next slot", replace(s, bar=_next(s.bar))
+        case n.MbarrierArrive():
+            yield "next slot", replace(s, bar=_next(s.bar))
+            yield "twice", replace(s, count=Int(2))
+        case n.MbarrierWait(phase=phase):
+            yield "other parity", replace(s, phase=phase ^ 1)
+            yield "next slot", replace(s, bar=_next(s.bar))
+        case n.TmaLoad(dst=dst):
+            yield "next slot of data", replace(s, dst=_slot(dst))
+            yield "next slot of barrier", replace(s, bar=_next(s.bar))
+        case n.Wgmma(a=a, b=b) if isinstance(a, n.Region):
+            yield "next slot of A", replace(s, a=_slot(a))
+            yield "next slot of B", replace(s, b=_slot(b))
+        case n.WgmmaWait(pending=Int(p)):
+            yield "one more pending", replace(s, pending=Int(p + 1))
+        case n.BulkWait(pending=Int(p)):
+            yield "one more pending", replace(s, pending=Int(p + 1))
+        case n.BarrierSync(count=Int(c)):
+            yield "count + 32", replace(s, count=Int(c + 32))
+            yield "count - 32", replace(s, count=Int(c - 32))
+            if several:
+                yield "same id for both", replace(s, id=Int(1))
+        case n.TmaStore(src=src):
+            yield "other slot", replace(s, src=replace(src, index=(src.index[0], 1 - src.index[1])))
+        case n.FenceProxyAsync():
+            yield "fence of global", replace(s, space="global")
+        case n.Assign("phase", value):
+            yield "phase stays", replace(s, value=Var("phase"))
+        case n.Assign("stage", value) if value == Int(0):
+            yield "ring of one slot less", replace(s, value=Int(1))
+
+
+def _next(bar: n.BarrierRef) -> n.BarrierRef:
+    slots: Expr = Int(2)
+    return replace(bar, index=((bar.index if bar.index is not None else Int(0)) + 1) % slots)
+
+
+def _slot(r: n.Region) -> n.Region:
+    return replace(r, index=((r.index[0] + 1) % 2, *r.index[1:]))
+
+
+Path_ = tuple[tuple[int, str], ...]
+
+
+def _places(body: tuple[n.Stmt, ...], at: Path_) -> Iterator[tuple[Path_, n.Stmt]]:
+    for k, s in enumerate(body):
+        yield (*at, (k, "")), s
+        for part in ("body", "then", "orelse"):
+            if hasattr(s, part):
+                yield from _places(getattr(s, part), (*at, (k, part)))
+
+
+def _put(body: tuple[n.Stmt, ...], path: Path_, changed: n.Stmt | None) -> tuple[n.Stmt, ...]:
+    (k, part), *rest = path
+    if not rest:
+        return (*body[:k], *(() if changed is None else (changed,)), *body[k + 1 :])
+    inner: Any = replace(body[k], **{part: _put(getattr(body[k], part), tuple(rest), changed)})
+    return (*body[:k], inner, *body[k + 1 :])
+
+
+def judge(kernel: n.Kernel) -> tuple[Verdict, str]:
+    """The verdict at the default sizes, and the first error's rule."""
+    report = check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    if report.verdict is Verdict.UNKNOWN:
+        report = check_kernel(kernel, LONG, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    errors = [d.rule for d in report.diagnostics if d.severity.value == "error"]
+    return report.verdict, errors[0] if errors else (report.reason or "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write")
+    parser.add_argument("--schedule")
+    args = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    for name, schedule in SCHEDULES.items():
+        if args.schedule not in (None, name):
+            continue
+        (kernel,) = parse(print_kernel(build(product(), schedule)), f"{name}.syncir")
+        assert judge(kernel)[0] is Verdict.PROVED, name
+        started, counts = time.process_time(), Counter[str]()
+        for m in mutants(kernel):
+            verdict, why = judge(m.kernel)
+            argument = REDUNDANT.get((name, m.what)) if verdict is Verdict.PROVED else None
+            counts["redundant" if argument else verdict.value] += 1
+            row = {"schedule": name, "line": m.line, "what": m.what, "verdict": verdict.value, "rule": why}
+            rows.append(row | ({"argument": argument} if argument else {}))
+            if verdict is not Verdict.REFUTED and not argument:
+                print(f"  {name}: {m.what} at line {m.line}: {verdict.value} {why}")
+        print(f"{name}: {dict(counts)}, {time.process_time() - started:.1f} s")
+    if args.write:
+        Path(args.write).write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
