@@ -49,7 +49,9 @@ def timed(command: list[str], limit: float, errors: bool = False) -> Timed:
         process.returncode = os.waitstatus_to_exitcode(status)
         sink.seek(0)
         seconds = round(usage.ru_utime + usage.ru_stime, 2)
-        return Timed("" if late else sink.read(), seconds, usage.ru_maxrss // 1024, late)
+        if late:
+            return Timed("", max(seconds, limit), usage.ru_maxrss // 1024, True)
+        return Timed(sink.read(), seconds, usage.ru_maxrss // 1024, False)
 
 
 def cpu_of_group(group: int) -> float:
