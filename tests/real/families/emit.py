@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,12 @@ class Leaf:
 
     kind: str
     value: int | float | str | Size
-    extra: tuple[tuple[str, object], ...] = ()
+    extra: tuple[tuple[str, Any], ...] = ()
 
 
-def ptr(name: str) -> Leaf:
-    return Leaf("ptr", name)
+def ptr(name: str, holds: tuple[str, Sequence[int]] | None = None) -> Leaf:
+    """`holds`: the type and the values of what lies there, given for the exact launch."""
+    return Leaf("ptr", name, (("holds", holds),) if holds is not None else ())
 
 
 def tensormap(name: str, dtype: str, box: Sequence[int], swizzle: int) -> Leaf:
@@ -89,7 +91,8 @@ def _param(param: Leaf | list[Leaf], exact: bool) -> str:
 def _leaf(leaf: Leaf, exact: bool) -> str:
     value = leaf.value
     text = _dim(value, exact) if isinstance(value, Size) else json.dumps(value)
-    pairs = [f"{leaf.kind} = {text}", *(f"{k} = {json.dumps(v)}" for k, v in leaf.extra)]
+    pairs = [f"{leaf.kind} = {text}", *(f"{k} = {json.dumps(v)}" for k, v in leaf.extra if k != "holds")]
+    pairs += [f"holds = {{{t} = {list(v)}}}" for k, (t, v) in leaf.extra if k == "holds" and exact]
     return f"{{{', '.join(pairs)}}}"
 
 

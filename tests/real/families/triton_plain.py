@@ -422,9 +422,11 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         ["persistent"],
     )
     pointers = Tensor((4,), "int64")
+    sizes = Tensor((9,), "int32", values=(128, 64, 96, 64, 64, 32, 200, 128, 64))
+    lengths = Tensor((4,), "int32", values=(40, 1, 64, 100))
     case(
         "grouped_matmul",
-        lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 64, 64, 32, 2),
+        lambda: grouped_matmul[(2,)](sizes, pointers, pointers, pointers, 3, 64, 64, 32, 2),
         ["grouped"],
     )
     case(
@@ -464,7 +466,7 @@ def cases(tracer: Tracer, tiny: bool) -> None:
     )
     case(
         "decode_attention",
-        lambda: decode_attention[(4,)](half, half, half, half, index, index, 0.1, 64, 64, 16),
+        lambda: decode_attention[(4,)](half, half, half, half, index, lengths, 0.1, 64, 64, 16),
         ["attention"],
     )
 

@@ -274,10 +274,11 @@ def cases(tracer: Tracer, tiny: bool) -> None:
         ["tma", "persistent", "device descriptor"],
     )
     case("device_copy", lambda: device_copy[(4,)](half, half, 256, 256, 64, 64), ["tma", "device descriptor"])
-    index, pointers = Tensor((16,), "int32"), Tensor((4,), "int64")
+    sizes = Tensor((9,), "int32", values=(256, 128, 192, 128, 128, 64, 200, 256, 128))
+    pointers = Tensor((4,), "int64")
     case(
         "grouped_matmul",
-        lambda: grouped_matmul[(2,)](index, pointers, pointers, pointers, 3, 128, 128, 64, 2),
+        lambda: grouped_matmul[(2,)](sizes, pointers, pointers, pointers, 3, 128, 128, 64, 2),
         ["tma", "grouped", "device descriptor"],
     )
     case("attention_d64", lambda: call_attention(64, num_stages=3), ["tma", "attention"])

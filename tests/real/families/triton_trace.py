@@ -44,9 +44,16 @@ INTEGERS = {
 
 
 class Tensor:
-    """A tensor without memory: what Triton asks of an argument."""
+    """A tensor without memory: what Triton asks of an argument. `values`: integers that steer the kernel."""
 
-    def __init__(self, shape: Sequence[int], dtype: str = "float16", strides: Sequence[int] | None = None):
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: str = "float16",
+        strides: Sequence[int] | None = None,
+        values: Sequence[int] | None = None,
+    ):
+        self.values = values
         self.shape = tuple(shape)
         self.dtype = _DType(dtype)
         self._strides = tuple(strides) if strides is not None else _row_major(shape)
@@ -241,7 +248,8 @@ def _leaves(
         for i, stride in enumerate(value.strides):
             yield _size(f"{name}_stride{i}", "i64", stride, 1, assume)
     elif type_.startswith("*"):
-        yield ptr(name)
+        values = getattr(value, "values", None)
+        yield ptr(name, (type_[1:], values) if values is not None else None)
     elif type_ in INTEGERS:
         yield _size(name, INTEGERS[type_], int(value), divisor, assume)
     else:
