@@ -120,3 +120,12 @@ def test_a_kernel_that_also_stores_generically_may_change_the_word(tmp_path: Pat
 def test_bad_contents(tmp_path: Path, table: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         _check(tmp_path, table)
+
+
+@pytest.mark.parametrize(("other", "verdict"), [(0, "proved"), (1, "refuted")])
+def test_each_lane_may_load_its_own_word(tmp_path: Path, other: int, verdict: str) -> None:
+    """The reader's lane 5 may find another word than the others."""
+    kernel = KERNEL.replace("mul.wide.u32 %rd3, %r5, 4;", "mul.wide.u32 %rd3, %r2, 4;")
+    words = [0] * 33
+    words[6] = other
+    assert _check(tmp_path, f", holds = {{i32 = {words}}}", 1, kernel).verdict.value == verdict

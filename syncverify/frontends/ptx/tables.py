@@ -13,7 +13,7 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.flow import registers
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
-from syncverify.frontends.ptx.values import Unknown
+from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
 
@@ -214,6 +214,8 @@ class Tables:
 
     def held(self, address: Any, size: int, missing: Unknown) -> Any:
         """What the launch file says that lies at a global address; ``missing``, with what to say there."""
+        if address.__class__ is Vec and self.holds:
+            return vec([self.held(a, size, missing) for a in address.lanes])
         if address.__class__ is not int:
             placed = self.holds and isinstance(address, Unknown) and address.source in ("ctaid", "grid")
             return address.derived() if placed else missing  # where the block is in the grid decides
