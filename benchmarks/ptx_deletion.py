@@ -329,7 +329,7 @@ def _document(counts: dict[str, Counter[str]], rows: list[str]) -> str:
         "*Simulated*: the mutant is proved, and the simulator, which shares no rule with the checker, went",
         "through every schedule of it, for one launch and as the front end unrolls it (so many states);",
         "none does harm that the kernel itself does not do (in Gluon, two stores of one value). *Argued*:",
-        "the mutant is proved, and has too many schedules for that. Why a site is redundant stands beside it.",
+        "the mutant is proved, and has too many schedules for that. Why a site is redundant, it says beside.",
         "",
         "| kernel | generator | deleted | " + " | ".join(names) + " | changed | refuted | proved | unknown |",
         "|---" * 12 + "|",
