@@ -60,7 +60,7 @@ def sentryward_input(entry: Function, table: dict[str, Any]) -> dict[str, Any]:
                 maps.append(where | tensor_map(leaf))
                 at += 128
             elif kind in _BYTES and isinstance(leaf[kind], int):
-                type_ = param.type if not isinstance(value, list) else kind.replace("i", "s")
+                type_ = param.type if param.type != "b8" else kind.replace("i", "s")
                 arguments.append(where | {"type": type_, "value": leaf[kind]})
                 at += _BYTES[kind]
             elif kind == "bytes" and param.type.startswith("f") and param.size == len(leaf["bytes"]) // 2:
