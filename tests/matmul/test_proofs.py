@@ -1,0 +1,125 @@
+"""Matrix products are proved, as kernels and as PTX, and what their synchronization lacks is found."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from syncverify.codegen.cache import Cache
+from syncverify.codegen.cuda import emit
+from syncverify.codegen.mma import Product
+from syncverify.codegen.tensor_maps import pointers
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.gate_matmul import CompiledMatmul
+from syncverify.ir import nodes as n
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
+from syncverify.passes.rewrite import walk
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+ONE_TILE = Schedule(128, 64, stages=2)
+STAGED = Schedule(128, 128, stages=2, store="tma")
+MANY_TILES = Schedule(128, 64, stages=2, persistent=True, registers=(40, 232))
+
+
+def reparsed(kernel: n.Kernel) -> n.Kernel:
+    (found,) = parse(print_kernel(kernel), "k.syncir")
+    return found
+
+
+@pytest.mark.parametrize("schedule", [ONE_TILE, STAGED], ids=["direct", "staged"])
+def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    proofs = CompiledMatmul(product(), schedule, cache=Cache(tmp_path)).proofs
+    assert {stage: r.scope.kind for stage, r in proofs.items()} == {"ir": ScopeKind.ALL, "ptx": ScopeKind.ALL}
+
+
+@pytest.mark.parametrize("layout", ["KK", "KN", "MK", "MN"])
+@pytest.mark.parametrize("policy", list(Policy))
+def test_every_layout_is_proved_at_the_usual_sizes(layout: str, policy: Policy) -> None:
+    kernel = reparsed(build(product(layout=layout), MANY_TILES, policy))
+    assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+def test_one_warning_less_where_every_warp_arrives() -> None:
+    def warnings(arrive: str) -> int:
+        kernel = reparsed(build(product(), Schedule(128, 64, stages=2, arrive=arrive)))  # type: ignore[arg-type]
+        return len(check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT).diagnostics)
+
+    assert warnings("warp") == 0 < warnings("warpgroup")
+
+
+def test_ptx_of_every_layout_is_proved_at_the_usual_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    for layout in ("KK", "MN"):
+        program = CompiledMatmul(product(layout=layout), STAGED, cache=Cache(tmp_path)).program()
+        values = {p.name: p.default for p in program.kernel.params if p.default is not None}
+        assert program.check("ptx", values).verdict is Verdict.PROVED
+
+
+def _mutants() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "matmul_mutants.py"
+    spec = importlib.util.spec_from_file_location("matmul_mutants", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_mutants_of_one_schedule_are_refuted() -> None:
+    module = _mutants()
+    kernel = reparsed(build(product(), ONE_TILE))
+    found = list(module.mutants(kernel))
+    assert len(found) > 25
+    survivors = [m.what for m in found if module.judge(m.kernel)[0] is not Verdict.REFUTED]
+    assert survivors == []
+
+
+def test_lowering_writes_no_synchronization() -> None:
+    from syncverify.matmul.lower import lower
+
+    kinds = (n.MbarrierArrive, n.MbarrierWait, n.BarrierSync, n.WgmmaFence, n.WgmmaWait, n.FenceProxyAsync)
+    assert not any(isinstance(s, kinds) for s in walk(lower(product(), STAGED).body))
+
+
+def test_descriptors_and_steps() -> None:
+    kernel = build(product(layout="MN"), ONE_TILE)
+    (stmt,) = [s for s in walk(kernel.body) if isinstance(s, n.Wgmma)]
+    text = "\n".join(Product(kernel, stmt).lines("a", "b", "1"))
+    # panels of 64 columns by 64 steps lie 8 KiB apart, groups of 8 steps 1 KiB; 16 steps are 2 KiB
+    assert "matrix_128B(a, 8192, 1024)" in text and "a + 128 * k16" in text and "b + 128 * k16" in text
+    kernel = build(product(layout="KK"), ONE_TILE)
+    (stmt,) = [s for s in walk(kernel.body) if isinstance(s, n.Wgmma)]
+    text = "\n".join(Product(kernel, stmt).lines("a", "b", "1"))
+    # rows of 128 bytes, 8 of them 1 KiB apart; 16 steps are 32 bytes
+    assert "matrix_128B(a, 16, 1024)" in text and "a + 2 * k16" in text
+
+
+def test_tensors_behind_maps_are_no_pointers() -> None:
+    assert [t.name for t in pointers(build(product(), ONE_TILE))] == ["out"]
+    assert pointers(build(product(), STAGED)) == ()
+    assert "const __grid_constant__ tensor_map out_map" in emit(build(product(), STAGED))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(96, 128),
+        Schedule(128, 100),
+        Schedule(512, 64),
+        Schedule(256, 256, consumers=1),
+        Schedule(stages=1),
+    ],
+)
+def test_impossible_schedules(schedule: Schedule) -> None:
+    with pytest.raises(InputError):
+        schedule.check()
