@@ -82,9 +82,7 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
     unit = VECTOR_BYTES // max(_element_sizes(fusion)) * schedule.compute_warps * 32
     streamed = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
     staged = (
-        sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs) * schedule.store_stages
-        if schedule.store == "tma"
-        else 0
+        sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs) * schedule.store_stages if schedule.staged else 0
     )
     per_element = streamed * schedule.stages + staged or 1
     most = min(TILE, shared_per_block(schedule.blocks_per_sm) // per_element)
@@ -165,7 +163,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         )
     types = {n: t.dtype for n, t in fusion.inputs} | {o.name: o.dtype for o in fusion.outputs}
     loads = pieces(fusion, schedule) if fusion.streamed else ()
-    staged_out = [o.name for o in fusion.outputs] if schedule.store == "tma" else []
+    staged_out = [o.name for o in fusion.outputs] if schedule.staged else []
     shared = tuple(
         Shared(tile_buffer(n), types[n], (Int(schedule.tile),)) for n in (*fusion.streamed, *staged_out)
     )
@@ -282,14 +280,14 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     inner += _broadcast_loads(fusion, Var("base") + Var("p"), vector)
     inner += _arithmetic(fusion)
     for o in fusion.outputs:
-        if schedule.store == "tma":
+        if schedule.staged:
             inner.append(StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o)))
         else:
             where = GlobalRegion(o.name, Var("base") + Var("p"), Int(vector))
             inner.append(StGlobal(where, _result(fusion, o)))
     loop = For("j", Int(0), Int(steps), Int(1), tuple(inner), unroll=steps)
     stores: list[Stmt] = []
-    if schedule.store == "tma":
+    if schedule.staged:
         stores = [
             BulkStore(
                 GlobalRegion(o.name, base.value, Int(schedule.tile)),
@@ -307,7 +305,7 @@ def _remainder(fusion: Fusion, schedule: Schedule) -> Stmt:
     body += _broadcast_loads(fusion, index, 1)
     body += _arithmetic(fusion)
     for o in fusion.outputs:
-        own = schedule.store == "tma"
+        own = schedule.staged
         where = GlobalRegion(rest_tensor(o.name), Var("p")) if own else GlobalRegion(o.name, index)
         body.append(StGlobal(where, _result(fusion, o)))
     guarded = If(Var("p") < Var("rest"), tuple(body))

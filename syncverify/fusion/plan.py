@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from syncverify.diagnostics import Policy
-from syncverify.fusion import lower, row_schedule
+from syncverify.fusion import lower, row_schedule, store_role
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.pipeline import build, build_rows
 from syncverify.fusion.row_schedule import RowSchedule
@@ -62,6 +62,8 @@ class TilePlan:
         return lower.vector_for(self.fusion, self.schedule, sizes)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        if self.schedule.store == "role":
+            return store_role.build(self.fusion, self.schedule, policy, variant, observe)
         return build(self.fusion, self.schedule, policy, variant, observe)
 
     def resources(self, variant: int) -> tuple[int, bool]:

@@ -27,6 +27,7 @@ class Schedule:
     ``tile``: elements per tile (0: chosen, see ``lower.fitted``). ``stages``: slots of each circular
     buffer. ``prefetch``: tiles in flight ahead of the one computed (None: as many as the mode allows).
     ``split``: which async warps load each input; several warps share its tile (None: round robin).
+    ``store``: by the threads that compute, or staged and issued by one of them, or by a warp of its own.
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
     ``index``: width of element indices. ``cache``: whether L2 is told that the data is used once.
@@ -38,7 +39,7 @@ class Schedule:
     async_warps: int = 1
     split: Mapping[str, tuple[int, ...]] | None = None
     mode: Literal["warp-specialized", "pipelined"] = "warp-specialized"
-    store: Literal["direct", "tma"] = "direct"
+    store: Literal["direct", "tma", "role"] = "direct"
     store_stages: int = 2
     compute_warps: int = 8
     arrive: Literal["warp", "thread"] = "warp"
@@ -62,6 +63,12 @@ class Schedule:
                 self.async_warps <= self.compute_warps, "pipelined: async_warps are among the compute_warps"
             )
             require(self.registers is None, "pipelined: registers (setmaxnreg) need mode warp-specialized")
+        if self.store == "role":
+            apart = self.mode == "warp-specialized" and self.registers is None
+            require(apart, "store=role needs mode warp-specialized, without registers")
+            require(
+                self.prefetch in (None, self.stages), "store=role requests as many tiles as there are stages"
+            )
         if self.registers is not None:
             low, high = self.registers
             require(
@@ -75,6 +82,11 @@ class Schedule:
             entry = registers_at_entry((self.compute_warps + 4) * 32)
             require(low <= entry <= high, f"registers: {entry} at entry must lie between {low} and {high}")
             require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
+
+    @property
+    def staged(self) -> bool:
+        """Whether results go through shared memory and bulk stores."""
+        return self.store != "direct"
 
     @property
     def prefetch_distance(self) -> int:
@@ -150,15 +162,16 @@ def _split(text: str) -> dict[str, tuple[int, ...]] | None:
 
 _PARSERS: dict[str, Any] = {
     "tile": int, "stages": int, "prefetch": _optional_int, "async_warps": int, "split": _split,
-    "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma"), "store_stages": int,
-    "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers, "blocks_per_sm": int,
-    "index": choice("i32", "i64"), "cache": choice("normal", "streaming"),
+    "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
+    "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
+    "blocks_per_sm": int, "index": choice("i32", "i64"), "cache": choice("normal", "streaming"),
 }  # fmt: skip
 _HELP = {
     "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",
     "split": "INPUT:WARP or INPUT:WARP+WARP, separated by commas, or none",
-    "mode": "warp-specialized or pipelined", "store": "direct or tma", "store_stages": "a number",
-    "compute_warps": "a number", "arrive": "warp or thread", "registers": "LOW,HIGH or none",
+    "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
+    "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
+    "registers": "LOW,HIGH or none",
     "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal or streaming",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}
