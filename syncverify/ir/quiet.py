@@ -13,7 +13,7 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import bodies, statements
 from syncverify.ir.execute_tables import synchronizes_globally
-from syncverify.ir.expr import Binary, Call, Expr, Int, names, walk
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 from syncverify.source import Span
 
 
@@ -30,20 +30,17 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
 
 
 def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
-    """Value registers that may hold what was read from shared memory, or what was made of it."""
+    """Value registers that may hold what was read from shared memory and not used yet: moves hand it on."""
     found: set[str] = set()
-    made: list[n.Compute | n.Shuffle] = []
+    moves: list[tuple[str, str]] = []
     for s in statements(body):
         # what comes from a fragment was read before: its registers hold it
         if isinstance(s, n.LdShared | n.LdMatrix | n.AtomShared) and s.name:
             found.add(s.name)
-        elif isinstance(s, n.Compute | n.Shuffle):
-            made.append(s)
-    more = True
-    while more:
-        new = {s.name for s in made if names(s.value) & found} - found
-        found |= new
-        more = bool(new)
+        elif isinstance(s, n.Compute) and isinstance(s.value, Var):
+            moves.append((s.value.name, s.name))
+    for _ in moves:
+        found |= {b for a, b in moves if a in found}
     return frozenset(found)
 
 
