@@ -95,6 +95,10 @@ def _planned(handed: tuple[tuple[Ring, tuple[Edge, ...]], ...]) -> list[_Channel
         for at, segment in enumerate(ring.segments):
             ready = [e for e in edges if e.source == at and not e.wraps]
             free = [e for e in edges if e.target == at and e.wraps]
+            if Access.ASYNC_WRITE in segment and not ready and not ring.shared_by:
+                raise InputError(
+                    f"nobody reads what this copy brings into {ring.buffer}", segment.sites[0].stmt.span
+                )
             for group, others in ((ready, [e.target for e in ready]), (free, [e.source for e in free])):
                 if not group:
                     continue

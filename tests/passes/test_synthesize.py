@@ -20,6 +20,7 @@ from syncverify.ir.verify import verify
 from syncverify.minimize import minimize
 from syncverify.passes.synthesize import passes, synthesize
 from syncverify.simulate import run, sample
+from syncverify.source import InputError
 from syncverify.verify import check_kernel
 from tests.passes.cases import CASES
 
@@ -85,3 +86,18 @@ def test_every_pass_can_be_observed() -> None:
     seen: list[str] = []
     synthesize(CASES["chained"].make(), observe=lambda name, _: seen.append(name))
     assert seen == [p.name for p in passes(Policy.PRACTICAL)]
+
+
+def test_what_cannot_be_ordered_names_its_statement() -> None:
+    head = "kernel k {\n  launch block [64]\n  param N : i32 = 3\n  tensor a : f32[N * 64] in\n"
+    load = "  shared t : f32[64]\n  mbarrier full\n  role load warps 0..1 {\n    bulk.load t, a[0 : 64], full\n  }\n"
+    unread = f"{head}{load}}}\n"
+    with pytest.raises(InputError, match=r"k\.syncir:8:.*nobody reads what this copy brings into t"):
+        synthesize(parse(unread, "k.syncir")[0])
+    loops = "  shared t : f32[2, 64]\n" + "".join(
+        f"  for {v} in 0..N {{\n    role {r} {{\n      {s}\n    }}\n  }}\n"
+        for v, r, s in (("i", "one warps 0..1", "st.shared t[i % 2][lane : 1], 1.0"),
+                        ("j", "two warps 1..2", "ld.shared x, t[j % 2][lane : 1]"))
+    )  # fmt: skip
+    with pytest.raises(InputError, match="counted by several loops"):
+        synthesize(parse(f"{head}{loops}}}\n", "k.syncir")[0])
