@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -19,8 +20,8 @@ _WARPS = ((0, 1), (1025, 4), (2049, 8), (8193, 16), (32769, 32))
 MOST_ELEMENTS = 64
 #: Bytes that should be on their way to one SM.
 IN_FLIGHT = 128 * 1024
-#: The most slots that are chosen: with more the proof takes longer than a copy is worth.
-MOST_STAGES = 3
+#: The most slots that are chosen, and where rows have several reductions: with more, proofs take long.
+MOST_STAGES, MOST_WITH_SEVERAL = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,9 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         while not schedule.blocks_per_sm and blocks > 1 and tile > shared_per_block(blocks):
             blocks -= 1
         most = shared_per_block(blocks) // tile
-        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), MOST_STAGES))
+        several = sum(fusion.node(i).op in REDUCTIONS for i in fusion.graph) > 2
+        limit = MOST_WITH_SEVERAL if several else MOST_STAGES
+        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), limit))
         if stages > most:
             raise InputError(
                 f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
