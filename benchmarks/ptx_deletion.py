@@ -133,6 +133,7 @@ def check(
             "verdict": report.verdict.value,
             "rule": errors[0].rule if errors else "",
             "message": errors[0].message if errors else report.reason or "",
+            "errors": sorted({f"{d.rule} line {d.span.line}" for d in errors}),
             "assumed": [str(a) for a in report.assumptions],
             "warned": sorted({f"{d.rule} {d.contested}" for d in report.diagnostics if d.contested}),
         }
@@ -239,13 +240,20 @@ def run_simulations(chosen: list[Kernel]) -> None:
             continue
         every = {(m.line, m.kind, m.op): m for m in mutants(kernel.ptx.read_text())}
         whole = set(entry["whole"]["warned"])
+        itself = Mutant(0, "", "", kernel.ptx.read_text())
         if "simulated" not in entry:
-            entry["simulated"] = simulate(kernel, Mutant(0, "", "", kernel.ptx.read_text()))
+            entry["simulated"] = simulate(kernel, itself)
         for row in entry["mutants"]:
             mutant = every[row["line"], row["kind"], row["op"]]
             stands = standing(row, whole, {})[0]
             if stands == "warning" and "strict" not in row:
-                row["strict"] = check(kernel, mutant, _large, Policy.STRICT)
+                if "strict" not in entry:
+                    entry["strict"] = check(kernel, itself, _small, Policy.STRICT)["errors"]
+                for size in (_small, _large):
+                    found = check(kernel, mutant, size, Policy.STRICT).get("errors", ())
+                    row["strict"] = [e for e in found if e not in entry["strict"]]
+                    if row["strict"]:
+                        break
             if stands == "proved" and "simulated" not in row:
                 row["simulated"] = simulate(kernel, mutant)
                 print(f"{kernel.label}:{row['line']:5} {row['op']:55}", row["simulated"], flush=True)
@@ -297,10 +305,8 @@ def standing(row: dict[str, Any], whole: set[str], why: dict[int, str]) -> tuple
     if "unknown" in (row["verdict"], wide["verdict"]) or wide["verdict"] != "proved":
         return wide["verdict"] if wide["verdict"] != "proved" else "unknown", wide["message"].split(": ")[-1]
     if row["kind"] == "deleted" and (new := set(wide["warned"]) - whole):
-        strict = row.get("strict", {})
-        return "warning", ", ".join(sorted(new)) + (
-            f"; strict: {strict['rule']}" if strict.get("rule") else ""
-        )
+        strict = ", ".join(sorted({e.split()[0] for e in row.get("strict", ())}))
+        return "warning", ", ".join(sorted(new)) + (f"; strict: {strict}" if strict else "")
     return "proved", why.get(row["line"], "no argument") if row["kind"] == "deleted" else ""
 
 
@@ -325,7 +331,8 @@ def _document(counts: dict[str, Counter[str]], rows: list[str]) -> str:
         "Synchronization taken out of kernels that generators emit, or changed, one site at a time, and",
         "what `check` says with the sizes of the launch file and, where it finds nothing, with K = 1280, so",
         "that rings turn round. Made by `benchmarks/ptx_deletion.py`. *Warning*: what was removed answers",
-        "a contested point ([rules.md](rules.md)); strict mode refutes the mutant, by the rule beside it.",
+        "a contested point ([rules.md](rules.md)); strict mode refutes the mutant, by the rule beside it (or",
+        "the kernel itself, where none stands there).",
         "*Simulated*: the mutant is proved, and the simulator, which shares no rule with the checker, went",
         "through every schedule of it, for one launch and as the front end unrolls it (so many states);",
         "none does harm that the kernel itself does not do (in Gluon, two stores of one value). *Argued*:",
