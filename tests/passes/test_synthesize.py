@@ -90,7 +90,8 @@ def test_every_pass_can_be_observed() -> None:
 
 def test_what_cannot_be_ordered_names_its_statement() -> None:
     head = "kernel k {\n  launch block [64]\n  param N : i32 = 3\n  tensor a : f32[N * 64] in\n"
-    load = "  shared t : f32[64]\n  mbarrier full\n  role load warps 0..1 {\n    bulk.load t, a[0 : 64], full\n  }\n"
+    role = "  role load warps 0..1 {\n    bulk.load t, a[0 : 64], full\n  }\n"
+    load = f"  shared t : f32[64]\n  mbarrier full\n{role}"
     unread = f"{head}{load}}}\n"
     with pytest.raises(InputError, match=r"k\.syncir:8:.*nobody reads what this copy brings into t"):
         synthesize(parse(unread, "k.syncir")[0])
