@@ -146,3 +146,5 @@ class KernelReport:
     witness: Witness | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
+    #: the proof for sizes itself (``sizes.Sized``), from which a certificate is written; no format shows it
+    proof: Any = field(default=None, compare=False, repr=False)

@@ -128,6 +128,7 @@ def _every_size(
         seconds=time.perf_counter() - start,
         diagnostics=tuple(_placed(d, kernel.span) for d in found.diagnostics),
         stats=found.stats,
+        proof=found,
     )
 
 

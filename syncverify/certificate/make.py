@@ -56,7 +56,8 @@ def _never(values: Mapping[str, int]) -> Verdict:
 def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
     """The certificate of a kernel, as launched, that the report says is proved.
 
-    The proof is found once more. Raises InputError where it cannot be written down.
+    A proof for sizes that the report does not hold is found once more. Raises InputError where it cannot be
+    written down.
     """
     if report.verdict is not Verdict.PROVED:
         raise InputError(f"kernel {kernel.name} is {report.verdict}: there is no proof", kernel.span)
@@ -65,7 +66,7 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         if report.scope.kind is ScopeKind.EXACT or not kernel.params:
             proof = exact.written(systems(kernel, values), report.policy)
         else:
-            found = decide_stages(kernel, values, report.policy, _never)
+            found = report.proof or decide_stages(kernel, values, report.policy, _never)
             found = found or all_sizes(kernel, values, report.policy, _never)
             proof = _proof(kernel, found)
     except RejectedError as e:

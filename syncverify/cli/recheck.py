@@ -14,7 +14,8 @@ from syncverify.files import read_bytes, read_source
 from syncverify.launch import NO_FACTS, beside, read_facts
 from syncverify.source import InputError
 
-_RELIED = "the parser, the model and the execution of its agents, the obligations of the checker"
+_RELIED = "the parser, the model and the execution of its agents"
+_CHECKER = ", the obligations of the checker"
 _FURTHER = {
     "exact": "docs/theory.md (one run decides)",
     "sizes": "docs/symbolic.md (normal forms; arithmetic of paths)",
@@ -57,4 +58,6 @@ def _told(r: Rechecked) -> str:
     }[r.scope]
     met = ", ".join(f"{n} {what}" for what, n in r.met.items())
     followed = f" ({met} followed)" if met else ""
-    return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {_RELIED}; {_FURTHER[r.kind]}"
+    apart = r.kind == "exact" and "by the checker" not in r.met
+    relied = _RELIED + ("" if apart else _CHECKER)
+    return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {relied}; {_FURTHER[r.kind]}"
