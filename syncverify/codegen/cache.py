@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -49,9 +49,9 @@ class Cache(Store):
     def store_proof(
         self, key: str, stage: str, values: Mapping[str, int] | None, report: KernelReport
     ) -> None:
-        """Remembers a proof; anything but ``proved`` is not stored."""
+        """Remembers a verdict of ``proved``, without what it was found by; anything else is not stored."""
         if report.verdict is Verdict.PROVED:
-            data = json.dumps(asdict(report), sort_keys=True).encode()
+            data = json.dumps(asdict(replace(report, proof=None)), sort_keys=True).encode()
             self.write(_proof_name(key, stage, values), data)
 
 
