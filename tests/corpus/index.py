@@ -13,6 +13,7 @@ FAMILIES = {
     "hardware": "Kernels that drive the memory system hard, for `benchmarks/corpus_on_gpu.py`.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
     "large": "Whole kernels: a persistent GEMM, an attention mainloop, a chain of three roles.",
+    "matmul": "Good kernels: matrix products as the compiler writes them (docs/matmul.md).",
     "more": "What the catalogues leave out.",
     "nvfuser": "Bugs that nvFuser had, and weaknesses found by reading it; the number is that of the issue.",
     "rulebook": "The bug catalogue of the rulebook, E1 to E74 (E75 to E77 cannot be written in the IR).",
