@@ -28,7 +28,9 @@ from syncverify.minimize.candidates import synchronizing
 from syncverify.passes.rewrite import walk
 
 ELEMENTWISE = ("mul", "scale_add", "gate_pair", "bias_gelu", "normalize")
-SETTINGS = ("", "store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2")
+SETTINGS = (
+    "", "store=tma", "store=role", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2"
+)  # fmt: skip
 WIDTHS = (1024, 8192)
 
 
