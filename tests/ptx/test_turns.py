@@ -192,3 +192,12 @@ def test_what_a_turn_reads_is_the_same_for_all(forgets: bool) -> None:
     assert first[1] is m
     assert (first[0] is k + 1) is not forgets
     assert space.bounds(first[0]) == (2, 101)
+
+
+def test_the_turns_of_the_innermost_loop_around_others_are_counted() -> None:
+    body = RING.replace("TILE:", "AGAIN:\n    TILE:", 1).replace(
+        "END: ret;", "END:\n    @%p6 bra AGAIN;\n    ret;"
+    )
+    (found,) = sized(body.replace("RESET", "")).renewals.values()
+    assert "%r1" in found.trips
+    assert found.after

@@ -91,12 +91,14 @@ class State:
             path.sizes.pop(name, None)
 
     def turns(self) -> dict[str, list[Any]]:
-        """The next turns of all agents that take a size turn by turn."""
+        """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
+        that a turn is forgotten too early allows more than the kernel does, no less."""
         out: dict[str, list[Any]] = {}
         for t in self.run.threads:
             if not t.done:
                 for name, turn in self.agent(t).turns().items():
-                    out.setdefault(name, []).append(turn)
+                    if name != AGAIN or not t.blocked or not isinstance(turn, int) or turn:
+                        out.setdefault(name, []).append(turn)
         return out
 
     # ------------------------------------------------------------ rows

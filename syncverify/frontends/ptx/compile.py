@@ -201,7 +201,7 @@ class Program:
         if self.slice.steering is None and not self.renewals:
             return self
         made = copy(self)
-        for name in ("bits", "renewals", "_live", "_kept", "_live_memo"):
+        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo"):
             made.__dict__.pop(name, None)
         made._write(self.slice.steering or self.slice, sized=True)
         return made
@@ -247,7 +247,12 @@ class Program:
 
     @cached_property
     def _live(self) -> list[frozenset[str]]:
-        entering = {h: x.names for h, x in self.renewals.items()} if self.sized else {}
+        return live_before(self.flow, self._reads, self._writes, self._kept)
+
+    @cached_property
+    def _live_in_turns(self) -> list[frozenset[str]]:
+        """The same inside loops whose turns read sizes anew."""
+        entering = {h: x.names for h, x in self.renewals.items()}
         return live_before(self.flow, self._reads, self._writes, self._kept, entering)
 
     @cached_property
@@ -283,9 +288,11 @@ class Program:
         n = self.flow.block_of[k]
         block = self.flow.blocks[n]
         live: set[str] = set()
+        inside = self.sized and any(n in x.blocks for x in self.renewals.values())
+        before = self._live_in_turns if inside else self._live
         for s in block.succ:
             if s < self.flow.end:
-                live |= self._live[s]
+                live |= before[s]
         stop = k + 1 if kind == AFTER - START else k
         for j in range(block.hi - 1, stop - 1, -1):
             if self.body[j].guard is None:
@@ -294,10 +301,12 @@ class Program:
         if kind == AFTER - START:
             live -= set(self._writes(k))
         for x in self.renewals.values() if self.sized else ():
-            if n in x.before or label == self._label(x.header):
-                live |= {TURN, *x.names}  # at the header itself: before the first turn
-            if n in x.blocks:
-                live |= {TURN, *(KEPT + name for name in x.names)}
+            if n in x.before or n in x.blocks:
+                live.add(TURN)
+            if label == self._label(x.header):
+                live |= set(x.names) & self._live[x.header]  # before the first turn
+            if n in x.blocks or (n in x.after and label == self._label(n)):
+                live.update(KEPT + name for name in x.names)
         return live
 
     def _label(self, block: int) -> int:
@@ -447,7 +456,11 @@ class _Writer:
         self._targets: dict[int, int] = {}
         self.parameters = _parameter_pointers(program.function)
         #: blocks that a loop which may read sizes anew begins with
-        self.headers = {h for h, _, _ in outer_loops(self.flow)} if program.sized else set()
+        self.headers: set[int] = set()
+        self.after: set[int] = set()  # and those that it is left to
+        for header, loop, _ in outer_loops(self.flow) if program.sized else ():
+            self.headers.add(header)
+            self.after |= {s for b in loop for s in self.flow.blocks[b].succ if s not in loop}
         if program.sized:
             program.slot(TURN)
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
@@ -526,6 +539,7 @@ class _Writer:
                 for k in range(b.lo, b.hi)
             )
             and block not in self.joins
+            and block not in self.after
         )
 
     # ------------------------------------------------------------ functions
@@ -557,7 +571,10 @@ class _Writer:
         if n in self.joins:
             self.space["J"] = _rejoin
             self._text(f"if r[{PARTED}]: J(r, {n})")
-        if self.p.sized and n in self.headers:
+        if n in self.after:
+            self.space["O"] = self._restore
+            self._text(f"O(r, {n})")
+        if n in self.headers:
             self.space["N"] = self._renew
             self._text(f"N(r, {n})")
         for k in range(b.lo, b.hi):
@@ -668,6 +685,15 @@ class _Writer:
             if self.parts[k] not in r[PARTED]:
                 r[PARTED] = (*r[PARTED], self.parts[k])
         return found
+
+    def _restore(self, r: Registers, block: int) -> None:
+        """A loop whose turns read sizes anew has been left: they are what they were."""
+        slots = self.p.slots
+        for x in self.p.renewals.values():
+            for name in x.names if block in x.after else ():
+                if r[slots[KEPT + name]].__class__ is not Unknown:
+                    r[slots[name]] = r[slots[KEPT + name]]
+                    r[slots[KEPT + name]] = _NONE
 
     def _renew(self, r: Registers, header: int) -> None:
         """A turn begins of a loop whose turns read sizes anew."""
@@ -993,6 +1019,9 @@ class _Writer:
                 if name in self.wanted:
                     value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
                     self._text(f"r[{self.p.slot(name)}] = {value}")
+
+
+_NONE = Unknown("a loop that was not entered")
 
 
 def _entry(targets: tuple[int, ...], index: int) -> int:

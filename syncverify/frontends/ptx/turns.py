@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from syncverify.frontends.ptx.flow import Flow, results, sources
+from syncverify.frontends.ptx.flow import Flow, is_poll, results, sources
 from syncverify.frontends.ptx.slice import Slice
 
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.
@@ -29,31 +29,35 @@ class Renewal:
     trips: frozenset[str]
     kept: frozenset[str]
     before: frozenset[int]  # the blocks from which control may come to it, its own left out
+    after: frozenset[int]  # the blocks that it is left to
 
 
 def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
-    """The loops in no other that have loops inside: header, blocks, and the blocks of those."""
+    """The loops with loops inside: header, blocks, and the blocks of those that no loop lies between."""
     for loop in flow.loops:
-        inner = {b for other in flow.loops if other < loop for b in other}
-        if inner and not any(loop < other for other in flow.loops):
+        inner = [other for other in flow.loops if other < loop]
+        inner = [x for x in inner if not any(x < other for other in inner)]
+        if inner:
             header = next(b for b in loop if all(flow.dominates(b, x) for x in loop))
-            yield header, loop, inner
+            yield header, loop, {b for other in inner for b in other}
 
 
 def renewals(
     flow: Flow, needed: Slice, constants: Mapping[int, Iterable[str]], held: frozenset[str]
 ) -> list[Renewal]:
-    """The outermost loops with loops inside whose trip counts do not change in them; ``held``: what has a
-    slot."""
-    out = []
-    for header, loop, inner in outer_loops(flow):
+    """The loops with loops inside whose trip counts do not change in them; ``held``: what has a slot."""
+    out: list[Renewal] = []
+    for header, loop, inner in sorted(outer_loops(flow), key=lambda x: len(x[1])):
+        if any(x.blocks <= loop for x in out):
+            continue  # the turns of a loop inside are counted
         reader = _Reader(flow, loop, constants)
         deciding = [b for b in loop if _decides(flow, needed, b)]
         kept = reader.behind(b for b in deciding if b not in inner and _leaves(flow, loop, b)) & held
         trips = (reader.behind(b for b in deciding if b in inner) & held) - kept
         if trips:
             names = tuple(sorted((reader.read(needed) & held) - kept))
-            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop))
+            after = frozenset(s for b in loop for s in flow.blocks[b].succ if s not in loop and s != flow.end)
+            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop, after))
     return out
 
 
@@ -113,6 +117,7 @@ class _Reader:
                 out.add(name)
                 continue
             for k in inside:
-                work += sources(self.flow.body[k])
+                if not is_poll(self.flow.body[k]):
+                    work += sources(self.flow.body[k])
                 out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
         return frozenset(out)
