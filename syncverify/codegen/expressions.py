@@ -209,6 +209,9 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             return f"{name.replace('.', '_')}<{values.length(a)}>({inner})", _ATOM
         case Call("iota", (Int(count), Int(rows), Int(pitch))):
             return f"float(k / {count} * {pitch} + k % {count})" if rows > 1 else "float(k)", _ATOM
+        case Call("exp", (Binary("-", a, b),)) if values.bits <= _FAST["exp"][1]:
+            # one multiply-add for each element, where b is the same for all
+            return f"exp_fast({value(a, values)}, {value(b, values)})", _ATOM
         case Call(name, args) if name in _FUNCTIONS:
             fast, most = _FAST.get(name, ("", 0))
             function = fast if values.bits <= most else _FUNCTIONS[name]

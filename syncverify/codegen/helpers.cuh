@@ -138,6 +138,7 @@ __device__ __forceinline__ void keep(float& x) { asm volatile("" : "+f"(x)); }
 __device__ __forceinline__ float exp2_fast(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float reciprocal_fast(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.4426950408889634f); }
+__device__ __forceinline__ float exp_fast(float x, float less) { return exp2_fast(fmaf(x, 1.4426950408889634f, less * -1.4426950408889634f)); }
 __device__ __forceinline__ float sigmoid_fast(float x) { return reciprocal_fast(1.0f + exp2_fast(x * -1.4426950408889634f)); }
 __device__ __forceinline__ float tanh_fast(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 __device__ __forceinline__ float erf_fast(float x) {  // Abramowitz and Stegun 7.1.26: absolute error below 2e-7
@@ -232,6 +233,11 @@ struct alignas(64) tensor_map { uint64 words[16]; };
 __device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x, int y, uint64* bar) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
                ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(bar)) : "memory");
+}
+// the same, to the same place of every block of the cluster that the mask names
+__device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x, int y, uint64* bar, int mask) {
+  asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(shared_address(bar)), "h"(static_cast<unsigned short>(mask)) : "memory");
 }
 __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
