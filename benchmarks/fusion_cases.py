@@ -89,4 +89,4 @@ def schedules(case: str, width: int) -> dict[str, RowSchedule | Schedule]:
     rows = {"rows": RowSchedule(width=width)}
     if case in REDUCING:
         return rows
-    return {"tiles": Schedule(cache="streaming", stages=4), **rows}
+    return {"tiles": Schedule(cache="streaming"), **rows}
