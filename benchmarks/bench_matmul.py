@@ -31,6 +31,7 @@ SCHEDULES = {
     "128x128": Schedule(128, 128),
     "128x256": Schedule(128, 256, registers=(40, 232)),
     "128x256pt": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma"),
+    "128x256ptc": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma", cluster=2),
     "128x128t": Schedule(128, 128, store="tma"),
     "128x256p": Schedule(128, 256, registers=(40, 232), persistent=True),
     "128x128p": Schedule(128, 128, persistent=True),
@@ -192,7 +193,11 @@ def jobs(what: list[str], only: str | None, proved: bool) -> list[dict[str, Any]
     for kind in what:
         for name in names:
             if kind == "correct":
-                layouts = ("KK", "MN", "MK", "KN") if name in ("128x128", "128x256pt") else ("KK", "MN")
+                layouts = (
+                    ("KK", "MN", "MK", "KN")
+                    if name in ("128x128", "128x256pt", "128x256ptc")
+                    else ("KK", "MN")
+                )
                 shapes = [(*s, x) for x in layouts for s in SHAPES if allowed(*s, x, SCHEDULES[name])]
             else:
                 shapes = list(SPEED)

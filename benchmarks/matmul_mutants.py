@@ -35,6 +35,7 @@ SCHEDULES = {
     "tma": Schedule(128, 128, stages=2, store="tma"),
     "persistent": Schedule(128, 64, stages=3, persistent=True, registers=(40, 232)),
     "persistent tma": Schedule(128, 128, stages=3, persistent=True, store="tma", registers=(40, 232)),
+    "cluster": Schedule(128, 128, stages=3, persistent=True, store="tma", cluster=2),
     "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
 }
 _DELETED = (

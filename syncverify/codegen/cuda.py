@@ -243,6 +243,11 @@ class _Emitter:
                 yield from self._shuffle(stmt)
             case n.Let():
                 yield self._let(stmt)
+            case n.LoadIndex(name, src):
+                wide = self.tensors[src.tensor].dtype == "i64"
+                (self.names.wide.add if wide else self.names.wide.discard)(name)
+                self.names.natural.discard(name)
+                yield f"const {self._ctype(self.tensors[src.tensor])} {name} = *{self._global_at(src)};"
             case n.Assign(name, e):
                 yield f"{name} = {self._index(e)};"
             case n.Exit():
@@ -315,9 +320,10 @@ class _Emitter:
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
                 return f"bulk_store{self.hint}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
-            case n.TmaLoad(dst, name, coords, bar, None) if len(coords) == 2:
+            case n.TmaLoad(dst, name, coords, bar, mask) if len(coords) == 2:
                 place = ", ".join(self._index(c) for c in reversed(coords))
-                return f"tma_load({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)});"
+                to = "" if mask is None else f", {self._index(mask)}"
+                return f"tma_load({self._shared_at(dst)}, {name}, {place}, {self._bar(bar)}{to});"
             case n.TmaStore(name, coords, src, None) if len(coords) == 2:
                 place = ", ".join(self._index(c) for c in reversed(coords))
                 return f"tma_store({name}, {place}, {self._shared_at(src)});"

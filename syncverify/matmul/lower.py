@@ -69,7 +69,11 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         body = work
     return Kernel(
         name=problem.name,
-        launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(schedule.threads, 1, 1)),
+        launch=Launch(
+            grid=(Var("blocks"), Int(1), Int(1)),
+            block=(schedule.threads, 1, 1),
+            cluster=(schedule.cluster, 1, 1),
+        ),
         params=tuple(Param(name, "i32", v) for name, v in values.items()),
         tensors=tuple(
             Tensor(
@@ -79,7 +83,9 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         ),
         maps=(
             TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), "128B"),
-            TensorMap(B_MAP, "b", (schedule.tile_n, bk) if problem.b_t else (bk, PANEL), "128B"),
+            TensorMap(
+                B_MAP, "b", (schedule.tile_n // schedule.cluster, bk) if problem.b_t else (bk, PANEL), "128B"
+            ),
             *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), "128B") for o in staged),
         ),
         shared=(
@@ -99,16 +105,18 @@ def launch_values(
 ) -> dict[str, int]:
     """The parameters for given M, N, K.
 
-    ``steps``: tiles along K. ``turns``: tiles of C of every block; the last ones may lie outside of C, where
-    copies bring zeros and store nothing: no block has to wait for longer, and all do the same.
+    ``steps``: tiles along K. ``tiles_m``: rows of tiles, of whole clusters. ``turns``: tiles of C of every
+    block; the last ones may lie outside of C, where copies bring zeros and store nothing: no block waits
+    for longer, and all do the same.
     """
-    m, n = -(-sizes["M"] // schedule.tile_m), -(-sizes["N"] // schedule.tile_n)
+    c = schedule.cluster
+    m, n = -(-sizes["M"] // (schedule.tile_m * c)), -(-sizes["N"] // schedule.tile_n)
     values = {d: sizes[d] for d in ("M", "N", "K")}
     values |= {"steps": -(-sizes["K"] // bk), "tiles_m": m, "tiles_n": n}
     if not schedule.persistent:
-        return {**values, "blocks": m * n}
-    blocks = min(m * n, multiprocessors)
-    return {**values, "turns": -(-m * n // blocks), "blocks": blocks}
+        return {**values, "blocks": m * n * c}
+    clusters = min(m * n, max(multiprocessors // c, 1))
+    return {**values, "turns": -(-m * n // clusters), "blocks": clusters * c}
 
 
 def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
@@ -135,6 +143,8 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
     if schedule.persistent:
         facts.append(Var("turns") >= 1)
+    if schedule.cluster > 1:
+        facts.append((Var("blocks") % schedule.cluster).eq(0))
     return tuple(facts)
 
 
@@ -167,7 +177,9 @@ def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
 
 def _tile(schedule: Schedule) -> list[Stmt]:
     """Which tile of C: row groups of ``schedule.group`` tiles are gone through column by column."""
-    number: Expr = Var("block") + Var("i") * Var("grid") if schedule.persistent else Var("block")
+    c = schedule.cluster
+    here, step = (Var("block"), Var("grid")) if c == 1 else (Var("block") // c, Var("grid") // c)
+    number: Expr = here + Var("i") * step if schedule.persistent else here
     wide = Var("tiles_n") * schedule.group
     first = (Var("tile") // wide) * schedule.group
     return [
@@ -175,25 +187,40 @@ def _tile(schedule: Schedule) -> list[Stmt]:
         Let("first", first),
         Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group))), Int(1)))),
         Let("inside", Var("tile") % wide),
-        Let("row", (Var("first") + Var("inside") % Var("high")) * schedule.tile_m),
+        Let("row", _ranked((Var("first") + Var("inside") % Var("high")) * c, c) * schedule.tile_m),
         Let("col", (Var("inside") // Var("high")) * schedule.tile_n),
     ]
 
 
+def _ranked(e: Expr, cluster: int) -> Expr:
+    """The block's own of ``cluster`` neighbours."""
+    return e + Var("rank") if cluster > 1 else _unscaled(e)
+
+
+def _unscaled(e: Expr) -> Expr:
+    """``e * 1`` as ``e``."""
+    return e.left if isinstance(e, Binary) and e.op == "*" and e.right == Int(1) else e
+
+
 def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
     k = Var("k") * bk
+    bar = BarrierRef(FULL, Int(0))
     body: list[Stmt] = []
-    for map_name, tile, at, extent, along_mn in (
-        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t),
-        (B_MAP, B_TILE, Var("col"), schedule.tile_n, not problem.b_t),
+    for map_name, tile, at, extent, along_mn, c in (
+        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, 1),
+        (B_MAP, B_TILE, Var("col"), schedule.tile_n, not problem.b_t, schedule.cluster),
     ):
-        bar = BarrierRef(FULL, Int(0))
+        mask = Int((1 << c) - 1) if c > 1 else None
+        part = extent // c  # of each block
+        place: Expr = at + Var("rank") * part if c > 1 else at
         if not along_mn:
-            body.append(TmaLoad(Region(tile), map_name, (at, k), bar))
+            region = Region(tile, (), Var("rank") * (part * bk), Int(part * bk)) if c > 1 else Region(tile)
+            body.append(TmaLoad(region, map_name, (place, k), bar, mask))
             continue
-        for panel in range(extent // PANEL):
-            place: Expr = at + PANEL * panel if panel else at
-            body.append(TmaLoad(Region(tile, (Int(panel),)), map_name, (k, place), bar))
+        for panel in range(part // PANEL):
+            number: Expr = Var("rank") * (part // PANEL) + panel if c > 1 else Int(panel)
+            to = Region(tile, (number,))
+            body.append(TmaLoad(to, map_name, (k, _plus(place, PANEL * panel)), bar, mask))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.consumers > 1 else Region(A_TILE)
     body.append(Wgmma(ACC, mine, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))

@@ -23,6 +23,7 @@ class Schedule:
     a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of tiles
     that are gone through together. ``arrive``: who frees a slot, one lane of each warp or warpgroup.
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
+    ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
     """
 
@@ -36,6 +37,7 @@ class Schedule:
     arrive: Literal["warp", "warpgroup"] = "warp"
     registers: tuple[int, int] | None = None
     store: Literal["direct", "tma"] = "direct"
+    cluster: Literal[1, 2] = 1
 
     def check(self) -> None:
         """Raises InputError for values that no problem can use."""
@@ -46,6 +48,8 @@ class Schedule:
         )
         _require(self.tile_m <= 256, "tile_m must be at most 256")
         _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
+        _require(self.cluster in (1, 2), "cluster must be 1 or 2")
+        _require(self.tile_n % (64 * self.cluster) == 0 or self.cluster == 1, "a cluster halves tile_n")
         _require(self.group >= 1, "group must be positive")
         _require(self.accumulators <= 224, "a thread has no registers for that many accumulators")
 

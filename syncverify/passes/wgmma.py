@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from syncverify.ir.expr import Expr, Int, Var, evaluate
@@ -19,6 +20,8 @@ from syncverify.ir.nodes import (
     Barrier,
     BarrierRef,
     BarrierSync,
+    ClusterArrive,
+    ClusterWait,
     Elect,
     FenceMbarrierInit,
     For,
@@ -95,7 +98,9 @@ class TensorFullBarriers:
             body = stmt.body
             loads = [s for s in body if isinstance(s, TmaLoad)]
             if loads:
-                total = sum(box_bytes(kernel, s) for s in loads)
+                # every block of the mask gets the same from each other one
+                ctas = kernel.launch.ctas
+                total = sum(box_bytes(kernel, s) * (1 if s.multicast is None else ctas) for s in loads)
                 at = body.index(loads[0])
                 arrive = MbarrierArrive(loads[0].bar, expect=Int(total))
                 return (replace(stmt, body=(*body[:at], arrive, *body[at:])),)
@@ -172,29 +177,42 @@ class TensorEmptyBarriers:
         if not any(needs.get(buffer) is Need.COMPLETION for buffer in filled):
             return kernel
         empties = tuple(Barrier(_empty(b.name), b.count) for b in kernel.barriers if b.name in fulls)
-        body = flat_map(kernel.body, lambda s: (self._acquired(s) if isinstance(s, For) else s,))
+        shared = any(isinstance(s, TmaLoad) and s.multicast is not None for s in walk(kernel.body))
+        ctas = kernel.launch.ctas if shared else 1
+        body = flat_map(kernel.body, lambda s: (self._acquired(s, ctas) if isinstance(s, For) else s,))
         body = tuple(
-            replace(s, body=self._released(s.body, tuple(fulls)))
+            replace(s, body=self._released(s.body, tuple(fulls), ctas))
             if isinstance(s, Role) and s.name == COMPUTE
             else s
             for s in body
         )
         return replace(kernel, body=body, barriers=(*kernel.barriers, *empties))
 
-    def _acquired(self, loop: For) -> For:
+    def _acquired(self, loop: For, ctas: int) -> For:
         out: list[Stmt] = []
         for s in loop.body:
             if isinstance(s, MbarrierArrive) and s.expect is not None:
                 # the first use of each slot passes at once: the phase before phase 0 counts as complete (B19)
-                out.append(MbarrierWait(BarrierRef(_empty(s.bar.name), s.bar.index), PHASE ^ 1))
+                empty = BarrierRef(_empty(s.bar.name), s.bar.index)
+                out.append(MbarrierWait(empty, PHASE ^ 1, scope="cluster" if ctas > 1 else "cta"))
             out.append(s)
         return replace(loop, body=tuple(out))
 
-    def _released(self, body: Body, fulls: tuple[str, ...]) -> Body:
-        """After each wait for groups: the slot whose reads it covers, if it is ever filled again."""
+    def _released(self, body: Body, fulls: tuple[str, ...], ctas: int) -> Body:
+        """After each wait for groups: the slot whose reads it covers, if it is ever filled again.
+
+        Where blocks of a cluster fill each other's slots, each of them hears of it.
+        """
         pending = any(isinstance(s, WgmmaWait) and s.pending != Int(0) for s in walk(body))
         slot: Expr = LAST if pending else STAGE
-        arrive = If(self._leader(), tuple(MbarrierArrive(BarrierRef(_empty(f), slot)) for f in fulls))
+        arrivals: tuple[Stmt, ...] = tuple(MbarrierArrive(BarrierRef(_empty(f), slot)) for f in fulls)
+        if ctas > 1:
+            arrivals = tuple(
+                MbarrierArrive(BarrierRef(_empty(f), slot, Int(rank)), scope="cluster")
+                for f in fulls
+                for rank in range(ctas)
+            )
+        arrive = If(self._leader(), arrivals)
 
         def after(stmt: Stmt) -> Iterable[Stmt]:
             return (stmt, arrive) if isinstance(stmt, WgmmaWait) else (stmt,)
@@ -241,13 +259,14 @@ class InitRings:
             group = [b.name for b in kernel.barriers if _slots(b) == slots]
             each = tuple(MbarrierInit(BarrierRef(b, Var("s")), Int(counts[b])) for b in group)
             inits.append(For("s", Int(0), Int(slots), Int(1), each))
-        fence = (FenceMbarrierInit(),) if kernel.launch.ctas > 1 else ()
-        prologue: list[Stmt] = [
-            Role("init", "warps", Int(0), Int(1), (If(ELECTED, (*inits, *fence)),)),
-            BarrierSync(Int(0)),
-        ]
+        together = kernel.launch.ctas > 1
+        fence = (FenceMbarrierInit(),) if together else ()
+        # other blocks use the objects from the start on, and as long as they run
+        meeting: tuple[Stmt, ...] = (ClusterArrive(), ClusterWait()) if together else (BarrierSync(Int(0)),)
+        init = Role("init", "warps", Int(0), Int(1), (If(ELECTED, (*inits, *fence)),))
         at = next(k for k, s in enumerate(kernel.body) if not isinstance(s, Elect | Let))
-        return replace(kernel, body=(*kernel.body[:at], *prologue, *kernel.body[at:]))
+        end = meeting if together else ()
+        return replace(kernel, body=(*kernel.body[:at], init, *meeting, *kernel.body[at:], *end))
 
 
 def _slots(b: Barrier) -> int:
@@ -256,13 +275,13 @@ def _slots(b: Barrier) -> int:
 
 
 def ring_arrivals(kernel: Kernel) -> dict[str, int]:
-    """Arrivals per phase of every mbarrier array: the threads that arrive on it, at the default sizes."""
+    """Arrivals per phase of every mbarrier array of a block, from its whole cluster, at the default sizes."""
     values = {p.name: p.default for p in kernel.params if p.default is not None}
     grid = evaluate(kernel.launch.grid[0], values)
     phases: Counter[tuple[str, int, int]] = Counter()
-    for tid in range(kernel.launch.threads):
+    for rank, tid in product(range(kernel.launch.ctas), range(kernel.launch.threads)):
         env = {**values, "tid": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // GROUP,
-               "block": 0, "grid": grid, "elected": int(tid % 32 == 0)}  # fmt: skip
+               "block": rank, "rank": rank, "grid": grid, "elected": int(tid % 32 == 0)}  # fmt: skip
         seen: Counter[tuple[str, int]] = Counter()
         _arrive(kernel.body, env, seen)
         phases.update((bar, slot, n) for (bar, slot), times in seen.items() for n in range(times))
@@ -282,7 +301,8 @@ def _arrive(body: Iterable[Stmt], env: dict[str, int], seen: Counter[tuple[str, 
                 env[name] = evaluate(value, env)
             case MbarrierArrive(bar=bar, count=count):
                 assert bar.index is not None
-                seen[bar.name, evaluate(bar.index, env)] += evaluate(count, env)
+                if (env["rank"] if bar.rank is None else evaluate(bar.rank, env)) == 0:
+                    seen[bar.name, evaluate(bar.index, env)] += evaluate(count, env)
             case Role(unit=unit, lo=lo, hi=hi, body=inner):
                 me = env[{"threads": "tid", "warps": "warp", "warpgroups": "wg"}[unit]]
                 if evaluate(lo, env) <= me < evaluate(hi, env) and contains(s, MbarrierArrive):

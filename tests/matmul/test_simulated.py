@@ -58,6 +58,12 @@ def test_wide_tiles() -> None:
     close(*run(product(), Schedule(256, 128, stages=2), 260, 136, 128))
 
 
+@pytest.mark.parametrize(("layout", "persistent"), [("KK", True), ("MN", False)])
+def test_clusters_share_a_factor(layout: str, persistent: bool) -> None:
+    schedule = Schedule(128, 128, stages=2, store="tma", persistent=persistent, cluster=2, group=2)
+    close(*run(product(layout=layout), schedule, 400, 136, 136, blocks=4))
+
+
 def test_epilogue() -> None:
     def bias_gelu_add(acc, bias, residual):
         return (gelu(acc + bias) + residual).cast("bf16")
