@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _KERNELS: dict[tuple[str, Schedule], CompiledMatmul] = {}
 
 def named(schedule: Schedule) -> str:
     marks = ("p" if schedule.persistent else "") + ("t" if schedule.store == "tma" else "")
+    marks += "c" if schedule.cluster > 1 else ""
     return f"{schedule.tile_m}x{schedule.tile_n}{marks}"
 
 
@@ -41,4 +43,6 @@ def gemm(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., A
         return lambda a, b, c: kernel(a, b, out=c, proved=_PROVED)
 
     found = ranked(problem, {"M": M, "N": N, "K": K}, SMS)[:TRIED]
+    if found[0].persistent and found[0].tile_n % 128 == 0:
+        found.append(replace(found[0], cluster=2))
     return [(named(schedule), runner(schedule)) for schedule in found]
