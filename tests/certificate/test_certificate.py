@@ -144,3 +144,18 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "rejected" in capsys.readouterr().out
     file.write_text("{}")
     assert run(["recheck", str(file), good]) == 2
+
+
+def test_proofs_for_each_number_of_stages() -> None:
+    """Shared memory of fixed places: no proof for all numbers of stages at once, and room for three."""
+    text = GOOD["ring"].replace("tile : f32[S, 64]", "tile : f32[S, 16384] offset 1024")
+    (ring,) = parse(text.replace("bulk.load tile[i % S],", "bulk.load tile[i % S][0 : 64],"), "ring.syncir")
+    data = json.loads(dumps([certify(ring, check_kernel(ring, scope=ScopeKind.ALL))]))
+    (done,) = recheck(json.dumps(data), "c.json", {ring.name: ring})
+    assert done.kind == "each"
+    parts = data["kernels"][0]["proof"]["parts"]
+    assert [part["values"] for part in parts] == [{"S": 1}, {"S": 2}, {"S": 3}]
+    at = ("kernels", 0, "proof", "parts")
+    for how, path in [("left out", (*at, 1)), ("repeated", (*at, 0)), ("more", (*at, 2, "values", "S"))]:
+        with pytest.raises(RejectedError):
+            recheck(json.dumps(resealed(changed(data, path, how))), "c", {ring.name: ring})
