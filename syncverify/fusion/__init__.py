@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, index, size, trace
+from syncverify.fusion.graph import Fusion, Tensor, Value, apply, fusion, index, size, take, trace
 from syncverify.fusion.library import (
     cross_entropy,
     layer_norm,
@@ -12,7 +12,6 @@ from syncverify.fusion.library import (
     logsumexp,
     rms_norm,
     softmax,
-    take,
 )
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule

@@ -43,7 +43,7 @@ class Node:
     """One operation: ``input`` (``name``), ``const`` (``value``) or a row of ``FUNCTIONS`` over ``args``.
 
     A row of ``REDUCTIONS`` makes one number along ``dim``; ``size`` is the extent of ``dim``, ``index`` the
-    place along it.
+    place along it. ``take`` is the element of the first argument at the place that the second one says.
     """
 
     op: str
@@ -155,6 +155,8 @@ class Fusion:
             return precision(sizes[node.dim])
         if node.op == "index":
             return self._aligned(np.arange(sizes[node.dim]), Tensor("i64", (node.dim,)), precision)
+        if node.op == "take":
+            return _taken(*args)
         if node.op in REDUCTIONS:
             shape = tuple(sizes[d] if d in self.dims_of(node.args[0]) else 1 for d in self.dims)
             at = self.dims.index(node.dim)
@@ -312,7 +314,7 @@ class _Trace:
         if node.op == "index":
             return (node.dim,)
         found = {d for a in node.args for d in self.dims_of(a)}
-        if node.op in REDUCTIONS:
+        if node.op == "take" or node.op in REDUCTIONS:
             found.discard(node.dim)
         return tuple(d for d in self.order if d in found)
 
@@ -367,6 +369,23 @@ def reduce(op: str, x: Value, dim: str | None = None) -> Value:
     if x._trace.graph.nodes[x._id]["node"].op in COMPARISONS:
         raise InputError(f"{op}: comparisons are conditions of where(), and of nothing else")
     return Value(x._trace, x._trace.add(Node(op, (x._id,), dim=_along(x, dim))))
+
+
+def take(x: Value, place: Value) -> Value:
+    """The element of each row of ``x`` at ``place``, an index; 0 where ``place`` lies outside the row."""
+    dim, node = _along(x, None), x._trace.graph.nodes
+    inputs = [node[v._id]["node"].name for v in (x, place) if node[v._id]["node"].op == "input"]
+    kinds = x._trace.inputs
+    if len(inputs) == 2 and kinds[inputs[1]].dtype in INDEX_DTYPES and x.dims == (*place.dims, dim):
+        return Value(x._trace, x._trace.add(Node("take", (x._id, place._id), dim=dim)))
+    return apply("where", apply("eq", index(dim), place), x, 0.0).sum(dim)
+
+
+def _taken(x: Any, place: Any) -> Any:
+    """``take`` in NumPy, along the last axis."""
+    width = x.shape[-1]
+    at = np.clip(np.nan_to_num(place), 0, width - 1).astype(np.int64)
+    return np.where((place >= 0) & (place < width), np.take_along_axis(x, at, -1), 0)
 
 
 def size(dim: str) -> Value:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from syncverify.fusion.graph import Value, apply, index
+from syncverify.fusion.graph import Value, apply, take
 
 
 def logsumexp(x: Value, dim: str | None = None) -> Value:
@@ -41,12 +41,6 @@ def layer_norm(
     return y if bias is None else y + bias
 
 
-def take(x: Value, place: Value, dim: str | None = None) -> Value:
-    """The element of each row of ``x`` at ``place``, an index; 0 where ``place`` lies outside the row."""
-    at = index(x.dims[-1] if dim is None else dim)
-    return apply("where", apply("eq", at, place), x, 0.0).sum(dim)
-
-
 def cross_entropy(x: Value, target: Value, dim: str | None = None) -> Value:
     """The loss of every row: ``logsumexp(x) - x[target]``."""
-    return logsumexp(x, dim) - take(x, target, dim)
+    return logsumexp(x, dim) - take(x, target)

@@ -33,6 +33,7 @@ from syncverify.ir.nodes import (
     LdGlobal,
     LdShared,
     Let,
+    LoadIndex,
     Param,
     Region,
     Shared,
@@ -249,7 +250,7 @@ class RowKernel:
             if node.op in ("input", "const", "size", "index", *COMPARISONS):
                 continue
             number = not self._wide(i) and any(self._wide(u) for u in users)
-            if node.op in REDUCTIONS or number or len(users) + stored.count(i) > 1:
+            if node.op in ("take", *REDUCTIONS) or number or len(users) + stored.count(i) > 1:
                 found.add(i)
         return frozenset(found)
 
@@ -282,9 +283,7 @@ class RowKernel:
         loaded: set[tuple[str, int | None]] = set()
         stored: set[str] = set()
         last = max(self._depth.values(), default=0)
-        for name, t in self.fusion.inputs:
-            if t.dims and t.dims == self.fusion.dims[:-1]:
-                yield LdGlobal(_register(name), GlobalRegion(name, Var("row")))
+        yield from self._numbers()
         for step in range(last + 1):
             here = [i for i in self._live if self._depth[i] == step and i in self._named]
             numbers = [i for i in here if not self._wide(i) and self.fusion.node(i).op not in REDUCTIONS]
@@ -312,6 +311,22 @@ class RowKernel:
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
 
+    def _numbers(self) -> Iterator[Stmt]:
+        """Loads of what a row has one of: its operands, and elements that they name."""
+        f = self.fusion
+        taken = [i for i in self._live if f.node(i).op == "take"]
+        places = {f.node(f.node(i).args[1]).name for i in taken}
+        others = {f.node(a).name for i in self._live if i not in taken for a in f.node(i).args}
+        for name, t in f.inputs:
+            if t.dims and t.dims == f.dims[:-1] and (name not in places or name in others):
+                yield LdGlobal(_register(name), GlobalRegion(name, Var("row")))
+        for name in sorted(places):
+            yield LoadIndex(f"{name}_at", GlobalRegion(name, Var("row")))
+        for i in taken:
+            x, place = (f.node(a).name for a in f.node(i).args)
+            at = Call("select", (_within(Var(f"{place}_at"), self.width), Var(f"{place}_at"), Int(0)))
+            yield LdGlobal(f"x{i}", GlobalRegion(x, Var("row") * self.width + at))
+
     def _inputs_of(self, roots: list[int]) -> list[str]:
         """The inputs along the row that some nodes read, directly or through nodes without registers."""
         found: list[str] = []
@@ -322,6 +337,8 @@ class RowKernel:
                 continue
             seen.add(i)
             node = self.fusion.node(i)
+            if node.op == "take":
+                continue
             if node.op == "input" and self._wide(i) and not self._kept(node.name):
                 found.append(node.name)
             elif i in roots or i not in self._named:
@@ -429,6 +446,10 @@ class RowKernel:
             return Float(node.value if node.op == "const" else float(self.width))
         if i in self._named and (not top or node.op in REDUCTIONS):
             return Var(f"t{i}_{g.number}" if wide and g is not None else f"t{i}")
+        if node.op == "take":
+            at = Var(f"{self.fusion.node(node.args[1]).name}_at")
+            inside = Call("select", (at < self.width, Var(f"x{i}"), Float(0.0)))
+            return Call("select", (at >= 0, inside, Float(0.0)))
         if node.op == "index":
             assert g is not None
             return self._iota(g) + self._place(g)
@@ -485,6 +506,10 @@ def _register(tensor: str, g: Group | None = None) -> str:
 
 def _plus(a: Expr, n: int) -> Expr:
     return a if n == 0 else a + n
+
+
+def _within(e: Expr, width: int) -> Expr:
+    return Binary("and", e >= 0, e < width)
 
 
 def _guarded(stmt: Stmt, condition: Expr | None) -> Stmt:

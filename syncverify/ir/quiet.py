@@ -54,6 +54,8 @@ def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
     for s in statements(body):
         if isinstance(s, n.Let | n.Assign):
             given.setdefault(s.name, set()).update(names(s.value))
+        elif isinstance(s, n.LoadIndex):
+            given.setdefault(s.name, set()).update(names(s.source.start))
         elif not steers or not isinstance(s, n.LdGlobal | n.StGlobal | n.Compute):
             if steers and isinstance(s, n.TmaLoad | n.TmaStore | n.TmaPrefetch):
                 s = replace(s, coords=())
@@ -71,7 +73,7 @@ def _without(body: tuple[n.Stmt, ...], unread: frozenset[str]) -> tuple[n.Stmt, 
     out: list[n.Stmt] = []
     for s in body:
         match s:
-            case n.Let(name) | n.Assign(name) if name in unread:
+            case n.Let(name) | n.Assign(name) | n.LoadIndex(name) if name in unread:
                 continue  # even a quotient by 0: it would be data, or a place
             case n.If():
                 out.append(replace(s, then=_without(s.then, unread), orelse=_without(s.orelse, unread)))
