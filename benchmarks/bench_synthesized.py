@@ -1,6 +1,6 @@
 """Kernels whose synchronization the passes synthesized: proved, compiled, run, compared with NumPy.
 
-    python benchmarks/bench_synthesized.py [--seconds 120] [--jobs 8] [--out FILE]   # runs them on a Hopper GPU
+    python benchmarks/bench_synthesized.py [--seconds 120] [--jobs 8] [--out FILE]  # runs them on a GPU
 
 Each kernel runs in a child process that is killed at a deadline, three times with other inputs, over outputs
 filled with NaN. Without a GPU, the proofs of IR and PTX are made and nothing is run.
