@@ -31,10 +31,12 @@ MOST_COLUMNS = 256
 MAX_RESTARTS = 256
 #: Exact checks of small sizes, where nothing else was decided or a smaller refutation is looked for.
 MOST_SMALL = 120
+#: Those of them that are made while an exploration goes on.
+MOST_EARLY = 30
 #: Sizes that are looked at for them, most of which some fact may exclude.
 MOST_LOOKED = 4_000
-#: Exact checks of sizes just below those that a refutation was found for.
-MOST_BELOW = 60
+#: Exact checks of sizes just below those that a refutation was found for, and the sum of their sizes.
+MOST_BELOW, MOST_BELOW_TOTAL = 60, 6_000
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
 #: Numbers that are tried for one failing run.
@@ -227,7 +229,7 @@ class _Attempt:
                 for failed in explorer.failures():
                     if failed is None:
                         self.numbers.asked |= space.asked
-                        early = self.numbers.smallest(None) if self.small else None
+                        early = self.numbers.smallest(None, MOST_EARLY) if self.small else None
                         if early is not None:
                             return early
                         continue
@@ -353,7 +355,7 @@ class _Numbers:
                 best, high = found, sum(abs(found[x]) for x in names_)
         return {name: best[name] for name in names_}
 
-    def smallest(self, found: dict[str, int] | None) -> dict[str, int] | None:
+    def smallest(self, found: dict[str, int] | None, most: int = MOST_SMALL) -> dict[str, int] | None:
         """Sizes that the exact check refutes; those found, if none of the few that are tried are smaller: the
         first of all, and those just below what is found."""
         steering = sorted(self.asked & set(self.problem.sizes)) or sorted(self.problem.sizes)
@@ -361,7 +363,7 @@ class _Numbers:
         last = low + 65 if found is None else min(low + 65, sum(abs(found[x]) for x in steering))
         tried = looked = 0
         total = low
-        while total < last and tried < MOST_SMALL and looked < MOST_LOOKED:
+        while total < last and tried < most and looked < MOST_LOOKED:
             for values in self.of_sum(total, steering, found):
                 looked += 1
                 if values is None:
@@ -369,7 +371,7 @@ class _Numbers:
                 tried += 1
                 if self.check(values) is Verdict.REFUTED:
                     return values
-                if tried >= MOST_SMALL or looked >= MOST_LOOKED:
+                if tried >= most or looked >= MOST_LOOKED:
                     break
             total += 1
         return found if found is None else self.below(found, steering, total)
@@ -378,11 +380,12 @@ class _Numbers:
         """The smallest sizes among those just below what is found, down to a sum."""
         tried = looked = 0
         total = sum(abs(found[x]) for x in steering)
+        most = min(MOST_BELOW, MOST_BELOW_TOTAL // max(total, 1))
         while total > low:
             total -= 1
             for values in self.of_sum(total, steering, found):
                 looked += 1
-                if tried >= MOST_BELOW or looked >= MOST_LOOKED:
+                if tried >= most or looked >= MOST_LOOKED:
                     return found
                 if values is None:
                     continue

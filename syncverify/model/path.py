@@ -6,7 +6,7 @@ and incomplete: None may also mean that it was not found out. Nothing here searc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,9 @@ Interval = tuple[int | None, int | None]  # no bound: None
 
 #: Inequalities that one elimination may come to.
 MOST_INEQUALITIES = 300
+FEW_INEQUALITIES = 60
+#: Pairs of inequalities that are multiplied for one question, and numbers beyond which it says nothing.
+MOST_MULTIPLIED, FAR = 40, 1 << 20
 
 
 def reduced(*ks: int) -> int:
@@ -145,10 +148,23 @@ class Path:
         return low, high
 
     def resolve(self, c: int, parts: Parts) -> Sum:
-        """The sum with rewritten atoms replaced."""
-        if not self.defs or not any(a in self.defs for a, _ in parts):
+        """The sum with rewritten atoms replaced, and products of them by products of what they are."""
+        if not self.defs or not any(self._value_of(a) is not None for a, _ in parts):
             return c, parts
-        return combined([(1, (c, ())), *((k, self.defs.get(a, (0, ((a, 1),)))) for a, k in parts)])
+        return combined([(1, (c, ())), *((k, self._value_of(a) or (0, ((a, 1),))) for a, k in parts)])
+
+    def _value_of(self, a: int) -> Sum | None:
+        """What an atom was rewritten to, or a product one of whose factors was."""
+        found = self.defs.get(a)
+        factors = self.space.atoms[a].factors
+        if found is not None or factors is None:
+            return found
+        x, y = (self._value_of(f) for f in factors)
+        if x is None and y is None:
+            return None
+        x, y = (v or (0, ((f, 1),)) for v, f in zip((x, y), factors, strict=True))
+        found = self.defs[a] = self.resolve(*self.space.times(x, y))
+        return found
 
     def decide(self, c: int, parts: Parts) -> bool | None:
         """Whether a resolved sum is 0 or more; None if both may be."""
@@ -207,6 +223,10 @@ class Path:
             self.assume(*cut)
             if self.dead or parts not in self.cons:
                 return  # what it says was found out, and it is rewritten
+        for cut in self._bounded(parts):
+            self.assume(*cut)
+            if self.dead or parts not in self.cons:
+                return
         opposite = self.cons.get(negated(parts))
         if opposite is None:
             low, high = self.bounds(c, parts)
@@ -233,9 +253,28 @@ class Path:
                 out.append(primitive(c + k * most, rest))
         return out
 
+    def _bounded(self, parts: Parts) -> Iterator[Sum]:
+        """What a sum with products tells of each of their factors."""
+        factors = set().union(*(self.space.basic(a) for a, _ in parts))
+        for a in sorted(factors):
+            work, atoms = self._about({}, {a for a, _ in parts} | {a})
+            wrong, work = _left(work, atoms - {a}, FEW_INEQUALITIES)
+            if wrong:
+                yield -1, ()
+                return
+            low, high = self.interval(a)
+            for k in (1, -1):
+                c = work.get(((a, k),))
+                if c is not None and (
+                    (k > 0 and (low is None or low < -c)) or (k < 0 and (high is None or high > c))
+                ):
+                    yield c, ((a, k),)
+
     def _equal(self, c: int, parts: Parts) -> None:
         """The sum is 0: an atom with coefficient 1 or -1 is written by the others."""
+        inside = {f for a, _ in parts for f in self.space.factors(a)}
         units = [(a, k) for a, k in parts if abs(k) == 1 and self.space.atoms[a].factors is None]
+        units = [(a, k) for a, k in units if a not in inside]
         if units:
             a, k = units[-1]
             self.rewrite(a, *combined([(-k, (c, tuple(p for p in parts if p[0] != a)))]))
@@ -260,12 +299,17 @@ class Path:
             self.assume(c - low, parts)
         if high is not None:
             self.assume(*combined([(-1, value), (1, (high, ()))]))
-        if not parts:
-            for both, other in self.space.products_with(atom):
-                if both not in self.defs:
-                    self.rewrite(both, *combined([(c, self.resolve(0, ((other, 1),)))]))
+        for both in self._known_products(atom):
+            if both not in self.defs:
+                x, y = (self.resolve(0, ((f, 1),)) for f in self.space.atoms[both].factors or ())
+                self.rewrite(both, *self.resolve(*self.space.times(x, y)))
         self.entries = {self._key(k): self._value(v) for k, v in self.entries.items()}
         self.sizes = {k: self._value(v) for k, v in self.sizes.items()}
+
+    def _known_products(self, atom: int) -> list[int]:
+        """Products of an atom of which something is known as such."""
+        spoken = {a for p in self.cons for a, _ in p} | self.low.keys() | self.high.keys()
+        return sorted(a for a in spoken if atom in (self.space.atoms[a].factors or ()))
 
     def _value(self, value: Any) -> Any:
         """A term of this path, or anything else, as it stands now."""
@@ -287,7 +331,11 @@ class Path:
     def project(self, seen: set[int]) -> None:
         """Forgets all atoms but those ``seen``; what follows for these is kept."""
         for a in list(seen):
-            seen.update(self.space.atoms[a].factors or ())
+            seen.update(self.space.factors(a))
+        spoken = {a for p in self.cons for a, _ in p} | self.low.keys() | self.high.keys()
+        for a in sorted(spoken):  # products of what is seen are seen
+            if self.space.atoms[a].factors is not None and self.space.basic(a) <= seen:
+                seen.add(a)
         work: dict[Parts, int] = {}
         hidden: set[int] = set()
         for p, c in self.cons.items():
@@ -317,26 +365,86 @@ class Path:
 
     def _contradicts(self, c: int, parts: Parts) -> bool:
         """Whether no integers keep all that is known and ``c + parts >= 0``."""
-        work: dict[Parts, int] = {parts: c}
-        atoms = {a for a, _ in parts}
-        left = dict(self.cons)
+        work, atoms = self._about({parts: c}, {a for a, _ in parts})
+        return len(work) > 1 and eliminated(work, atoms)
+
+    def _about(self, work: dict[Parts, int], some: set[int]) -> tuple[dict[Parts, int], set[int]]:
+        """All that is known of some atoms and of those that they are related to; none if only their bounds
+        are, for ``bounds`` has said what these say."""
+        atoms = self._with_factors(some)
+        left = {p: self._with_factors({a for a, _ in p}) for p in self.cons}
         grown = True
         while grown:
-            grown = False
-            for p in list(left):
-                if any(a in atoms for a, _ in p):
-                    work[p] = min(left.pop(p), work.get(p, 1 << 80))
-                    atoms |= {a for a, _ in p}
-                    grown = True
-        if len(work) == 1:
-            return False  # bounds of atoms alone: ``bounds`` has said what these say
+            near = [p for p, theirs in left.items() if not theirs.isdisjoint(atoms)]
+            grown = bool(near)
+            for p in near:
+                work[p] = min(self.cons[p], work.get(p, 1 << 80))
+                atoms |= left.pop(p)
+        products = {a for a in atoms if self.space.atoms[a].factors is not None}
+        if len(work) == 1 and not products:
+            return work, atoms
         for a in atoms:
             low, high = self.interval(a)
             if low is not None:
                 _add(work, -low, ((a, 1),))
             if high is not None:
                 _add(work, high, ((a, -1),))
-        return eliminated(work, atoms)
+        for product in self._multiplied(work, atoms) if products else ():
+            _add(work, *product)
+        return work, atoms
+
+    def _with_factors(self, atoms: set[int]) -> set[int]:
+        return atoms.union(*(self.space.factors(a) for a in atoms))
+
+    def _multiplied(self, work: dict[Parts, int], atoms: set[int]) -> list[Sum]:
+        """Products of two inequalities that speak of no further atoms: 0 or more as both are."""
+        space = self.space
+        linear = [
+            (c, p)
+            for p, c in work.items()
+            if abs(c) < FAR and all(space.atoms[a].factors is None for a, _ in p)
+        ]
+        by_atom: dict[int, list[Sum]] = {}
+        for s in [*self._ends(linear), *linear]:
+            for a, _ in s[1]:
+                by_atom.setdefault(a, []).append(s)
+        pairs: dict[tuple[Sum, Sum], None] = {}
+        for a in sorted(atoms):
+            x, y = space.atoms[a].factors or (a, a)
+            if x != a:
+                for s in by_atom.get(x, ()):
+                    for t in by_atom.get(y, ()):
+                        pairs.setdefault((min(s, t), max(s, t)))
+        out = []
+        for s, t in list(pairs)[:MOST_MULTIPLIED]:
+            both = self._times_known(s, t, atoms)
+            if both is not None:
+                out.append(both)
+        return out
+
+    def _ends(self, sums: list[Sum]) -> Iterator[Sum]:
+        """Bounds of single atoms that sums say with the bounds of the others."""
+        for c, parts in sums:
+            if len(parts) > 1:
+                for a, k in parts:
+                    others = tuple(p for p in parts if p[0] != a)
+                    _, most = self.bounds(c, others)
+                    if most is not None and abs(most) < FAR:
+                        yield primitive(most, ((a, k),))
+
+    def _times_known(self, s: Sum, t: Sum, atoms: set[int]) -> Sum | None:
+        """The product of two sums, if it speaks of these atoms only."""
+        terms: list[tuple[int, Sum]] = [(s[0], t), (t[0], (0, s[1]))]
+        for a, i in s[1]:
+            for b, j in t[1]:
+                both = self.space.product_of(a, b)
+                if both is None:
+                    return None
+                value = self.resolve(0, ((both, 1),))
+                if any(x not in atoms for x, _ in value[1]):
+                    return None
+                terms.append((i * j, value))
+        return combined(terms)
 
 
 def _replaced(s: Sum, atom: int, value: Sum) -> Sum:
@@ -363,20 +471,27 @@ def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
     for p, c in work.items():
         if c + work.get(negated(p), 1 << 80) < 0:
             return True
+    return _left(work, atoms, MOST_INEQUALITIES)[0]
+
+
+def _left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:
+    """What is left once atoms are eliminated, the cheapest first, or until there are more inequalities than
+    ``most``; and whether they contradict each other."""
     atoms = set(atoms)
     while atoms:
         sides: dict[int, list[int]] = {a: [0, 0] for a in atoms}
         for p in work:
             for a, k in p:
-                sides[a][k > 0] += 1
+                if a in sides:
+                    sides[a][k > 0] += 1
         a = min(atoms, key=lambda x: (sides[x][0] * sides[x][1], x))
         atoms.discard(a)
         wrong, work = _without(work, a)
         if wrong:
-            return True
-        if len(work) > MOST_INEQUALITIES:
-            return False
-    return False
+            return True, work
+        if len(work) > most:
+            break
+    return False, work
 
 
 def _without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:

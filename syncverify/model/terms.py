@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from syncverify.model.path import Parts, Path, reduced
+from syncverify.model.path import Parts, Path, Sum, combined, reduced
 
 #: More values than this are not told apart one by one.
 MOST_VALUES = 4096
@@ -350,22 +350,37 @@ class Space:
         return self.term(*self.path.resolve(value.c, value.parts))
 
     def product(self, x: Term, y: Term) -> Any:
-        out: Any = x.c * y.c + self.term(0, x.parts) * y.c + self.term(0, y.parts) * x.c
-        for a, i in x.parts:
-            for b, j in y.parts:
-                key = (min(a, b), max(a, b))
-                if key not in self._products:
-                    self._products[key] = len(self.atoms)
-                    name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
-                    made = any(self.atoms[f].widened for f in key)
-                    self.atoms.append(Atom(name, None, None, key, made))
-                    self._sources[len(self.atoms) - 1] = self._sources[key[0]] | self._sources[key[1]]
-                out = out + self.resolved(self.term(0, ((self._products[key], i * j),)))
-        return out
+        resolve = self.path.resolve
+        return self.term(*resolve(*self.times(resolve(x.c, x.parts), resolve(y.c, y.parts))))
 
-    def products_with(self, a: int) -> list[tuple[int, int]]:
-        """The products that an atom is a factor of, each with the other factor."""
-        return [(p, y if x == a else x) for (x, y), p in self._products.items() if a in (x, y)]
+    def times(self, x: Sum, y: Sum) -> Sum:
+        """The product of two sums, whatever any path knows of them."""
+        pairs = [(i * j, (0, ((self._product(a, b), 1),))) for a, i in x[1] for b, j in y[1]]
+        return combined([(x[0], y), (y[0], (0, x[1])), *pairs])
+
+    def _product(self, a: int, b: int) -> int:
+        key = (min(a, b), max(a, b))
+        found = self._products.get(key)
+        if found is None:
+            found = self._products[key] = len(self.atoms)
+            name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
+            made = any(self.atoms[f].widened for f in key)
+            self.atoms.append(Atom(name, None, None, key, made))
+            self._sources[found] = self._sources[key[0]] | self._sources[key[1]]
+        return found
+
+    def factors(self, a: int) -> frozenset[int]:
+        """All that a product is made of, products of it too; nothing for other atoms."""
+        pair = self.atoms[a].factors
+        return frozenset() if pair is None else frozenset(pair).union(*map(self.factors, pair))
+
+    def basic(self, a: int) -> frozenset[int]:
+        """Those factors that are no products."""
+        return frozenset(f for f in self.factors(a) if self.atoms[f].factors is None)
+
+    def product_of(self, a: int, b: int) -> int | None:
+        """The atom that is the product of two, if there is one."""
+        return self._products.get((min(a, b), max(a, b)))
 
     # ------------------------------------------------------------ division
 

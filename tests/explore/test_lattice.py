@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.checker.explore.lattice import included
+from syncverify.checker.explore.lattice import Widening, included
 from syncverify.model.path import Path, Sum
 from syncverify.model.terms import Space
 
@@ -59,3 +59,44 @@ def test_a_product_of_which_no_row_shows_a_factor_is_any_number_within_its_bound
     positive, any_ = space.atom("positive", 1), space.atom("any")
     assert covers(space, [x * y], [positive], Path(space), Path(space))
     assert not covers(space, [x * y], [any_], Path(space), Path(space))
+
+
+def widened(space: Space, earlier: list[Any], later: list[Any], path: Path, there: Path) -> tuple[Any, Any]:
+    """The widened rows, as values, and what is known of them."""
+    first, second = ([space.of(v) for v in rows] for rows in (earlier, later))
+    w = Widening(space, first, path, second, there)
+    space.path = w.path
+    return [space.term(*w.of(a, b)) for a, b in zip(first, second, strict=True)], w
+
+
+def test_what_a_tile_adds_to_a_flat_counter_is_kept_as_a_product() -> None:
+    space = Space()
+    size = space.atom("K", 1)
+    (size_, tile, flat), w = widened(
+        space, [size, 1, size + 3], [size, 2, 2 * size + 3], Path(space), Path(space)
+    )
+    assert size_ is size
+    assert flat - tile * size == 3
+    for side, t in ((0, 1), (1, 2)):
+        (counter,) = w.moving
+        assert w.values[side][counter] == (t - 1, ())
+
+
+def test_a_size_that_is_a_number_in_one_state_is_no_unit() -> None:
+    space = Space()
+    size = space.atom("K", 1)
+    (size_, limit), _ = widened(space, [size, size], [size, 5], Path(space), Path(space))
+    assert size_ is not size
+    assert len(limit.parts) == 1
+
+
+def test_what_products_imply_of_counters_is_kept() -> None:
+    # (R - t) * C >= 1 says t < R, though only the first was assumed on one side
+    space = Space()
+    rows, columns = space.atom("R", 0), space.atom("C", 1)
+    t, s = (space.atom(x, 0, widened=True) for x in "ts")
+    path, there = Path(space), Path(space)
+    path.assume(*space.of(rows - t - 1))
+    there.assume(*space.of((rows - s) * columns - 1))
+    (r, _, tile), w = widened(space, [rows, columns, t], [rows, columns, s], path, there)
+    assert w.path.implies(*w.path.resolve(*space.of(r - tile - 1)))

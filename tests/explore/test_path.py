@@ -35,3 +35,30 @@ def test_a_quotient_is_known_from_one_inequality_with_its_remainder() -> None:
     path.assume(*space.of(u * 2 + 2 - q))  # q <= 2u + 2
     assert space.resolved(q - u * 2) == 2
     assert space.resolved(r) == 1
+
+
+def test_inequalities_are_multiplied_where_sizes_are() -> None:
+    space = Space()
+    tiles, steps, u = space.atom("T", 1), space.atom("K"), space.atom("u", 0)
+    space.path.assume(*space.of(steps - 4 * u - 7))
+    assert tiles * steps >= 4 * u + 7
+    assert tiles * steps >= steps
+
+
+def test_a_product_tells_of_its_factors() -> None:
+    # (R - 1) * (4u + 5) = 4 has no solution: R is 1 by its bounds, and then 0 = 4
+    space = Space()
+    rows, u = space.atom("R", 1, 99), space.atom("u", 0)
+    left = (rows - 1) * (4 * u + 5) - 4
+    space.path.assume(*space.of(left))
+    space.path.assume(*space.of(-left))
+    assert space.path.dead
+
+
+def test_products_follow_what_their_factors_become() -> None:
+    space = Space()
+    x, y, z = (space.atom(name, 0) for name in "xyz")
+    both = x * y
+    space.path.rewrite(x.parts[0][0], *space.of(2 * z + 1))
+    assert space.resolved(both) is 2 * (z * y) + y
+    assert space.resolved(x * y) is space.resolved(both)

@@ -10,7 +10,6 @@ GAPS = {
     "bytes_of_all_tiles_gathered.good": _UNCONFIRMED,
     "flat_against_nested.good": _UNCONFIRMED,
     "negative_sizes_multiply.good": _UNCONFIRMED,
-    "product_is_twelve.good": _UNCONFIRMED,
     "step_of_a_loop_is_a_size.good": _UNCONFIRMED,
     "token_of_an_earlier_phase.good": _TOKENS,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from types import SimpleNamespace
@@ -47,8 +47,10 @@ class Limits:
     long: int = 20_000  # events after which small sizes are worth a try
     path: int = 60_000  # of one run
     nodes: int = 6_000
+    bytes: int = 1 << 30  # of the states that are left to follow, roughly
     failures: int = 3  # that the exact check does not confirm
     patience: int = 0  # earlier nodes of the same key before a state is widened
+    forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
 
 
@@ -82,6 +84,7 @@ class Explorer:
     notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
     took_long: bool = False
+    held: int = 0  # bytes of the states that are left to follow, roughly
     _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
     _heap: list[tuple[int, int, State]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
@@ -97,6 +100,7 @@ class Explorer:
         self.roots = []
         while self._heap:
             _, _, state = heappop(self._heap)
+            self.held -= state.weight
             before = len(state.run.trace)
             found = self.follow(state)
             self.events += len(state.run.trace) - before
@@ -134,6 +138,10 @@ class Explorer:
         for value in state.path.sizes.values():
             total = total + value
         least = self.space.bounds(total)[0]
+        state.weigh()
+        self.held += state.weight
+        if self.held > self.limits.bytes:
+            raise Symbolic(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
         heappush(self._heap, (least if least is not None else -(1 << 62), next(self._numbers), state))
 
     # ------------------------------------------------------------ one run
@@ -254,7 +262,10 @@ class Explorer:
         if state.path.stale:
             state.flush()
             view = state.view()
-        earlier = self._seen.setdefault(view.key, [])
+        key = view.key
+        earlier = self._seen.setdefault(key, [])
+        if earlier:  # equal keys are kept once
+            view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
         rows = list(view.rows.values())
         for seen in reversed(earlier[-MOST_COMPARED:]):
             if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
@@ -266,14 +277,23 @@ class Explorer:
                     rows=tuple(rows),
                 )
                 return False
-        if len(earlier) > self.limits.patience and not state.widened:
-            # what answers to other questions tell apart is mixed only where it is much
-            before = self.ancestors(state, earlier) or earlier[MOST_SIBLINGS:]
-            if before:
-                self.widen(state, view, before[-1])
-                return True
-        self.branch(state, self.remember(state, view, t, o), o)
+        like = None if state.widened else self.like(state, view, earlier)
+        if like is not None:
+            self.widen(state, view, like)
+            return True
+        self.branch(state, self.remember(state, view, key, t, o), o)
         return False
+
+    def like(self, state: State, view: View, earlier: list[_Seen]) -> _Seen | None:
+        """The earlier node that a state is widened with: the last one where the sizes are the same sums and
+        that it comes from; what answers to other questions tell apart is mixed only where it is much."""
+        if len(earlier) <= self.limits.patience:
+            return None
+        same = [seen for seen in earlier if seen.view.sizes == view.sizes]
+        before = self.ancestors(state, same) or same[MOST_SIBLINGS:]
+        if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
+            before = self.ancestors(state, earlier) or earlier
+        return before[-1] if before else None
 
     def ancestors(self, state: State, earlier: list[_Seen]) -> list[_Seen]:
         """The nodes among some that the state comes from, oldest first."""
@@ -298,20 +318,20 @@ class Explorer:
                 one.flush()
                 self.push(one)
 
-    def remember(self, state: State, view: View, t: Thread, o: Open) -> Node:
+    def remember(self, state: State, view: View, key: Hashable, t: Thread, o: Open) -> Node:
         rows = tuple(view.rows.values())
         path = state.path.fork()
         node = self.graph.add(
             state.parent,
             Settled.ASKED,
-            view.key,
+            key,
             answer=state.answer,
             asker=t.cls,
             question=(o.c, o.parts),
             rows=rows,
             path=path,
         )
-        self._seen[view.key].append(_Seen(node, view, path, state.widened))
+        self._seen[key].append(_Seen(node, view, path, state.widened))
         return node
 
     def widen(self, state: State, view: View, seen: _Seen) -> None:
@@ -324,6 +344,7 @@ class Explorer:
             [view.rows[p] for p in places],
             state.path,
             ends=seen.widenings >= self.limits.new_facts,
+            fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
         )
         found = tuple((a, w.values[1][a]) for a in w.atoms)
         rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)

@@ -39,6 +39,7 @@ class State:
     places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
     answer: bool | None = None  # to the parent's question
     formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
+    weight: int = 0  # bytes that it takes, roughly
     tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
 
     def turned(self, t: Thread) -> bool:
@@ -61,6 +62,14 @@ class State:
         new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
         new.answer, new.tails = self.answer, self.tails
         return new
+
+    def weigh(self) -> None:
+        """Estimates its bytes: matrices, segments of shadow memory, the trace."""
+        run = self.run
+        matrices = sum(t.clock.m.nbytes for t in run.threads)
+        phases = sum(s.phases[0].m.nbytes + s.phases[0].tx.nbytes for s in run.barriers.values())
+        segments = sum(len(s._segments) for s in run.memory.values())
+        self.weight = matrices + phases + 600 * segments + 8 * len(run.trace)
 
     def agent(self, t: Thread) -> SizedAgent:
         return cast(SizedAgent, t.agent)
@@ -206,6 +215,11 @@ class View:
     form: Hashable
     shape: Hashable
     rows: dict[Place, Sum]
+
+    @property
+    def sizes(self) -> tuple[tuple[str, Sum], ...]:
+        """The sizes that are known, as sums."""
+        return tuple((p[1], row) for p, row in self.rows.items() if p[0] == "size")
 
     @property
     def key(self) -> Hashable:
