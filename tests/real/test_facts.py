@@ -45,6 +45,14 @@ def test_facts_for_every_size_name_them_and_leave_the_grid_open(families):
     assert facts["params"]["2"] == {"tensormap": "B", "dtype": "f16", "box": [64, 128], "swizzle": "128B"}
 
 
+def test_tables_in_memory_are_given_for_exact_sizes_alone(families):
+    emit = families("emit")
+    launch = emit.Launch((32, 1, 1), params={0: emit.ptr("sizes", ("i32", (3, 4)))})
+    given, left_open = (emit.launch_toml(launch, scope) for scope in ("exact", "all"))
+    assert 'ptr = "sizes", holds = {i32 = [3, 4]}' in given
+    assert "holds" not in left_open
+
+
 def test_the_block_alone(families):
     assert table(families("emit"), "block") == {"block": [128, 1, 1], "cluster": [2, 1, 1]}
 

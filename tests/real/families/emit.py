@@ -92,7 +92,8 @@ def _leaf(leaf: Leaf, exact: bool) -> str:
     value = leaf.value
     text = _dim(value, exact) if isinstance(value, Size) else json.dumps(value)
     pairs = [f"{leaf.kind} = {text}", *(f"{k} = {json.dumps(v)}" for k, v in leaf.extra if k != "holds")]
-    pairs += [f"holds = {{{t} = {list(v)}}}" for k, (t, v) in leaf.extra if k == "holds" and exact]
+    for type_, values in [v for k, v in leaf.extra if k == "holds" and exact]:
+        pairs.append(f"holds = {{{type_} = {list(values)}}}")
     return f"{{{', '.join(pairs)}}}"
 
 
