@@ -36,6 +36,17 @@ def _footprint(*pieces: tuple[int, int, int]) -> Footprint:
     return Footprint(0, merged([p[:2] for p in pieces]), tuple(sorted(pieces)))
 
 
+def test_a_swizzled_operand_is_a_few_regions() -> None:
+    """32 bytes of each of 32 rows of 128 bytes, as the 128B swizzle of eight rows lays them out."""
+    rows = [(128 * r + 16 * (c ^ r % 8), 128 * r + 16 * (c ^ r % 8) + 16) for r in range(32) for c in (0, 1)]
+    intervals = tuple(merged(sorted(rows)))
+    found = regions(Footprint(0, intervals), 0xF, 0)
+    env = thread_env(n.Kernel("k"), {}, LANES, 0, 0, (1, 1, 1))
+    there = {b for r in found for lo, hi in region_foot(r, SMEM, env, LANES).intervals for b in range(lo, hi)}
+    assert there == {b for lo, hi in rows for b in range(lo, hi)}
+    assert len(found) < len(intervals)
+
+
 @pytest.mark.parametrize(
     ("pieces", "count"),
     [
