@@ -1,6 +1,6 @@
 """Matrix products on a Hopper GPU: correct against cuBLAS, and TFLOP/s beside it.
 
-    python benchmarks/bench_matmul.py [correct] [speed] [--seconds 240] [--only NAME] [--proved]
+    python benchmarks/bench_matmul.py [correct] [speed] [fused] [--seconds 240] [--only NAME] [--proved]
 
 Needs torch and cuda-bindings. Each schedule runs in a child process that is killed after its time; what a
 child had found by then is kept. Writes bench_matmul.json into $OUT (or here). Without ``--proved`` the
@@ -17,14 +17,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from syncverify.fusion import Tensor, Value, gelu, trace
 from syncverify.gate_matmul import CompiledMatmul
-from syncverify.matmul import Schedule, product
+from syncverify.matmul import Problem, Schedule, product
 
 #: The schedules that are run, most important first.
 SCHEDULES = {
@@ -51,6 +54,8 @@ SHAPES = [
     (1000, 1000, 1000), (333, 328, 2056), (4096, 2112, 7168), (63, 4104, 200), (2048, 120, 8192),
     (127, 255, 512), (300, 77, 136),
 ]  # fmt: skip
+#: Schedules that run fused epilogues.
+FUSED = ("128x256pt", "128x128t", "128x256ptc")
 #: Shapes of peer_bench.py.
 SPEED = [
     (4096, 4096, 4096, "KK"), (8192, 8192, 8192, "KK"), (2048, 2048, 8192, "MN"), (16384, 16384, 1024, "MN"),
@@ -73,6 +78,9 @@ def child(job: dict[str, Any]) -> None:
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     schedule = SCHEDULES[job["schedule"]]
     proved = bool(job["proved"])
+    if job["what"] == "fused":
+        fused(torch, schedule, job["shapes"], proved)
+        return
     for m, n, k, layout in job["shapes"]:
         try:
             kernel = _kernel(schedule, layout)
@@ -85,6 +93,41 @@ def child(job: dict[str, Any]) -> None:
         print(json.dumps({"m": m, "n": n, "k": k, "layout": layout, **found}), flush=True)
         if "error" in found and "CUDA" in found["error"]:
             return  # the context may be broken
+
+
+def fused(torch: Any, schedule: Schedule, shapes: list[list[Any]], proved: bool) -> None:
+    """A bias, an activation and a residual in the epilogue, beside what torch.compile makes of the same."""
+
+    def ours(acc: Value, bias: Value, residual: Value) -> Value:
+        return (gelu(acc + bias) + residual).cast("bf16")
+
+    def theirs(a: Any, b: Any, bias: Any, residual: Any) -> Any:
+        return torch.nn.functional.gelu(a @ b + bias) + residual
+
+    full = ("M", "N")
+    tensors = {"acc": Tensor("f32", full), "bias": Tensor("bf16", ("N",)), "residual": Tensor("bf16", full)}
+    kernel = CompiledMatmul(Problem("bias_gelu_add", "bf16", "KK", trace(ours, tensors)), schedule)
+    for m, n, k, layout in shapes:
+        try:
+            a, b = _factors(torch, m, n, k, layout)
+            bias, residual = (torch.randn(*x, device="cuda", dtype=torch.bfloat16) for x in ((n,), (m, n)))
+            want = theirs(a.float(), b.float(), bias.float(), residual.float())
+            out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+            kernel(a, b, out=out, proved=proved, bias=bias, residual=residual)
+            torch.cuda.synchronize()
+            error = float(((out.float() - want).norm() / want.norm()).item())
+            worst = float(((out.float() - want).abs().max() / want.square().mean().sqrt()).item())
+            found = {"ok": bool(error < 1e-2 and worst < 0.25), "relative": error, "worst_rms": worst}
+            if found["ok"]:
+                torch._dynamo.reset()
+                calls = (
+                    partial(kernel, a, b, out=out, proved=proved, bias=bias, residual=residual),
+                    partial(torch.compile(theirs, dynamic=False), a, b, bias, residual),
+                )
+                found |= _beside(torch, calls, 2.0 * m * n * k)
+        except Exception as e:
+            found = {"ok": False, "error": f"{type(e).__name__}: {e}"[:400]}
+        print(json.dumps({"m": m, "n": n, "k": k, "layout": layout, **found}), flush=True)
 
 
 _KERNELS: dict[str, CompiledMatmul] = {}
@@ -126,12 +169,17 @@ def _correct(
 
 
 def _speed(torch: Any, kernel: CompiledMatmul, a: Any, b: Any, proved: bool) -> dict[str, Any]:
-    """Medians of graph replays, ours and cuBLAS in alternation."""
+    """Ours and cuBLAS."""
     out = torch.empty(a.shape[0], b.shape[1], device="cuda", dtype=torch.bfloat16)
-    flops = 2.0 * a.shape[0] * a.shape[1] * b.shape[1]
+    both = (lambda: kernel(a, b, out=out, proved=proved), lambda: torch.mm(a, b, out=out))
+    return _beside(torch, both, 2.0 * a.shape[0] * a.shape[1] * b.shape[1])
+
+
+def _beside(torch: Any, both: Sequence[Callable[[], Any]], flops: float) -> dict[str, Any]:
+    """Medians of graph replays of two calls, in alternation."""
     calls = max(1, int(2e-3 / (flops / 600e12)))
     graphs = []
-    for call in (lambda: kernel(a, b, out=out, proved=proved), lambda: torch.mm(a, b, out=out)):
+    for call in both:
         call()
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
@@ -192,7 +240,11 @@ def jobs(what: list[str], only: str | None, proved: bool) -> list[dict[str, Any]
     found = []
     for kind in what:
         for name in names:
-            if kind == "correct":
+            if kind == "fused":
+                shapes = [(4096, 4096, 4096, "KK"), (8192, 6144, 4096, "KK"), (1000, 1000, 1000, "KK")]
+                if name not in FUSED:
+                    continue
+            elif kind == "correct":
                 layouts = (
                     ("KK", "MN", "MK", "KN")
                     if name in ("128x128", "128x256pt", "128x256ptc")
@@ -227,7 +279,7 @@ def show(result: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="*", default=["correct", "speed"])
+    parser.add_argument("what", nargs="*", default=["correct", "speed", "fused"])
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--only")
     parser.add_argument("--proved", action="store_true")
@@ -239,7 +291,7 @@ def main() -> None:
     end = time.monotonic() + args.seconds
     results: list[dict[str, Any]] = []
     place = Path(os.environ.get("OUT", ".")) / "bench_matmul.json"
-    wanted = jobs(args.what or ["correct", "speed"], args.only, args.proved)
+    wanted = jobs(args.what or ["correct", "speed", "fused"], args.only, args.proved)
     # the first schedule through both kinds first, then the others
     wanted.sort(key=lambda j: list(SCHEDULES).index(j["schedule"]))
     for job in wanted:
