@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.checker.explore.lattice import Widening, included
+from syncverify.checker.explore.lattice import included
+from syncverify.checker.explore.widening import Widening
 from syncverify.model.path import Path, Sum
 from syncverify.model.terms import Space
 

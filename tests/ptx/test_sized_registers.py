@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from syncverify.checker.explore.lattice import Widening, included
+from syncverify.checker.explore.lattice import included
+from syncverify.checker.explore.widening import Widening
 from syncverify.frontends.ptx.sized import Size
 from syncverify.model.path import Path
 from syncverify.model.terms import Space

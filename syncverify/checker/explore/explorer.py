@@ -20,8 +20,9 @@ from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
-from syncverify.checker.explore.lattice import Widening, included
+from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.states import State, View
+from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
 from syncverify.checker.outcome import Budget

@@ -1,22 +1,18 @@
-"""Sets of register values ``rows = c + A x`` with x limited by a path: inclusion and widening.
+"""Sets of register values ``rows = c + A x`` with x limited by a path, and inclusion.
 
 Rows are the registers of all agents at one point of the run, each a sum over the path's atoms. Two points
 of one shape have the same rows. ``included`` looks for a substitution of atoms that turns the earlier rows
-into the later ones. ``Widening`` makes rows that both are cases of: over the smallest lattice around both,
-with the inequalities that both keep.
+into the later ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
-from itertools import combinations, permutations, product
+from collections.abc import Iterator, Sequence
 
-from syncverify.model.path import Parts, Path, Sum, combined, negated, primitive
+from syncverify.model.path import Parts, Path, Sum, combined
 from syncverify.model.terms import Space
 
 Rows = Sequence[Sum]
-#: Rows that differ are compared pairwise up to this many.
-MOST_PAIRED = 24
 
 
 def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> bool:
@@ -57,17 +53,17 @@ def translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
     """A sum with atoms replaced, products of them by products; None if some are missing."""
     terms: list[tuple[int, Sum]] = [(1, (s[0], ()))]
     for a, k in s[1]:
-        value = _translated_atom(space, found, a)
+        value = translated_atom(space, found, a)
         if value is None:
             return None
         terms.append((k, value))
     return combined(terms)
 
 
-def _translated_atom(space: Space, found: dict[int, Sum], a: int) -> Sum | None:
+def translated_atom(space: Space, found: dict[int, Sum], a: int) -> Sum | None:
     if a in found:
         return found[a]
-    values = [_translated_atom(space, found, f) for f in _factors(space, a)]
+    values = [translated_atom(space, found, f) for f in factors(space, a)]
     x, y = values or (None, None)
     return None if x is None or y is None else space.times(x, y)
 
@@ -82,11 +78,11 @@ def _completed(space: Space, begun: dict[int, Sum], there: Path) -> dict[int, Su
     found = dict(begun)
     checked: set[int] = set()
     while True:
-        shown = [a for a in found if a not in checked and any(f in found for f in _factors(space, a))]
+        shown = [a for a in found if a not in checked and any(f in found for f in factors(space, a))]
         if not shown:
             return found
         for a in shown:
-            x, y = _factors(space, a)
+            x, y = factors(space, a)
             if x not in found:
                 x, y = y, x
             if y not in found:
@@ -99,13 +95,8 @@ def _completed(space: Space, begun: dict[int, Sum], there: Path) -> dict[int, Su
             checked.add(a)
 
 
-def _factors(space: Space, a: int) -> tuple[int, ...]:
+def factors(space: Space, a: int) -> tuple[int, ...]:
     return space.atoms[a].factors or ()
-
-
-def _made_of(space: Space, a: int, atoms: Sequence[int]) -> bool:
-    basic = space.basic(a)
-    return bool(basic) and basic <= set(atoms)
 
 
 def _times(space: Space, x: Sum, y: Sum, path: Path) -> Sum:
@@ -125,9 +116,9 @@ def _ratio(space: Space, p: Sum, x: Sum, path: Path) -> Sum | None:
         return (c // k, tuple((a, j // k) for a, j in parts)) if even else None
     for b, k in x[1]:
         for a, j in parts:
-            factors = _factors(space, a)
-            if j % k == 0 and b in factors:
-                other = factors[factors[0] == b]
+            pair = factors(space, a)
+            if j % k == 0 and b in pair:
+                other = pair[pair[0] == b]
                 ratio = path.resolve(0, ((other, j // k),))
             elif j % k == 0 and a == b:
                 ratio = (j // k, ())
@@ -211,284 +202,4 @@ def _eliminate(equations: dict[Parts, Sum]) -> dict[Parts, Sum] | None:
     return out
 
 
-# ---------------------------------------------------------------- widening
-
-
-#: Bounds of sums of several atoms are not kept beyond this.
-FAR = 1 << 20
-#: New atoms with no more values than this, beyond the first, are related to each other, up to so many.
-MOST_FEW, MOST_TOGETHER = 8, 5
-#: Bounds that a widening may weaken others to.
-THRESHOLDS = (1, 0)
-
-
-class Widening:
-    """New rows over new atoms, and how the atoms stand for both old sets.
-
-    Both sets are written as ``b + sum(x v)`` with vectors of one number for each row and *unit*: 1, or an
-    atom that stands in both sets and that no widening made. Such atoms stay what they are. The lattice around
-    both gets new atoms; one times a unit is a product. So ``t = 1, i = K`` and ``t = 2, i = 2K`` become
-    ``t = 1 + u, i = K + uK``.
-    """
-
-    def __init__(
-        self,
-        space: Space,
-        rows: Rows,
-        path: Path,
-        later: Rows,
-        there: Path,
-        *,
-        ends: bool = False,
-        fixed: Set[int] = frozenset(),
-    ) -> None:
-        """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
-        ``fixed``: atoms that may be units though a widening made them."""
-        self.space = space
-        self.ends = ends
-        self.paths = (path, there)
-        pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
-        pairs.sort(key=lambda p: len(p[0][1]) + len(p[1][1]))  # new atoms are what the simplest rows count
-        self.index = {p: i for i, p in enumerate(pairs)}
-        sides = [a for a, _ in pairs], [b for _, b in pairs]
-        columns = [_columns(side) for side in sides]
-        both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.atoms[a].widened)]
-        both += [a for a in {**columns[0], **columns[1]} if a not in both and _made_of(space, a, both)]
-        same = [a for a in both if columns[0].get(a) == columns[1].get(a)]
-        for kept in (both, same):
-            #: atoms that stay what they are, so that products keep their factors
-            self.kept = kept
-            self.units = {a: 1 + i for i, a in enumerate(kept)}
-            (base, first), (end, second) = (self._vectors(side) for side in sides)
-            moved = [y - x for x, y in zip(base, end, strict=True)]
-            basis = _basis([*first.values(), *second.values(), moved])
-            if kept == same or all(self._counts(v) for v in basis):
-                break
-        self.base, self.basis = base, basis
-        self.moving = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in basis]
-        zero: list[Sum] = [(0, ()) for _ in basis]
-        start: list[Sum] = [(v, ()) for v in _coordinates(basis, moved)]
-        self.values = (self._along(zero, first), self._along(start, second))
-        self.rows = [self.row(i) for i in range(len(pairs))]
-        shown = _atoms(self.rows)
-        #: products of a new atom and one that stays
-        self.products = [a for a in shown if a not in self.moving and a not in self.units]
-        for value in self.values:
-            value |= {a: translated(space, value, (0, ((a, 1),))) or (0, ()) for a in self.products}
-        self.atoms = [*self.moving, *self.products, *kept]
-        self.path = self._path()
-
-    def _vectors(self, rows: Rows) -> tuple[list[int], dict[int, list[int]]]:
-        """The fixed part of rows, and what each other atom adds to them."""
-        width = len(rows)
-        base = [0] * (width * (1 + len(self.kept)))
-        out: dict[int, list[int]] = {}
-        for i, (c, parts) in enumerate(rows):
-            base[i] = c
-            for a, k in parts:
-                if a in self.units:
-                    base[i + width * self.units[a]] = k
-                    continue
-                x, unit = next(
-                    (
-                        (x, self.units[y])
-                        for x, y in permutations(_factors(self.space, a), 2)
-                        if y in self.units
-                    ),
-                    (a, 0),
-                )
-                out.setdefault(x, [0] * len(base))[i + width * unit] = k
-        return base, out
-
-    def _counts(self, vector: list[int]) -> bool:
-        """Whether a vector with units counts in some row how often it is taken."""
-        width = len(self.index)
-        return not any(vector[width:]) or any(
-            vector[i] and not any(vector[i + width :: width]) for i in range(width)
-        )
-
-    def row(self, i: int) -> Sum:
-        """Row i over the new atoms."""
-        return combined([(1, self._fixed(self.base, i)), *(
-            (1, self.space.times((0, ((a, 1),)), self._fixed(v, i)))
-            for a, v in zip(self.moving, self.basis, strict=True)
-        )])  # fmt: skip
-
-    def _fixed(self, vector: list[int], i: int) -> Sum:
-        """What a vector says of a row."""
-        width = len(self.index)
-        parts = ((a, vector[i + width * unit]) for a, unit in self.units.items())
-        return vector[i], tuple(sorted((a, k) for a, k in parts if k))
-
-    def of(self, row: Sum, later: Sum) -> Sum:
-        """What a row has become."""
-        return self.rows[self.index[row, later]]
-
-    def _along(self, start: list[Sum], vectors: dict[int, list[int]]) -> dict[int, Sum]:
-        """The new atoms, and those that stay, in terms of old ones."""
-        out = start
-        for a, vector in vectors.items():
-            out = [
-                combined([(1, s), (k, (0, ((a, 1),)))])
-                for s, k in zip(out, _coordinates(self.basis, vector), strict=True)
-            ]
-        return dict(zip(self.moving, out, strict=True)) | {a: (0, ((a, 1),)) for a in self.kept}
-
-    def _path(self) -> Path:
-        path = Path(self.space)
-        self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
-        known = self._known()
-        for s in known:
-            if self._hold(s) and not path.implies(*path.resolve(*s)):
-                path.assume(*s)
-                self.facts.append(s)
-        for s in [*known, *self._candidates()]:
-            # between what moves and what stays only a bound that both have says something
-            bound = self._bound(s, weaker=len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
-            if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
-                continue  # how far apart the ends of ranges are says nothing
-            c, parts = primitive(s[0] - bound, s[1])
-            if not path.implies(*path.resolve(c, parts)):
-                path.assume(c, parts)
-                self.facts.append((c, parts))
-        return path
-
-    def _bound(self, s: Sum, weaker: bool = True) -> int | None:
-        """A number that both sets keep the sum above: the earlier one's, or (``weaker``) one of few, so that
-        chains end."""
-        earlier, later = (
-            p.bounds(*p.resolve(*(translated(self.space, v, s) or (0, ()))))[0]
-            for p, v in zip(self.paths, self.values, strict=True)
-        )
-        if earlier is None or later is None:
-            return None
-        if later >= earlier:
-            return earlier
-        return next((t for t in THRESHOLDS if later >= t), None) if weaker else None
-
-    def _candidates(self) -> Iterator[Sum]:
-        """Further sums that may be bounded: rows, and differences of rows."""
-        moving = list(dict.fromkeys(r for r in self.rows if r[1]))
-        shown: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
-        for c, p in dict.fromkeys([*moving, *shown]):
-            yield c, p
-            yield -c, negated(p)
-        yield from self._together()
-        seen: set[Parts] = set()
-        for r, s in combinations(moving[:MOST_PAIRED], 2):
-            for sign in (1, -1):
-                c, p = combined([(sign, r), (-sign, s)])
-                if p and p not in seen:
-                    seen.add(p)
-                    yield c, p
-
-    def _known(self) -> list[Sum]:
-        """What the paths say of several atoms."""
-        out: list[Sum] = []
-        for path, values in list(zip(self.paths, self.values, strict=True))[: 1 if self.ends else 2]:
-            inverse = self._inverse(values)
-            for p, c in path.cons.items():
-                fact = translated(self.space, inverse, (c, p))
-                if fact is not None and fact[1]:
-                    out.append(primitive(*fact))
-        return list(dict.fromkeys(out))
-
-    def _hold(self, s: Sum) -> bool:
-        """Whether a sum is 0 or more in both sets."""
-        both = zip(self.paths, self.values, strict=True)
-        return all(p.implies(*p.resolve(*(translated(self.space, v, s) or (-1, ())))) for p, v in both)
-
-    def _together(self) -> Iterator[Sum]:
-        """Sums that say which values of new atoms with few values come together."""
-        few: list[tuple[int, int, int]] = []
-        for a in self.moving:
-            ends = [p.bounds(*p.resolve(*v[a])) for p, v in zip(self.paths, self.values, strict=True)]
-            lows = [low for low, _ in ends if low is not None]
-            highs = [high for _, high in ends if high is not None]
-            if len(lows) == len(highs) == 2 and max(highs) - min(lows) <= MOST_FEW:
-                few.append((a, min(lows), max(highs)))
-        for x, y in permutations(few[:MOST_TOGETHER], 2):
-            for one, other in product(_from_ends(*x), _from_ends(*y)):
-                yield combined([(x[2] - x[1], other), (-1, one)])
-                yield combined([(1, other), (-1, one)])
-
-    def _inverse(self, values: dict[int, Sum]) -> dict[int, Sum]:
-        """Old atoms by rows: those that a row shows, and then those that it shows beside known ones."""
-        out: dict[int, Sum] = {a: (0, ((a, 1),)) for a in self.kept}
-        single: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
-        work = [(row, replaced(values, row)) for row in [*self.rows, *single]]
-        found = True
-        while found:
-            found = False
-            for row, (c, p) in work:
-                new = [(a, k) for a, k in p if _translated_atom(self.space, out, a) is None]
-                if len(new) == 1 and abs(new[0][1]) == 1:
-                    ((a, k),) = new
-                    rest = translated(self.space, out, (c, tuple(x for x in p if x[0] != a))) or (0, ())
-                    out[a] = combined([(k, row), (-k, rest)])
-                    found = True
-        return out
-
-
-def _from_ends(a: int, low: int, high: int) -> tuple[Sum, Sum]:
-    """How far an atom is from its ends."""
-    return (-low, ((a, 1),)), (high, ((a, -1),))
-
-
-def _inborn(space: Space, a: int) -> Iterator[Sum]:
-    """What an atom keeps on every path."""
-    low, high = space.atoms[a].low, space.atoms[a].high
-    if low is not None:
-        yield -low, ((a, 1),)
-    if high is not None:
-        yield high, ((a, -1),)
-
-
-def _atoms(rows: Rows) -> dict[int, None]:
-    """All atoms of rows, in order."""
-    return dict.fromkeys(a for _, parts in rows for a, _ in parts)
-
-
-def _columns(rows: Rows) -> dict[int, list[int]]:
-    out: dict[int, list[int]] = {}
-    for i, (_, parts) in enumerate(rows):
-        for a, k in parts:
-            out.setdefault(a, [0] * len(rows))[i] = k
-    return out
-
-
-def _coordinates(basis: list[list[int]], vector: list[int]) -> list[int]:
-    """A vector of the lattice by its basis."""
-    out = []
-    rest = list(vector)
-    for b in basis:
-        pivot = next(i for i, x in enumerate(b) if x)
-        k = rest[pivot] // b[pivot]
-        rest = [x - k * y for x, y in zip(rest, b, strict=True)]
-        out.append(k)
-    assert not any(rest)
-    return out
-
-
-def _basis(vectors: list[list[int]]) -> list[list[int]]:
-    """The basis in Hermite's normal form of the lattice that integer vectors span: one for each lattice."""
-    work = [v for v in vectors if any(v)]
-    out: list[list[int]] = []
-    for i in range(len(work[0]) if work else 0):
-        here = [v for v in work if v[i]]
-        work = [v for v in work if not v[i]]
-        while len(here) > 1:
-            here.sort(key=lambda v: abs(v[i]))
-            small = here[0]
-            rest = [[x - v[i] // small[i] * y for x, y in zip(v, small, strict=True)] for v in here[1:]]
-            here = [small, *(v for v in rest if v[i])]
-            work += [v for v in rest if not v[i] and any(v)]
-        if here:
-            (v,) = here
-            v = v if v[i] > 0 else [-x for x in v]
-            out = [[x - b[i] // v[i] * y for x, y in zip(b, v, strict=True)] for b in out]
-            out.append(v)
-    return out
-
-
-__all__ = ["Rows", "Widening", "included", "replaced", "substitution"]
+__all__ = ["Rows", "factors", "included", "replaced", "substitution", "translated", "translated_atom"]

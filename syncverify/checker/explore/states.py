@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore.fork import fork
-from syncverify.checker.explore.lattice import Widening
 from syncverify.checker.explore.normal import normal
+from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.model.path import Path, Sum
 from syncverify.model.symbols import SizedAgent
