@@ -24,20 +24,17 @@ from syncverify.frontends.ptx.assumptions import (
     pointers_apart,
 )
 from syncverify.frontends.ptx.compile import Program
-from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
-from syncverify.frontends.ptx.facts_params import Leaf
 from syncverify.frontends.ptx.global_check import together
 from syncverify.frontends.ptx.infer import Boxes, copies_tensors, lacks_box
 from syncverify.frontends.ptx.nodes import Function, Imm, Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
+from syncverify.frontends.ptx.parameters import Parameters
 from syncverify.frontends.ptx.sized import NO_WRAP
 from syncverify.frontends.ptx.small import small_sizes
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
-from syncverify.frontends.ptx.tables import parameter_offsets
-from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.expr import Expr, Var, names
+from syncverify.ir.expr import Expr, names
 from syncverify.launch import LaunchFacts
 from syncverify.model.automata.register_pool import most_registers
 from syncverify.model.events import System
@@ -52,7 +49,6 @@ MAX_COMPARED = 512
 MAX_CHOICES = 5
 #: Exact checks that a proof for every size may ask for.
 MOST_EXACT = 8
-_POINTERS = 1 << 41  # where the memory behind pointer parameters is put, one after the other
 _ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 _CLUSTER_OPS = ("mapa", "getctarank")
 
@@ -503,7 +499,7 @@ def _launch(
     x, y, z = facts.grid
     grid = (x, y, z) if isinstance(x, int) and isinstance(y, int) and isinstance(z, int) else None
     dynamic = facts.dynamic_smem
-    reader = _Parameters(facts, f)
+    reader = Parameters(facts, f)
     return Launch(
         block=block,
         cluster=cluster,
@@ -532,108 +528,3 @@ def entry_registers(f: Function, threads: int) -> int | None:
     cap = min(most, *(f.directives.get("maxnreg") or (most,))[:1])
     found = min(cap, max((n for mode, n in asked if mode == "inc"), default=cap))
     return found if all(n <= found for mode, n in asked if mode == "dec") else cap
-
-
-class _Parameters(dict[int, Any]):
-    """What loads from parameters bring. As a mapping: ``offset << 8 | size`` in the parameter space."""
-
-    def __init__(self, facts: PtxFacts, f: Function) -> None:
-        super().__init__()
-        self.facts = facts
-        self.function = f
-        self.index = {p.name: i for i, p in enumerate(f.params)}
-        self.offsets = parameter_offsets(f)
-        self.pointers: dict[str, int] = {}
-        self.names: dict[int, str] = {}  # of pointers, by their number
-        self.images: dict[str, dict[int, int]] = {}
-        self.unknown: dict[str, Unknown] = {}
-
-    def get(self, key: int, default: Any = None) -> Any:
-        place = self.place(key)
-        return default if place is None else self.load(*place)
-
-    def place(self, key: int) -> tuple[str, int, str] | None:
-        """Parameter, offset and type of the bytes at a place of the parameter space."""
-        offset, size = key >> 8, key & 0xFF
-        for p in self.function.params:
-            start = self.offsets[p.name]
-            if start <= offset and offset + size <= start + p.size:
-                return p.name, offset - start, f"b{8 * size}"
-        return None
-
-    def load(self, name: str, offset: int, type_: str) -> Any:
-        bits = width(type_)
-        index = self.index[name]
-        leaf = self.facts.leaf(index, offset, bits // 8)
-        value = leaf.value
-        if isinstance(value, int):
-            return value & (1 << bits) - 1
-        if isinstance(value, bytes):
-            return int.from_bytes(value, "little")
-        if leaf.kind == "ptr" and leaf.given:
-            return self._pointer(leaf)
-        return self._open(index, offset, bits, type_, value)
-
-    def held(self, address: int, size: int) -> int | str | None:
-        """What lies behind a pointer as the file says, or what to write there; None without a pointer."""
-        name = self.names.get((address - _POINTERS) >> 41)
-        if name is None:
-            return None
-        at = address - self.pointers[name]
-        image = self.images.get(name)
-        if image is None:
-            image = self.images[name] = self._image(name)
-        found = [image.get(at + n) for n in range(size)]
-        if None not in found:
-            return int.from_bytes(bytes(b for b in found if b is not None), "little")
-        field = f"{{i{8 * size} = N" + (f", at = {at}}}" if at else "}")
-        return f"give what {name} holds: holds = [{field}]"
-
-    def _image(self, name: str) -> dict[int, int]:
-        """The bytes that are known behind a pointer, by their offset."""
-        out: dict[int, int] = {}
-        work = [leaf for leaves in self.facts.params for leaf in leaves]
-        while work:
-            leaf = work.pop()
-            work += leaf.holds
-            for part in leaf.holds if leaf.name == name else ():
-                value = self._pointer(part) if part.kind == "ptr" and part.value is None else part.value
-                assert isinstance(value, int | bytes)
-                data = value if isinstance(value, bytes) else (value & (1 << 8 * part.size) - 1).to_bytes(
-                    part.size, "little"
-                )  # fmt: skip
-                out.update(enumerate(data, part.offset))
-        return out
-
-    def _pointer(self, leaf: Leaf) -> int:
-        """Aligned as given and no more, so that nothing else is taken for granted."""
-        found = self.pointers.get(leaf.name)
-        if found is None:
-            align = max(leaf.align, 16)
-            self.names[len(self.pointers)] = leaf.name
-            found = self.pointers[leaf.name] = _POINTERS + (len(self.pointers) << 41) + align
-        return found
-
-    def _open(self, index: int, offset: int, bits: int, type_: str, value: Any) -> Unknown:
-        sign = {"s": "i", "f": "f"}.get(type_[0], "u")
-        place = f"params.{index}" + (f" ({sign}{bits} at offset {offset})")
-        if isinstance(value, Expr) and not (isinstance(value, Var) and value.name.startswith("param")):
-            what = f"{place}: give a number for {text(value)}"
-        else:
-            whole = bits == 8 * self.function.params[index].size
-            field = "N" if whole else f"[{{{sign}{bits} = N, at = {offset}}}]"
-            what = f"{place}: write {index} = {field} under params in a launch file"
-        found = self.unknown.get(what)
-        if found is None:
-            key = ("param", index, offset, bits)
-            found = self.unknown[what] = Unknown(what, "param", key)
-        return found
-
-    def maps(self) -> dict[str, MapFacts]:
-        """The tensor maps that are given, by the name of their place."""
-        out: dict[str, MapFacts] = {}
-        for i, leaves in enumerate(self.facts.params):
-            for leaf in leaves:
-                if leaf.map is not None:
-                    out[f"params.{i}" + (f"+{leaf.offset}" if leaf.offset else "")] = leaf.map
-        return out
