@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -12,6 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+def without_folders(text: str) -> str:
+    """Paths in a text cut down to file names."""
+    return re.sub(r"(?<![\w.])(?:/[\w.+-]+)+/(?=[\w.+-])", "", text)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.peers.processes import timed  # noqa: E402
+from benchmarks.peers.processes import timed, without_folders  # noqa: E402
 from syncverify.frontends.ptx.nodes import Function  # noqa: E402
 from syncverify.frontends.ptx.parser import parse  # noqa: E402
 from syncverify.launch import read_facts  # noqa: E402
@@ -151,7 +151,7 @@ def measure(ptx: Path, command: str, limit: float) -> Iterator[dict[str, Any]]:
         try:
             report = json.loads(run.output)["kernels"][0]
             rules = sorted({d["rule"] for d in report["diagnostics"] if d["severity"] == "error"})
-            why = " ".join(rules) or str(report["reason"] or "")
+            why = " ".join(rules) or without_folders(str(report["reason"] or ""))
             row["ours"] = {"verdict": report["verdict"], "why": why}
         except (ValueError, IndexError):
             row["ours"] = {"verdict": "timeout" if run.timeout else "error", "why": run.output[:80]}

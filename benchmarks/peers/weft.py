@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.peers.processes import Timed, timed  # noqa: E402
+from benchmarks.peers.processes import Timed, timed, without_folders  # noqa: E402
 
 #: Intrinsics of warps as they were before sm_70.
 SHIM = """#define __shfl(v, ...) __shfl_sync(0xffffffffu, v, __VA_ARGS__)
@@ -109,7 +109,7 @@ def ours(ptx: Path, limit: float) -> dict[str, Any]:
         return _row(run, "timeout" if run.timeout else "failed")
     rules = sorted({d["rule"] for d in report["diagnostics"] if d["severity"] == "error"})
     row = _row(run, " ".join([report["verdict"], *rules]))
-    return row | {"reason": report["reason"], "assumptions": report["assumptions"]}
+    return row | {"reason": without_folders(report["reason"] or ""), "assumptions": report["assumptions"]}
 
 
 def _row(run: Timed, verdict: str) -> dict[str, Any]:
