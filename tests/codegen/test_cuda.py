@@ -160,7 +160,7 @@ def test_value_expressions() -> None:
     assert value(-(x + s), values) == "-(x[k] + s[0])"
     assert value(Call("select", (Binary(">", x, s), x, Float(0.0))), values) == "x[k] > s[0] ? x[k] : 0.0f"
     assert value(Call("relu", (x,)), values) == "max_nan(x[k], 0.0f)"
-    assert value(Call("sigmoid", (x,)), Values({"x": 4}, fast=True)) == "sigmoid_fast(x[k])"
+    assert value(Call("sigmoid", (x,)), Values({"x": 4}, bits=8)) == "sigmoid_fast(x[k])"
     assert value(Call("sigmoid", (x,)), values) == "sigmoid(x[k])"
     with pytest.raises(InputError):
         value(Call("unheard_of", (x,)), values)
