@@ -13,6 +13,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy
 from syncverify.gate import H200_SMS, Program, launch, run_on_host
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.matmul.choose import choose
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import PRODUCT, Problem
@@ -125,6 +126,31 @@ class CompiledMatmul:
         return found
 
 
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product whose schedule is chosen for the sizes of each call (``matmul.choose``)."""
+
+    problem: Problem
+    policy: Policy = Policy.PRACTICAL
+    cache: Cache = field(default_factory=Cache.default)
+    _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
+
+    def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
+        """The product as it is computed for given M, N, K."""
+        schedule = choose(self.problem, sizes, multiprocessors)
+        if schedule not in self._compiled:
+            self._compiled[schedule] = CompiledMatmul(self.problem, schedule, self.policy, self.cache)
+        return self._compiled[schedule]
+
+    def __call__(self, a: Any, b: Any, **options: Any) -> Any:
+        """Like ``CompiledMatmul``; InputError for factors that are no matrices."""
+        if len(a.shape) != 2 or len(b.shape) != 2:
+            raise InputError(f"{self.problem.name} multiplies two matrices")
+        sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
+        device = describe(a.T if self.problem.a_t else a).device
+        return self.compiled(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+
+
 def compile(
     problem: Problem,
     schedule: Schedule | None = None,
@@ -158,4 +184,4 @@ def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
     return device
 
 
-__all__ = ["CompiledMatmul", "compile"]
+__all__ = ["CompiledMatmul", "Matmul", "compile"]
