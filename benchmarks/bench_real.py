@@ -276,7 +276,7 @@ Kernels that today's generators emit for sm_90a, made by `python -m tests.real.g
 without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (each
 parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
 any grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a
-process of its own that is killed after 30 s of CPU time; measured family by family on a shared machine, so that
+process of its own that is killed after 30 s of CPU time; measured family by family on a shared machine, where
 seconds of wall time say less than seconds of CPU.
 """
 
