@@ -35,6 +35,8 @@ SCHEDULES = {
     "128x256": Schedule(128, 256, registers=(40, 232)),
     "128x256pt": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma"),
     "128x256ptc": Schedule(128, 256, registers=(40, 232), persistent=True, store="tma", cluster=2),
+    "128x256t": Schedule(128, 256, registers=(40, 232), store="tma"),
+    "128x256tc": Schedule(128, 256, registers=(40, 232), store="tma", cluster=2),
     "128x128t": Schedule(128, 128, store="tma"),
     "128x256p": Schedule(128, 256, registers=(40, 232), persistent=True),
     "128x128p": Schedule(128, 128, persistent=True),
