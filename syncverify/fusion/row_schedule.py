@@ -22,6 +22,8 @@ MOST_ELEMENTS = 64
 IN_FLIGHT = 128 * 1024
 #: The most slots that are chosen, and where rows have several reductions: with more, proofs take long.
 MOST_STAGES, MOST_WITH_SEVERAL = 3, 2
+#: Warps of a row from which on its groups are copied one by one: much of it is on its way while some is read.
+SPLIT_FROM = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
             blocks -= 1
         most = shared_per_block(blocks) // tile
         several = sum(fusion.node(i).op in REDUCTIONS for i in fusion.graph) > 2
-        limit = MOST_WITH_SEVERAL if several else MOST_STAGES
+        limit = MOST_WITH_SEVERAL if several or warps >= SPLIT_FROM else MOST_STAGES
         stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), limit))
         if stages > most:
             raise InputError(
@@ -129,7 +131,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         operands = "registers" if per_thread <= 16 else "reload"
     split = schedule.split
     if split == "auto":
-        split = "yes" if source == "bulk" and stages == 1 and warps > 1 else "no"
+        split = "yes" if source == "bulk" and (warps >= SPLIT_FROM or stages == 1 < warps) else "no"
     if split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     return replace(
