@@ -7,7 +7,6 @@ _UNCONFIRMED = "a run fails for sizes that no launch has"
 
 #: The test of each must fail, so that the list shrinks with what the engine learns.
 GAPS = {
-    "bytes_of_all_tiles_gathered.good": _UNCONFIRMED,
     "flat_against_nested.good": _UNCONFIRMED,
     "negative_sizes_multiply.good": _UNCONFIRMED,
     "step_of_a_loop_is_a_size.good": _UNCONFIRMED,
