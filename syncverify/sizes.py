@@ -264,7 +264,7 @@ class _Attempt:
 
     def confirm(self, failed: Failed, below: int | None = None) -> dict[str, int] | None:
         """Sizes, of a total ``below`` that if it is given, for which the exact check fails as the run did."""
-        for values in self.numbers.on(failed.path, self.space):
+        for values in self.numbers.on(failed.path, self.space, below):
             if below is not None and _total(values) >= below:
                 continue
             verdict = self.numbers.check(values)
@@ -317,8 +317,8 @@ class _Numbers:
                 self.known[key] = Verdict.PROVED
         return self.known[key]
 
-    def on(self, path: Path, space: Space) -> Iterator[dict[str, int]]:
-        """Small sizes that a path allows."""
+    def on(self, path: Path, space: Space, below: int | None = None) -> Iterator[dict[str, int]]:
+        """Small sizes that a path allows, of a total ``below`` that if it is given."""
         self.asked |= space.asked
         facts, sizes = _equations(path, space)
         facts += [*self.problem.facts]
@@ -326,6 +326,8 @@ class _Numbers:
         facts += [Binary("==", Var(name), s) for name, s in sizes.items()]
         for name, (low, high) in self.problem.sizes.items():
             facts += [Binary(">=", Var(name), Int(low)), Binary("<=", Var(name), Int(high))]
+        if below is not None:
+            facts.append(Binary("<", self.total(), Int(below)))
         for _ in range(MOST_TRIED):
             values = self.least(facts)
             if values is None:
@@ -336,12 +338,15 @@ class _Numbers:
                 same = Binary("and", same, Binary("==", Var(name), Int(v)))
             facts.append(Binary("==", same, Int(0)))
 
+    def total(self) -> Expr:
+        total: Expr = Int(0)
+        for name in self.problem.sizes:
+            total = Binary("+", total, Call("abs", (Var(name),)))
+        return total
+
     def least(self, facts: list[Expr]) -> dict[str, int] | None:
         """Values of the sizes that keep the facts, their sum as small as is found."""
-        names_ = list(self.problem.sizes)
-        total: Expr = Int(0)
-        for name in names_:
-            total = Binary("+", total, Call("abs", (Var(name),)))
+        names_, total = list(self.problem.sizes), self.total()
         best = solver.model(facts)
         if best is None:
             return None
