@@ -1,6 +1,6 @@
 """Fusions on a Hopper GPU: correctness against float64, then time beside a copy kernel.
 
-    python benchmarks/bench_rows.py [--seconds 240] [--cases rmsnorm,softmax] [--what correct,speed]
+    python benchmarks/bench_rows.py [--seconds 240] [--cases rmsnorm,softmax] [--what correct,speed,tune]
 
 Every case runs in a child process that is killed when it takes too long; a line of JSON for each point goes
 to stdout and to $OUT/bench_rows.json. Outputs are filled with NaN before each launch. Needs torch. Kernels
@@ -145,13 +145,32 @@ def speed(case: str, dtype: str, width: int, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def tuned(case: str, dtype: str, width: int, name: str) -> dict[str, Any]:
+    """The schedules that the tuner tries beside the default one, and which is the fastest."""
+    import torch
+
+    from syncverify import tune
+
+    sizes = {"R": ELEMENTS // width, "C": width}
+    found = tune.tune(
+        fusion_of(case, dtype), sizes, tune.on_gpu(), device=torch.cuda.get_device_name()
+    )  # fmt: skip
+    trials = {
+        t.settings: t.reason[:80] if t.seconds is None else round(t.seconds * 1e6, 2) for t in found.trials
+    }
+    return {"best": found.settings, "us": trials}
+
+
+KINDS = {"correct": correct, "speed": speed, "tune": tuned}
+
+
 def child(case: str, what: list[str], points: list[tuple[str, int]]) -> None:
     for kind in what:
         for dtype, width in points:
             for name in schedules(case, width):
                 line = {"case": case, "dtype": dtype, "width": width, "schedule": name, "what": kind}
                 try:
-                    line |= (correct if kind == "correct" else speed)(case, dtype, width, name)
+                    line |= KINDS[kind](case, dtype, width, name)
                 except Exception as e:  # one point's trouble is no other's, and the parent reports it
                     line["failed"] = f"{type(e).__name__}: {e}"[:400]
                 print(json.dumps(line), flush=True)
