@@ -21,6 +21,7 @@ SLOW = {
     "pingpong_odd_tiles.good",
     "pingpong_skips_a_tile_wrongly.good",
     "three_nested_loops.bad",
+    "three_nested_loops.good",
     "three_nested_loops_reset.bad",
     "three_nested_loops_reset.good",
 }
