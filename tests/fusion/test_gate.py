@@ -15,7 +15,7 @@ from syncverify.codegen import driver
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Schedule
+from syncverify.fusion import Schedule, plan
 from syncverify.fusion.pipeline import build
 from syncverify.source import InputError
 
@@ -39,7 +39,7 @@ def test_unproved_kernels_are_refused(cache: Cache, monkeypatch: pytest.MonkeyPa
     def broken(*args: Any, **named: Any) -> Any:
         return build(examples.mul, SMALL, without=frozenset({"empty-barriers"}))
 
-    monkeypatch.setattr(gate, "build", broken)
+    monkeypatch.setattr(plan, "build", broken)
     with pytest.raises(gate.VerificationError, match="refuted, so it may not run") as caught:
         gate.compile(examples.mul, SMALL, cache=cache)
     assert caught.value.report.witness is not None and caught.value.stage == "ir"
@@ -161,11 +161,11 @@ def test_bad_outputs_are_input_errors(cache: Cache) -> None:
 
 def test_too_many_elements_for_narrow_indices(cache: Cache) -> None:
     kernel = gate.compile(examples.mul, SMALL, cache=cache)
-    kernel.check_extent({"R": 2**16, "C": 2**14})
+    kernel.plan.check_extent({"R": 2**16, "C": 2**14})
     with pytest.raises(InputError, match="index=i64"):
-        kernel.check_extent({"R": 2**16, "C": 2**15})
+        kernel.plan.check_extent({"R": 2**16, "C": 2**15})
     wide = gate.compile(examples.mul, replace(SMALL, index="i64"), cache=cache)
-    wide.check_extent({"R": 2**16, "C": 2**16})
+    wide.plan.check_extent({"R": 2**16, "C": 2**16})
 
 
 def test_no_elements_need_no_launch(cache: Cache) -> None:
