@@ -34,12 +34,12 @@ class SetRegisters:
         assert isinstance(compute.hi, Int)
         at = compute.hi.value // 4
         loads = [s for s in kernel.body if isinstance(s, Role) and s.name.startswith("load")]
-        body: list[Stmt] = [s for s in kernel.body if s not in loads and s is not compute]
-        body.append(
-            Role(COMPUTE, "warpgroups", Int(0), Int(at), (SetMaxNReg("inc", Int(self.high)), *compute.body))
-        )
-        body.append(
-            Role("async", "warpgroups", Int(at), Int(at + 1), (SetMaxNReg("dec", Int(self.low)), *loads))
-        )
+        roles: list[Stmt] = [
+            Role(COMPUTE, "warpgroups", Int(0), Int(at), (SetMaxNReg("inc", Int(self.high)), *compute.body)),
+            Role("async", "warpgroups", Int(at), Int(at + 1), (SetMaxNReg("dec", Int(self.low)), *loads)),
+        ]
+        first = next(i for i, s in enumerate(kernel.body) if s is compute or s in loads)
+        rest = [s for s in kernel.body[first:] if s not in loads and s is not compute]
+        body = (*kernel.body[:first], *roles, *rest)
         entry = registers_at_entry(kernel.launch.threads)
-        return replace(kernel, body=tuple(body), launch=replace(kernel.launch, registers=entry))
+        return replace(kernel, body=body, launch=replace(kernel.launch, registers=entry))

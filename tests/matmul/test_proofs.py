@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +46,15 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
 def test_every_layout_is_proved_at_the_usual_sizes(layout: str, policy: Policy) -> None:
     kernel = reparsed(build(product(layout=layout), MANY_TILES, policy))
     assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+def test_no_block_of_a_cluster_leaves_while_another_one_arrives_at_its_barriers() -> None:
+    schedule = replace(MANY_TILES, tile_n=128, store="tma", cluster=2)
+    whole = reparsed(build(product(), schedule))
+    assert check_kernel(whole, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+    *body, _, _ = whole.body
+    report = check_kernel(replace(whole, body=tuple(body)), {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    assert "SV211" in {d.rule for d in report.diagnostics}
 
 
 def test_one_warning_less_where_every_warp_arrives() -> None:
