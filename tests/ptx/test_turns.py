@@ -201,3 +201,28 @@ def test_the_turns_of_the_innermost_loop_around_others_are_counted() -> None:
     (found,) = sized(body.replace("RESET", "")).renewals.values()
     assert "%r1" in found.trips
     assert found.after
+
+
+def test_a_loop_that_is_entered_at_two_places_has_no_turns_to_count(tmp_path: Path) -> None:
+    body = """
+    ld.param.u32 %r1, [k_n];
+    ld.param.u32 %r20, [tiles];
+    mov.u32 %r2, 0;
+    mov.u32 %r3, 0;
+    setp.gt.s32 %p1, %r20, 3;
+    @%p1 bra MIDDLE;
+    OUTER:
+    bar.sync 0;
+    MIDDLE:
+    mov.u32 %r3, 0;
+    INNER:
+    bar.sync 0;
+    add.u32 %r3, %r3, 1;
+    setp.lt.s32 %p2, %r3, %r1;
+    @%p2 bra INNER;
+    add.u32 %r2, %r2, 1;
+    setp.lt.s32 %p3, %r2, %r20;
+    @%p3 bra OUTER;
+    ret;
+"""
+    assert check(tmp_path, body).verdict is Verdict.PROVED

@@ -37,9 +37,10 @@ def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
     for loop in flow.loops:
         inner = [other for other in flow.loops if other < loop]
         inner = [x for x in inner if not any(x < other for other in inner)]
-        if inner:
-            header = next(b for b in loop if all(flow.dominates(b, x) for x in loop))
-            yield header, loop, {b for other in inner for b in other}
+        # a loop that is entered at several places has no header
+        headers = [b for b in loop if all(flow.dominates(b, x) for x in loop)]
+        if inner and headers:
+            yield headers[0], loop, {b for other in inner for b in other}
 
 
 def renewals(
