@@ -203,17 +203,12 @@ def test_the_turns_of_the_innermost_loop_around_others_are_counted() -> None:
     assert found.after
 
 
-def test_a_loop_that_is_entered_at_two_places_has_no_turns_to_count(tmp_path: Path) -> None:
+def test_code_that_nothing_reaches_may_lead_into_a_loop(tmp_path: Path) -> None:
     body = """
     ld.param.u32 %r1, [k_n];
     ld.param.u32 %r20, [tiles];
     mov.u32 %r2, 0;
-    mov.u32 %r3, 0;
-    setp.gt.s32 %p1, %r20, 3;
-    @%p1 bra MIDDLE;
     OUTER:
-    bar.sync 0;
-    MIDDLE:
     mov.u32 %r3, 0;
     INNER:
     bar.sync 0;
@@ -224,5 +219,6 @@ def test_a_loop_that_is_entered_at_two_places_has_no_turns_to_count(tmp_path: Pa
     setp.lt.s32 %p3, %r2, %r20;
     @%p3 bra OUTER;
     ret;
+    bra INNER;
 """
     assert check(tmp_path, body).verdict is Verdict.PROVED

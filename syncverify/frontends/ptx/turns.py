@@ -37,7 +37,7 @@ def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
     for loop in flow.loops:
         inner = [other for other in flow.loops if other < loop]
         inner = [x for x in inner if not any(x < other for other in inner)]
-        # a loop that is entered at several places has no header
+        # code that nothing reaches may lead into a loop; no block of the loop dominates it
         headers = [b for b in loop if all(flow.dominates(b, x) for x in loop)]
         if inner and headers:
             yield headers[0], loop, {b for other in inner for b in other}
