@@ -77,3 +77,9 @@ HEAD = ".version 8.4\n.target sm_90a\n"
 def test_hostile_texts_end_soon(text: str):
     with fuzz_ptx.time_limit(5), pytest.raises(InputError):
         parse(HEAD + text)
+
+
+def test_an_instruction_without_operands_is_not_known(tmp_path: Path):
+    (path,) = [p for p in CORPUS if p.name == "operand_after_fence.good.ptx"]
+    data = path.read_bytes().replace(b"wgmma.mma_async.sync", b"wgmma.mma_async.s;sync", 1)
+    assert fuzz_ptx.check(data, tmp_path, fuzz_ptx.launch_file(path)) in ("exit 2", "exit 3")

@@ -50,7 +50,9 @@ def registers(op: Operand | None) -> Iterator[str]:
 
 def results(i: Instr) -> tuple[str, ...]:
     """The registers that an instruction writes."""
-    if not i.operands or i.op in _NO_RESULT:
+    if not i.operands:
+        return ()
+    if i.op in _NO_RESULT:
         if i.op == "wgmma" and i.mods and i.mods[0] == "mma_async":
             return tuple(registers(i.operands[0]))
         if i.op == "bar" or i.op == "barrier":
