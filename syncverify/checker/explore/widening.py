@@ -5,7 +5,7 @@ See ``lattice`` for rows. Of the inequalities those are kept that hold in both s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import combinations, permutations, product
 
 from syncverify.checker.explore.lattice import Rows, factors, replaced, translated, translated_atom
@@ -138,26 +138,20 @@ class Widening:
         path = Path(self.space)
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
-        # bounds of rows come first: what follows from them is not kept, and chains end sooner
-        self._keep(path, filter(None, map(self._bounded, self._shown())))
-        self._keep(path, filter(self._hold, known))
-        self._keep(path, filter(None, map(self._bounded, [*known, *self._candidates()])))
-        return path
-
-    def _keep(self, path: Path, facts: Iterable[Sum]) -> None:
-        """Assumes those of some facts that say something new."""
-        for s in facts:
-            if not path.implies(*path.resolve(*s)):
+        for s in known:
+            if self._hold(s) and not path.implies(*path.resolve(*s)):
                 path.assume(*s)
                 self.facts.append(s)
-
-    def _bounded(self, s: Sum) -> Sum | None:
-        """The sum above a bound that both sets keep, if there is one that says something."""
-        # between what moves and what stays only a bound that both have does
-        bound = self._bound(s, weaker=len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
-        if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
-            return None  # how far apart the ends of ranges are says nothing
-        return primitive(s[0] - bound, s[1])
+        for s in [*known, *self._candidates()]:
+            # between what moves and what stays only a bound that both have says something
+            bound = self._bound(s, weaker=len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
+            if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
+                continue  # how far apart the ends of ranges are says nothing
+            c, parts = primitive(s[0] - bound, s[1])
+            if not path.implies(*path.resolve(c, parts)):
+                path.assume(c, parts)
+                self.facts.append((c, parts))
+        return path
 
     def _bound(self, s: Sum, weaker: bool = True) -> int | None:
         """A number that both sets keep the sum above: the earlier one's, or (``weaker``) one of few, so that
@@ -172,20 +166,16 @@ class Widening:
             return earlier
         return next((t for t in THRESHOLDS if later >= t), None) if weaker else None
 
-    def _shown(self) -> Iterator[Sum]:
-        """Rows and atoms, with both signs."""
-        for c, p in dict.fromkeys([*self._moving_rows(), *((0, ((a, 1),)) for a in self.atoms)]):
+    def _candidates(self) -> Iterator[Sum]:
+        """Further sums that may be bounded: rows, and differences of rows."""
+        moving = list(dict.fromkeys(r for r in self.rows if r[1]))
+        shown: list[Sum] = [(0, ((a, 1),)) for a in self.atoms]
+        for c, p in dict.fromkeys([*moving, *shown]):
             yield c, p
             yield -c, negated(p)
-
-    def _moving_rows(self) -> list[Sum]:
-        return list(dict.fromkeys(r for r in self.rows if r[1]))
-
-    def _candidates(self) -> Iterator[Sum]:
-        """Further sums that may be bounded: what comes together, and differences of rows."""
         yield from self._together()
         seen: set[Parts] = set()
-        for r, s in combinations(self._moving_rows()[:MOST_PAIRED], 2):
+        for r, s in combinations(moving[:MOST_PAIRED], 2):
             for sign in (1, -1):
                 c, p = combined([(sign, r), (-sign, s)])
                 if p and p not in seen:
