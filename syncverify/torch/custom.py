@@ -1,0 +1,153 @@
+"""Fusions and matrix products as operators of torch: they trace, differentiate and go into CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from syncverify.diagnostics import Policy
+from syncverify.fusion import Fusion, RowSchedule, Schedule
+from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.source import InputError
+from syncverify.torch.call import stored
+from syncverify.torch.interpret import evaluate, missing, sizes_of
+from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu, Runner
+from syncverify.torch.table import DTYPES, INDEX_DTYPES
+
+_NAMESPACE = "syncverify"
+_TYPES = {name: kind for kind, name in {**DTYPES, **INDEX_DTYPES}.items()}
+
+
+def custom_op(
+    fusion: Fusion,
+    name: str = "",
+    *,
+    schedule: Schedule | RowSchedule | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    runner: Runner | None = None,
+) -> Callable[..., Any]:
+    """``torch.ops.syncverify.NAME``, a fusion that takes its inputs in order.
+
+    On a GPU it runs the proved kernel, compiled at the first call of each row length; VerificationError says
+    why there is none. On a CPU torch's own functions compute the same. Gradients come from these too.
+    """
+    kernel = FusionOnGpu(fusion, policy, schedule) if runner is None else runner.fusion(fusion)
+    names = [n for n, _ in fusion.inputs]
+
+    def sizes(given: Sequence[Any]) -> dict[str, Any]:
+        return sizes_of(fusion, dict(zip(names, given, strict=True)))
+
+    def function(given: Sequence[Any]) -> tuple[Any, ...]:
+        return evaluate(fusion, dict(zip(names, given, strict=True)))
+
+    kinds = {n: t.dtype for n, t in fusion.inputs}
+    return _define(name or fusion.name, kinds, fusion, sizes, function, kernel, runner, ())
+
+
+def matmul_op(
+    problem: Problem,
+    name: str = "",
+    *,
+    policy: Policy = Policy.PRACTICAL,
+    runner: Runner | None = None,
+) -> Callable[..., Any]:
+    """``torch.ops.syncverify.NAME``: a product of ``a`` (M, K) and ``b`` (K, N), and its epilogue's inputs.
+
+    Factors in another memory order than the problem's layout are copied first. The rest is as in
+    ``custom_op``; gradients see the product rounded to the factors' type.
+    """
+    kernel = ProductOnGpu(problem, policy) if runner is None else runner.product(problem)
+    epilogue = problem.epilogue
+    others = [n for n, _ in epilogue.inputs if n != PRODUCT]
+
+    def sizes(given: Sequence[Any]) -> dict[str, Any]:
+        a, b = given[:2]
+        if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
+            raise InputError(f"{problem.name}: cannot multiply {tuple(a.shape)} by {tuple(b.shape)}")
+        product = a.new_empty((a.shape[0], b.shape[1]), device="meta", dtype=torch.float32)
+        found = sizes_of(epilogue, {PRODUCT: product, **dict(zip(others, given[2:], strict=True))})
+        return {**found, "K": a.shape[1]}
+
+    def function(given: Sequence[Any]) -> tuple[Any, ...]:
+        product = torch.mm(given[0], given[1]).float()
+        return evaluate(epilogue, {PRODUCT: product, **dict(zip(others, given[2:], strict=True))})
+
+    inputs = dict(epilogue.inputs)
+    kinds = {"a": problem.dtype, "b": problem.dtype, **{n: inputs[n].dtype for n in others}}
+    turned = (problem.a_t, problem.b_t)
+    return _define(name or problem.name, kinds, epilogue, sizes, function, kernel, runner, turned)
+
+
+def _define(
+    name: str, kinds: Mapping[str, str], fusion: Fusion, sizes: Callable[[Sequence[Any]], dict[str, Any]],
+    function: Callable[[Sequence[Any]], tuple[Any, ...]], kernel: Kernel, runner: Runner | None,
+    turned: tuple[bool, ...],
+) -> Callable[..., Any]:  # fmt: skip
+    """Registers the operator with its kernel, its fake and its gradient."""
+    unknown = missing(fusion)
+    several = len(fusion.outputs) > 1
+
+    def made(given: Sequence[Any], extents: Mapping[str, Any]) -> list[Any]:
+        check(given)
+        return [
+            given[0].new_empty([extents[d] for d in o.dims], dtype=_TYPES[o.dtype]) for o in fusion.outputs
+        ]
+
+    def check(given: Sequence[Any]) -> None:
+        for (n, kind), x in zip(kinds.items(), given, strict=True):
+            if x.dtype is not _TYPES[kind]:
+                raise InputError(f"{name}: {n} is {x.dtype}, expected {kind}")
+            if x.device != given[0].device:
+                raise InputError(f"{name}: {n} is on {x.device}, others on {given[0].device}")
+
+    def returned(results: Sequence[Any]) -> Any:
+        return tuple(results) if several else results[0]
+
+    def run(*given: Any) -> Any:
+        extents = sizes(given)
+        results = made(given, extents)
+        if 0 in extents.values():
+            # nothing to compute but sums of nothing
+            return returned(_evaluated(given)) if any(x.numel() for x in results) else returned(results)
+        if given[0].device.type == "cpu" and runner is None:
+            return returned(_evaluated(given))
+        kernel(extents, [stored(x, turned[k : k + 1] == (True,)) for k, x in enumerate(given)], results)
+        return returned(results)
+
+    def _evaluated(given: Sequence[Any]) -> tuple[Any, ...]:
+        if unknown:
+            raise InputError(f"{name}: {unknown} has no form in torch's functions: use a GPU")
+        return function(given)
+
+    def fake(*given: Any) -> Any:
+        return returned(made(given, sizes(given)))
+
+    def remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        if unknown:
+            raise InputError(f"{name} has no gradient: {unknown} has no form in torch's functions")
+        with torch.enable_grad():
+            given = [x.detach().requires_grad_(x.is_floating_point()) for x in ctx.saved_tensors]
+            results = function(given)
+            pairs = [(r, g) for r, g in zip(results, gradients, strict=True) if g is not None]
+            wanted = [x for x, need in zip(given, ctx.needs_input_grad, strict=True) if need]
+            found = iter(
+                torch.autograd.grad([r for r, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True)
+            )
+        return tuple(next(found) if need else None for need in ctx.needs_input_grad)
+
+    parameters = ", ".join(f"Tensor {n}" for n in kinds)
+    result = f"({', '.join('Tensor' for _ in fusion.outputs)})" if several else "Tensor"
+    schema = f"({parameters}) -> {result}"
+    op = torch.library.custom_op(f"{_NAMESPACE}::{name}", run, mutates_args=(), schema=schema)
+    op.register_fake(fake)
+    op.register_autograd(backward, setup_context=remember)
+    call: Callable[..., Any] = op
+    return call
+
+
+__all__ = ["custom_op", "matmul_op"]

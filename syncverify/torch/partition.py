@@ -1,0 +1,208 @@
+"""Which nodes of a torch graph become kernels: groups grow along the graph while one fusion can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from torch.fx import Graph, Node
+
+from syncverify.torch import table
+from syncverify.torch.dims import UnfitError
+from syncverify.torch.region import BarredError, Group, is_constant, is_view, size_of, supported, value_of
+from syncverify.torch.translate import Translation, translate
+
+#: Searches that start again without a node that stood in the way.
+_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Found:
+    """A group that became a fusion."""
+
+    group: Group
+    translation: Translation
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The groups, and the other nodes with the reason why each is left to torch."""
+
+    found: tuple[Found, ...]
+    left: Mapping[Node, str] = field(default_factory=dict)
+
+
+def partition(graph: Graph, least: int = 2) -> Partition:
+    """The groups of a graph with at least ``least`` operations each."""
+    left: dict[Node, str] = {}
+    nodes = [n for n in graph.nodes if n.op not in ("placeholder", "output", "get_attr")]
+    for node in nodes:
+        reason = supported(node)
+        if reason:
+            left[node] = reason
+    fresh: set[Node] = set()
+    for _ in range(_ROUNDS):
+        search = _Search(nodes, left, fresh)
+        groups = search.groups()
+        apart = {n for group in groups for n in surplus(group)} - fresh
+        if apart:
+            fresh |= apart
+            continue
+        found, barred = _round(search, groups, least)
+        left |= barred
+        if not barred:
+            break
+    inside = {n for f in found for n in f.group.nodes}
+    views = {n: "a view, which is done for nothing" for n in nodes if is_view(n) or is_constant(n)}
+    return Partition(found, {n: r for n, r in {**views, **left}.items() if n not in inside})
+
+
+def _round(search: _Search, groups: Iterable[Group], least: int) -> tuple[tuple[Found, ...], dict[Node, str]]:
+    """What the groups became, and the nodes that have to be left out of the next search."""
+    found: list[Found] = []
+    barred: dict[Node, str] = {}
+    for group in groups:
+        if len(group.operations) < least:
+            barred |= dict.fromkeys(group.operations, "alone: torch does it as well")
+            continue
+        try:
+            found.append(Found(group, translate(group)))
+        except BarredError as e:
+            barred |= dict.fromkeys(e.nodes, str(e))
+        except UnfitError as e:
+            barred |= dict.fromkeys(group.operations, str(e))
+    alone = {n: r for n, r in search.reasons.items() if n not in search.home}
+    return tuple(found), {**alone, **barred}
+
+
+def surplus(group: Group) -> set[Node]:
+    """The nodes that should start another kernel: it would read them, and could read what they are made of.
+
+    Such as a tensor that is only widened, for what another kernel reduces.
+    """
+    kept = dict.fromkeys(group.operations)
+    dropped: list[Node] = []
+    again = True
+    while again and len(kept) > 1:
+        again = False
+        for node in reversed(list(kept)):
+            if _cheaper_outside(node, kept):
+                del kept[node]
+                dropped.append(node)
+                again = True
+    return {n for n in dropped if any(_source(a) in kept for a in n.all_input_nodes)}
+
+
+def _cheaper_outside(node: Node, kept: Mapping[Node, None]) -> bool:
+    """Whether only other kernels read a result, and could as well read what it is made of."""
+    if node.target not in table.POINTWISE and node.target is not table.CAST:
+        return False
+    readers = list(_readers(node))
+    if not readers or any(r in kept or not _computes(r) for r in readers):
+        return False
+    made_of = [_source(a) for a in node.all_input_nodes if value_of(a) is not None and not is_constant(a)]
+    return all(
+        a in kept and any(r is not node and r not in kept for r in _readers(a)) for a in made_of
+    ) and sum(map(size_of, made_of)) <= size_of(node)
+
+
+def _computes(node: Node) -> bool:
+    """Whether a kernel that reads a tensor for this node could make the tensor itself."""
+    return node.op == "call_function" and node.target not in table.PRODUCTS and not supported(node)
+
+
+def _readers(node: Node) -> Iterator[Node]:
+    """What reads a result, through views of it."""
+    for user in node.users:
+        if is_view(user):
+            yield from _readers(user)
+        else:
+            yield user
+
+
+class _Search:
+    """One pass over the graph: every node joins the groups of its arguments if that makes one kernel.
+
+    ``fresh`` nodes do not, and start one of their own.
+    ``needs`` holds, as bits by place, all that a node depends on, where a group depends on what any of its
+    nodes does.
+    """
+
+    def __init__(self, nodes: list[Node], left: Mapping[Node, str], fresh: set[Node]) -> None:
+        self.nodes = nodes
+        self.fresh = fresh
+        self.left = left
+        self.reasons: dict[Node, str] = {}
+        self.place = {n: k for k, n in enumerate(nodes)}
+        self.needs: dict[Node, int] = {}
+        self.home: dict[Node, int] = {}
+        self.members: dict[int, Group] = {}
+
+    def groups(self) -> list[Group]:
+        for k, node in enumerate(self.nodes):
+            self.needs[node] = 1 << k
+            for argument in node.all_input_nodes:
+                self.needs[node] |= self.needs.get(argument, 0)
+            if node not in self.left and not is_view(node) and not is_constant(node):
+                self._place(node)
+        return list(self.members.values())
+
+    def _place(self, node: Node) -> None:
+        near = [] if node in self.fresh else self._near(node)
+        options = [near, *([one] for one in near)] if len(near) > 1 else [near] if near else []
+        for option in [*options, []]:
+            try:
+                group = self._joined(node, option)
+            except UnfitError as e:
+                self.reasons[node] = str(e)
+                continue
+            self._settle(node, group, option)
+            return
+
+    def _near(self, node: Node) -> list[int]:
+        """The groups of the arguments, the largest first."""
+        found = {self.home[s] for s in map(_source, node.all_input_nodes) if s in self.home}
+        return sorted(found, key=lambda g: (-len(self.members[g].nodes), g))
+
+    def _joined(self, node: Node, homes: list[int]) -> Group:
+        """The group of a node and of those groups; UnfitError if one kernel cannot hold it."""
+        if len(homes) == 1:
+            group = self.members[homes[0]].copy()
+            group.add(node)
+        else:
+            own = [n for g in homes for n in self.members[g].nodes if self.home.get(n) == g]
+            group = Group.of(sorted([*own, node], key=self.place.__getitem__))
+        bits = self._bits(group, node)
+        for n in group.nodes:
+            if any(self.needs.get(a, 0) & bits for a in n.all_input_nodes if a not in group.nodes):
+                raise UnfitError("what it needs needs the kernel")
+        return group
+
+    def _bits(self, group: Group, node: Node) -> int:
+        return sum(1 << self.place[n] for n in group.nodes if n in self.home or n is node)
+
+    def _settle(self, node: Node, group: Group, homes: Iterable[int]) -> None:
+        number = self.place[node]
+        for g in homes:
+            for n in self.members.pop(g).nodes:
+                if self.home.get(n) == g:
+                    self.home[n] = number
+        self.members[number] = group
+        self.home[node] = number
+        bits = self._bits(group, node)
+        needs = 0
+        for n in group.nodes:
+            needs |= self.needs[n]
+        for n, has in self.needs.items():
+            if has & bits:
+                self.needs[n] = has | needs
+
+
+def _source(node: Node) -> Node:
+    """What a tensor is a view of."""
+    while is_view(node) and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+__all__ = ["Found", "Partition", "partition"]

@@ -1,0 +1,361 @@
+"""One group of nodes of a torch graph that a kernel may hold: which axes of its tensors are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from syncverify.torch import table
+from syncverify.torch.dims import Axes, Axis, Space, UnfitError, extent
+
+#: The most tensors of a group that are read or written as a whole: each takes shared memory.
+MOST_TENSORS = 12
+#: The most elements that are reduced by a kernel of a single row: one block does all of it.
+MOST_OF_ONE_ROW = 8192
+
+
+class BarredError(UnfitError):
+    """A group that cannot be compiled while it holds certain nodes."""
+
+    def __init__(self, reason: str, nodes: Iterable[Node]) -> None:
+        super().__init__(reason)
+        self.nodes = tuple(nodes)
+
+
+def value_of(node: Node) -> Any:
+    """The fake tensor that a node makes, or None."""
+    found = node.meta.get("val")
+    return found if isinstance(found, torch.Tensor) else None
+
+
+def tensor_args(node: Node) -> list[Node]:
+    """The arguments of a node that are tensors, or that are made of one number."""
+    return [a for a in node.all_input_nodes if isinstance(a.meta.get("val"), (torch.Tensor, tuple, list))]
+
+
+def is_constant(node: Node) -> bool:
+    return node.op == "call_function" and constant(node) is not None
+
+
+def constant(node: Node) -> float | None:
+    """The number that a node fills its tensor with."""
+    at = table.CONSTANTS.get(node.target)
+    if at is None or len(node.args) <= at or value_of(node) is None:
+        return None
+    number = node.args[at]
+    if isinstance(number, bool) or not isinstance(number, (int, float)):
+        return None
+    return float(number) if value_of(node).dtype in table.DTYPES else None
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node is its first argument's elements in their order."""
+    return node.op == "call_function" and (
+        node.target in table.RESHAPES or node.target in table.EXPANDS or node.target in table.ALIASES
+    )
+
+
+def is_item(node: Node) -> bool:
+    return node.op == "call_function" and getattr(node.target, "__name__", "") == "getitem"
+
+
+def supported(node: Node) -> str:
+    """Why no kernel can hold this node, or an empty string."""
+    if node.op != "call_function":
+        return "no function"
+    target = node.target
+    if is_item(node):
+        source = node.args[0]
+        return "" if isinstance(source, Node) and source.target in table.VARIANCES else "part of a tuple"
+    known = (
+        target in table.POINTWISE or target in table.REDUCTIONS or target in table.VARIANCES
+        or target in table.PRODUCTS or target in (table.CAST, table.GATHER) or is_view(node)
+    )  # fmt: skip
+    if not known:
+        return "" if is_constant(node) else "fusions have no such function"
+    result = node.meta.get("val")
+    results = result if isinstance(result, (tuple, list)) else [result]
+    for r in results:
+        if not isinstance(r, torch.Tensor):
+            return "its result is no tensor"
+        if r.dtype not in table.DTYPES and not (r.dtype is torch.bool and target in table.POINTWISE):
+            return f"its result is {str(r.dtype).removeprefix('torch.')}"
+    return _odd(node)
+
+
+def _odd(node: Node) -> str:
+    """What of a known function's arguments a kernel does not do."""
+    if node.target in table.PRODUCTS:
+        factors = [value_of(a) for a in node.args[-2:] if isinstance(a, Node)]
+        if any(f is None or f.dtype not in (torch.bfloat16, torch.float16) for f in factors):
+            return "products are of bf16 or f16"
+    if node.target in table.POINTWISE:
+        row = table.POINTWISE[node.target]
+        if (row.gives == "c") != (value_of(node).dtype is torch.bool):
+            return "arithmetic of booleans"
+    if node.target is table.CAST or node.target in table.ALIASES:
+        source = value_of(node.args[0]) if isinstance(node.args[0], Node) else None
+        if source is None or source.device != value_of(node).device:
+            return "a copy to another device"
+        if node.kwargs.get("memory_format") not in (None, torch.preserve_format, torch.contiguous_format):
+            return "a copy to another memory format"
+    return ""
+
+
+@dataclass
+class Group:
+    """Nodes that were found to fit together.
+
+    ``axes`` holds those of nodes and leaves; a leaf is a tensor that comes from outside. ``reduced`` is what
+    rows are reduced along, ``product`` the matrix product that it starts from.
+    """
+
+    space: Space
+    axes: dict[Node, Any]
+    leaves: dict[Node, None]
+    nodes: dict[Node, None]
+    reduced: Axis = ()
+    product: Node | None = None
+
+    @classmethod
+    def empty(cls) -> Group:
+        return cls(Space(), {}, {}, {})
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> Group:
+        group = cls.empty()
+        for node in nodes:
+            group.add(node)
+        return group
+
+    def copy(self) -> Group:
+        axes, leaves, nodes = dict(self.axes), dict(self.leaves), dict(self.nodes)
+        return Group(self.space.copy(), axes, leaves, nodes, self.reduced, self.product)
+
+    @property
+    def operations(self) -> list[Node]:
+        """The nodes that compute something."""
+        return [n for n in self.nodes if not (is_view(n) or is_constant(n) or is_item(n))]
+
+    def add(self, node: Node) -> None:
+        """Takes a node in; raises UnfitError, and is then of no use any more."""
+        device = value_of(node).device if value_of(node) is not None else None
+        for other in tensor_args(node):
+            x = value_of(other)
+            if x is not None and device is not None and x.device != device and not is_constant(other):
+                raise UnfitError("tensors on several devices")
+        self.axes[node] = self._typed(node)
+        self.nodes[node] = None
+        everything = self.tensors()
+        self.space.order(everything)
+        for axes in everything:
+            self._reduced_last(axes)
+        if len(self.leaves) > MOST_TENSORS:
+            raise UnfitError(f"more than {MOST_TENSORS} tensors are read")
+
+    def tensors(self) -> list[Axes]:
+        """The axes of all tensors of the group."""
+        found: list[Axes] = []
+        for axes in self.axes.values():
+            found += axes if isinstance(axes, list) else [axes]
+        return found
+
+    def _reduced_last(self, axes: Axes) -> None:
+        """What is reduced lies innermost in every tensor that has all of it."""
+        reduced = self.space.resolve(self.reduced)
+        flat = [a for axis in axes for a in self.space.resolve(axis)]
+        if reduced and set(reduced) <= set(flat) and tuple(flat[-len(reduced) :]) != reduced:
+            raise UnfitError("a reduction along other dimensions than the innermost")
+
+    def _operand(self, node: Any, *, index: bool = False) -> Axes:
+        """The axes of an argument; one from outside becomes a leaf."""
+        if not isinstance(node, Node):
+            raise UnfitError("an argument is no tensor")
+        if node not in self.axes:
+            if is_constant(node):
+                self.axes[node] = ((),) * value_of(node).dim()
+                self.nodes[node] = None
+            elif not index and self._seen_through(node):
+                self.axes[node] = self._viewed(node)
+                self.nodes[node] = None
+            else:
+                self._leaf(node, index)
+        axes: Axes = self.axes[node]
+        return axes
+
+    def _seen_through(self, node: Node) -> bool:
+        """Whether a tensor is a view of one that is here already, or of a smaller one."""
+        source = node
+        while is_view(source) and isinstance(source.args[0], Node) and not supported(source):
+            if source.target in table.EXPANDS:
+                return True
+            source = source.args[0]
+            if source in self.axes and source not in self.leaves:
+                return True
+        return False
+
+    def _leaf(self, node: Node, index: bool) -> None:
+        x = value_of(node)
+        if x is None:
+            raise UnfitError("an argument is no tensor")
+        kinds = table.INDEX_DTYPES if index else table.DTYPES
+        if x.dtype not in kinds:
+            raise UnfitError(f"an argument is {str(x.dtype).removeprefix('torch.')}")
+        self.leaves[node] = None
+        self.axes[node] = self.space.axes(x.shape)
+
+    def _typed(self, node: Node) -> Any:
+        target = node.target
+        if is_item(node):
+            pair = self.axes.get(node.args[0])
+            if pair is None:
+                raise UnfitError("part of a tuple of another kernel")
+            return pair[node.args[1]]
+        if is_constant(node):
+            return ((),) * value_of(node).dim()
+        if target in table.PRODUCTS:
+            return self._multiplied(node)
+        if target in table.REDUCTIONS or target in table.VARIANCES:
+            return self._row(node)
+        if target is table.GATHER:
+            return self._gathered(node)
+        return self._elementwise(node)
+
+    def _elementwise(self, node: Node) -> Axes:
+        operands = [self._operand(a) for a in node.all_input_nodes if value_of(a) is not None]
+        axes = self.space.broadcast(operands)
+        self._row_again(axes)
+        missing: Axes = ((),) * (value_of(node).dim() - len(axes))
+        return missing + self.space.resolved(axes)
+
+    def _row_again(self, axes: Axes) -> None:
+        """Where a row's number meets a tensor with rows of that length, they are the same dimension."""
+        reduced = self.space.resolve(self.reduced)
+        if not reduced or not axes or not axes[-1]:
+            return
+        inner: Axis = ()
+        for axis in reversed(axes):
+            inner = self.space.resolve(axis) + inner
+            if self.space.size(inner) == self.space.size(reduced):
+                break
+        else:
+            return
+        for tensor in self.tensors():
+            if {*inner, *reduced} <= {a for axis in tensor for a in self.space.resolve(axis)}:
+                return
+        self.reduced = self.space.unify(self.reduced, inner)
+
+    def _multiplied(self, node: Node) -> Axes:
+        if self.product is not None or self.reduced:
+            raise UnfitError("two products, or a product of rows, in one kernel")
+        self.product = node
+        axes = self.space.axes(value_of(node).shape)
+        if node.target is table.aten.addmm.default:
+            return self.space.broadcast([axes, self._operand(node.args[0])])
+        return axes
+
+    def _reduce(self, axis: Axis) -> None:
+        if self.product is not None:
+            raise UnfitError("a reduction of a product")
+        if not axis:
+            raise UnfitError("a reduction along a dimension of one element")
+        self.reduced = self.space.unify(self.reduced, axis) if self.reduced else axis
+
+    def _row(self, node: Node) -> Any:
+        axes = self._operand(node.args[0])
+        dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+        keep = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
+        along = _dims(dims, len(axes))
+        taken = tuple(a for d in along for a in self.space.resolve(axes[d]))
+        others = [a for d, axis in enumerate(axes) if d not in along for a in self.space.resolve(axis)]
+        if len(axes) > 1 and not others and not small(self.space.size(taken)):
+            raise UnfitError("a reduction of a whole tensor")
+        self._reduce(taken)
+        kept = tuple(() if d in along else axis for d, axis in enumerate(axes) if keep or d not in along)
+        return [kept, kept] if table.VARIANCES.get(node.target) else kept
+
+    def _gathered(self, node: Node) -> Axes:
+        x, dim, index = node.args[:3]
+        axes = self._operand(x)
+        places = self._operand(index, index=True)
+        if len(axes) != len(places) or _dims([dim], len(axes)) != (len(axes) - 1,) or places[-1]:
+            raise UnfitError("a gather of more than one element of each row")
+        if self.space.resolve(places[-1]) or extent(value_of(index).shape[-1]) != 1:
+            raise UnfitError("a gather of more than one element of each row")
+        rows = self.space.broadcast([axes[:-1], places[:-1]])
+        if self.space.resolved(places[:-1]) != rows:
+            raise UnfitError("a gather of rows that are repeated")
+        self._reduce(self.space.resolve(axes[-1]))
+        return (*rows, ())
+
+    def _viewed(self, node: Node) -> Axes:
+        axes = self._operand(node.args[0])
+        shape = value_of(node).shape
+        if node.target in table.ALIASES:
+            return axes
+        if node.target in table.EXPANDS:
+            return ((),) * (len(shape) - len(axes)) + axes
+        return self.space.view(axes, shape)
+
+    def repeats(self, node: Node) -> bool:
+        """Whether a node's tensor is larger than what the kernel would store of it."""
+        shape = value_of(node).shape
+        sizes = [self.space.size(self.space.resolve(axis)) for axis in self.axes[node]]
+        return any(a != b for a, b in zip(map(extent, shape), sizes, strict=True))
+
+
+def size_of(node: Node) -> int:
+    """Bytes of a tensor; of symbols, at the call that is compiled for."""
+    x = value_of(node)
+    if x is None:
+        return 0
+    count = 1
+    for size in x.shape:
+        hint = getattr(getattr(size, "node", None), "hint", size)
+        count *= int(hint) if hint is not None else 1
+    return int(count * x.element_size())
+
+
+def small(size: Any) -> bool:
+    """Whether that many elements may be one row of a kernel that has no other."""
+    return bool(size.is_Integer) and int(size) <= MOST_OF_ONE_ROW
+
+
+def _dims(dims: Any, rank: int) -> tuple[int, ...]:
+    """The dimensions of a reduction, from 0 on."""
+    if isinstance(dims, int):
+        dims = [dims]
+    if not dims:
+        return tuple(range(rank))
+    return tuple(sorted(int(d) % max(rank, 1) for d in dims))
+
+
+def outputs_of(group: Group) -> list[Node]:
+    """The nodes of a group whose tensors others need: through views of them, which are made outside."""
+    members = group.nodes
+    needed: dict[Node, None] = {}
+
+    def need(node: Node) -> None:
+        if is_constant(node):
+            return
+        if is_view(node):
+            source = node.args[0]
+            if isinstance(source, Node) and source in members:
+                need(source)
+            return
+        needed[node] = None
+
+    for node in members:
+        if any(u not in members for u in node.users):
+            need(node)
+    return [n for n in group.nodes if n in needed]
+
+
+__all__ = [
+    "BarredError", "Group", "constant", "is_constant", "is_item", "is_view", "outputs_of", "size_of",
+    "supported", "tensor_args", "value_of",
+]  # fmt: skip

@@ -1,0 +1,425 @@
+"""Who runs what was found: proved kernels on a GPU, the same on the simulator, or NumPy.
+
+A runner turns a fusion into a ``Kernel``, which writes its results into tensors that the caller made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from syncverify import gate, gate_matmul
+from syncverify.codegen import driver
+from syncverify.diagnostics import Policy
+from syncverify.fusion import Fusion, RowSchedule, Schedule
+from syncverify.fusion.functions import numpy_dtype
+from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.source import InputError
+from syncverify.torch.table import DTYPES, INDEX_DTYPES
+
+Sizes = Mapping[str, int]
+
+
+class RefusedError(Exception):
+    """No kernel for these sizes: not proved, or outside of what schedules can do."""
+
+
+class Kernel(Protocol):
+    """One fusion or product, for all sizes that its runner can do."""
+
+    def prepare(self, sizes: Sizes, device: torch.device) -> str:
+        """Compiles and proves what these sizes need and says what was proved; raises RefusedError."""
+
+    def prepared(self, sizes: Sizes, device: torch.device) -> bool:
+        """Whether a call with these sizes has nothing left to compile, prove or load."""
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Writes the results; the tensors are contiguous. Raises RefusedError."""
+
+
+class Runner(Protocol):
+    """Makes kernels for tensors of some devices."""
+
+    name: str
+
+    def why_not(self, device: torch.device) -> str:
+        """Why tensors of this device are left to torch, or an empty string."""
+
+    def fusion(self, fusion: Fusion) -> Kernel: ...
+
+    def product(self, problem: Problem) -> Kernel: ...
+
+
+def signature(fusion: Fusion) -> str:
+    """What makes two fusions the same kernel."""
+    nodes = [(i, str(fusion.node(i))) for i in fusion.order()]
+    return str((fusion.name, fusion.inputs, fusion.outputs, fusion.dims, nodes))
+
+
+# ---------------------------------------------------------------- a GPU
+
+
+class GateRunner:
+    """Kernels that the gate let through, on the caller's current stream."""
+
+    name = "gate"
+
+    def __init__(self, policy: Policy = Policy.PRACTICAL) -> None:
+        self.policy = policy
+        self._kernels: dict[str, Kernel] = {}
+
+    def why_not(self, device: torch.device) -> str:
+        if device.type != "cuda":
+            return f"tensors on {device.type}: kernels run on Hopper GPUs"
+        try:
+            driver.multiprocessors(device.index or 0)
+        except InputError as e:
+            return e.message
+        return ""
+
+    def fusion(self, fusion: Fusion) -> Kernel:
+        key = signature(fusion)
+        if key not in self._kernels:
+            self._kernels[key] = FusionOnGpu(fusion, self.policy)
+        return self._kernels[key]
+
+    def product(self, problem: Problem) -> Kernel:
+        key = f"{problem.dtype} {problem.layout} {signature(problem.epilogue)}"
+        if key not in self._kernels:
+            self._kernels[key] = ProductOnGpu(problem, self.policy)
+        return self._kernels[key]
+
+
+class _OnGpu:
+    """What a launch needs, found once for every size and device; all later calls only fill in addresses."""
+
+    def __init__(self) -> None:
+        self._launches: dict[tuple[Any, ...], tuple[gate.Program, dict[str, int]]] = {}
+        self._lock = threading.Lock()
+
+    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+        """The kernel and its parameters; raises InputError or VerificationError."""
+        raise NotImplementedError
+
+    def names(self) -> tuple[str, ...]:
+        """The tensors of a launch: inputs, then outputs."""
+        raise NotImplementedError
+
+    def prepared(self, sizes: Sizes, device: torch.device) -> bool:
+        return (device.index, *sizes.values()) in self._launches
+
+    def prepare(self, sizes: Sizes, device: torch.device) -> str:
+        with self._lock:
+            program, _ = self._launch(sizes, device)
+        scopes = {stage: report.scope.kind.value for stage, report in program.proofs.items()}
+        where = ", ".join(f"{gate.STAGES[s]} for {_SCOPES.get(k, 'this launch')}" for s, k in scopes.items())
+        return f"proved: {where}"
+
+    def _launch(self, sizes: Sizes, device: torch.device) -> tuple[gate.Program, dict[str, int]]:
+        key = (device.index, *sizes.values())
+        found = self._launches.get(key)
+        if found is None:
+            index = device.index or 0
+            try:
+                program, values = self.program(sizes, index)
+                program.require_proof(values)
+                program.function(index)
+            except (InputError, gate.VerificationError) as e:
+                raise RefusedError(str(e)) from e
+            found = self._launches[key] = program, values
+        return found
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        device = outputs[0].device
+        key = (device.index, *sizes.values())
+        found = self._launches.get(key)
+        if found is None:
+            with self._lock:
+                found = self._launch(sizes, device)
+        addresses = {n: t.data_ptr() for n, t in zip(self.names(), (*inputs, *outputs), strict=True)}
+        with torch.cuda.device(device):
+            stream = torch.cuda.current_stream(device).cuda_stream
+            gate.launch(found[0], addresses, found[1], device.index or 0, stream)
+
+
+_SCOPES = {"all": "every launch", "partial": "some launches"}
+
+
+class FusionOnGpu(_OnGpu):
+    """A fusion behind the gate; each row length or access width is a kernel of its own."""
+
+    def __init__(
+        self, fusion: Fusion, policy: Policy, schedule: Schedule | RowSchedule | None = None
+    ) -> None:
+        super().__init__()
+        self._fusion = fusion
+        self._policy = policy
+        self._schedule = schedule
+        self._compiled: gate.CompiledKernel | None = None
+
+    def names(self) -> tuple[str, ...]:
+        return (*(n for n, _ in self._fusion.inputs), *(o.name for o in self._fusion.outputs))
+
+    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+        compiled = self._compiled
+        if compiled is None:
+            compiled = self._compiled = compile_fusion(self._fusion, sizes, self._policy, self._schedule)
+        compiled.plan.check_extent(sizes)
+        return compiled.program(sizes), compiled.launch_values(sizes, driver.multiprocessors(device))
+
+
+class ProductOnGpu(_OnGpu):
+    """A matrix product behind the gate; the schedule follows from the sizes."""
+
+    def __init__(self, problem: Problem, policy: Policy) -> None:
+        super().__init__()
+        self._problem = problem
+        self._product = gate_matmul.Matmul(problem, policy)
+
+    def names(self) -> tuple[str, ...]:
+        return product_names(self._problem)
+
+    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+        check_product(self._problem, sizes)
+        return product_program(self._product, sizes, driver.multiprocessors(device))
+
+
+def compile_fusion(
+    fusion: Fusion, sizes: Sizes, policy: Policy, schedule: Schedule | RowSchedule | None = None
+) -> gate.CompiledKernel:
+    """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
+    if schedule is None and fusion.reduced:
+        schedule = RowSchedule(width=sizes[fusion.dims[-1]])
+    compiled = gate.compile(fusion, schedule, policy)
+    if not isinstance(compiled, gate.CompiledKernel):
+        raise InputError(f"{fusion.name} takes several kernels")
+    return compiled
+
+
+def product_names(problem: Problem) -> tuple[str, ...]:
+    others = tuple(n for n, _ in problem.epilogue.inputs if n != PRODUCT)
+    return ("a", "b", *others, *(o.name for o in problem.epilogue.outputs))
+
+
+def product_program(
+    product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int
+) -> tuple[gate.Program, dict[str, int]]:
+    compiled = product.compiled(sizes, multiprocessors)
+    program = compiled.program(2 if sizes["N"] % 2 == 0 else 1)
+    return program, compiled.launch_values(sizes, multiprocessors)
+
+
+def check_product(problem: Problem, sizes: Sizes) -> None:
+    """Raises InputError for factors whose rows no tensor copy can address."""
+    rows = {"A": sizes["M" if problem.a_t else "K"], "B": sizes["K" if problem.b_t else "N"]}
+    for factor, length in rows.items():
+        if length % 8:
+            raise InputError(
+                f"{problem.name}: rows of {factor} of {length} elements are no multiple of 16 bytes"
+            )
+    if sizes["M"] * sizes["N"] >= 2**31:
+        raise InputError(f"{problem.name}: a result of 2^31 elements or more")
+
+
+# ---------------------------------------------------------------- no tensors
+
+
+class ProvingRunner:
+    """Compiles and proves what a GPU will need, and runs nothing: for fake tensors, without a GPU."""
+
+    name = "prove"
+
+    def __init__(self, policy: Policy = Policy.PRACTICAL, multiprocessors: int = gate.H200_SMS) -> None:
+        self.policy = policy
+        self.multiprocessors = multiprocessors
+
+    def why_not(self, device: torch.device) -> str:
+        return ""
+
+    def fusion(self, fusion: Fusion) -> Kernel:
+        return _Proving(_FusionSimulated(fusion, self))
+
+    def product(self, problem: Problem) -> Kernel:
+        return _Proving(_ProductSimulated(problem, self))
+
+
+class _Proving:
+    def __init__(self, kernel: _Simulated) -> None:
+        self._kernel = kernel
+
+    def prepare(self, sizes: Sizes, device: torch.device) -> str:
+        self._kernel.prepare(sizes, device)
+        return "proved, not run"
+
+    def prepared(self, sizes: Sizes, device: torch.device) -> bool:
+        return True
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        raise RefusedError("kernels are proved here, not run")
+
+
+# ---------------------------------------------------------------- a CPU
+
+
+class ReferenceRunner:
+    """NumPy instead of kernels: the same fusions, nothing proved. For tests of what was found."""
+
+    name = "reference"
+
+    def why_not(self, device: torch.device) -> str:
+        return "" if device.type == "cpu" else f"tensors on {device.type}"
+
+    def fusion(self, fusion: Fusion) -> Kernel:
+        return _ByNumpy(fusion)
+
+    def product(self, problem: Problem) -> Kernel:
+        return _ByNumpy(problem.epilogue, problem)
+
+
+class _ByNumpy:
+    def __init__(self, fusion: Fusion, problem: Problem | None = None) -> None:
+        self._fusion = fusion
+        self._problem = problem
+
+    def prepare(self, sizes: Sizes, device: torch.device) -> str:
+        return "not proved: computed by NumPy"
+
+    def prepared(self, sizes: Sizes, device: torch.device) -> bool:
+        return True
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        arrays = [to_numpy(x) for x in inputs]
+        if self._problem is not None:
+            a, b = (x.astype(np.float32) for x in arrays[:2])
+            arrays = [_matrix(a, self._problem.a_t) @ _matrix(b, self._problem.b_t), *arrays[2:]]
+        named = {
+            n: x.reshape([sizes[d] for d in t.dims])
+            for (n, t), x in zip(_product_first(self._fusion), arrays, strict=True)
+        }
+        for result, out in zip(self._fusion.reference(named), outputs, strict=True):
+            store(out, result)
+
+
+def _product_first(fusion: Fusion) -> list[tuple[str, Any]]:
+    return sorted(fusion.inputs, key=lambda i: i[0] != PRODUCT)
+
+
+def _matrix(stored: Any, transposed: bool) -> Any:
+    return stored.T if transposed else stored
+
+
+class SimulatorRunner:
+    """The kernels that the gate proved, run by the numeric simulator: slow, on CPU tensors."""
+
+    name = "simulator"
+
+    def __init__(self, policy: Policy = Policy.PRACTICAL, multiprocessors: int = 2) -> None:
+        self.policy = policy
+        self.multiprocessors = multiprocessors
+        self._kernels: dict[str, Kernel] = {}
+
+    def why_not(self, device: torch.device) -> str:
+        return "" if device.type == "cpu" else f"tensors on {device.type}"
+
+    def fusion(self, fusion: Fusion) -> Kernel:
+        return self._kernels.setdefault(signature(fusion), _FusionSimulated(fusion, self))
+
+    def product(self, problem: Problem) -> Kernel:
+        return _ProductSimulated(problem, self)
+
+
+class _Simulated:
+    """Proved, like on a GPU, but never sent to one."""
+
+    def __init__(self, runner: SimulatorRunner | ProvingRunner) -> None:
+        self.runner = runner
+
+    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+        raise NotImplementedError
+
+    def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+        """The tensors by name, in the shapes of the kernel."""
+        raise NotImplementedError
+
+    def prepared(self, sizes: Sizes, device: torch.device) -> bool:
+        return True
+
+    def prepare(self, sizes: Sizes, device: torch.device) -> str:
+        try:
+            program, values = self.program(sizes)
+            program.require_proof(values)
+        except (InputError, gate.VerificationError) as e:
+            raise RefusedError(str(e)) from e
+        return "proved, and simulated"
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        from syncverify import simulate
+        from syncverify.fusion.lower import rests
+
+        self.prepare(sizes, outputs[0].device)
+        program, values = self.program(sizes)
+        arrays = self.arrays(sizes, inputs, outputs)
+        results = simulate.run(program.kernel, values, arrays)
+        for name, rest in rests(program.kernel).items():
+            if values["rest"]:
+                results[name].reshape(-1)[-values["rest"] :] = results[rest]
+        for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
+            store(out, results[name])
+
+
+class _FusionSimulated(_Simulated):
+    def __init__(self, fusion: Fusion, runner: SimulatorRunner | ProvingRunner) -> None:
+        super().__init__(runner)
+        self._fusion = fusion
+        self._compiled: gate.CompiledKernel | None = None
+
+    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+        if self._compiled is None:
+            self._compiled = compile_fusion(self._fusion, sizes, self.runner.policy)
+        program = self._compiled.program(sizes)
+        return program, self._compiled.launch_values(sizes, self.runner.multiprocessors)
+
+    def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+        shapes = {n: t.dims for n, t in self._fusion.inputs} | {o.name: o.dims for o in self._fusion.outputs}
+        given = zip(shapes.items(), (*inputs, *outputs), strict=True)
+        return {n: to_numpy(x).reshape([sizes[d] for d in dims]) for (n, dims), x in given}
+
+
+class _ProductSimulated(_Simulated):
+    def __init__(self, problem: Problem, runner: SimulatorRunner | ProvingRunner) -> None:
+        super().__init__(runner)
+        self._problem = problem
+        self._product = gate_matmul.Matmul(problem, runner.policy)
+
+    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+        check_product(self._problem, sizes)
+        return product_program(self._product, sizes, self.runner.multiprocessors)
+
+    def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
+        shapes = self._problem.shapes
+        given = zip(product_names(self._problem), (*inputs, *outputs), strict=True)
+        return {n: to_numpy(x).reshape([sizes[d] for d in shapes[n]]) for n, x in given}
+
+
+def to_numpy(x: Any) -> Any:
+    """A contiguous CPU tensor's elements."""
+    x = x.detach()
+    if x.dtype is torch.bfloat16:
+        return x.view(torch.int16).numpy().view(numpy_dtype("bf16"))
+    return x.numpy()
+
+
+def store(out: Any, result: Any) -> None:
+    """Writes an array of the tensor's own type into it."""
+    dtype = numpy_dtype({**DTYPES, **INDEX_DTYPES}[out.dtype])
+    to_numpy(out)[...] = np.asarray(result).astype(dtype, copy=False).reshape(out.shape)
+
+
+__all__ = [
+    "GateRunner", "Kernel", "ProvingRunner", "ReferenceRunner", "RefusedError", "Runner", "SimulatorRunner",
+    "Sizes",
+]  # fmt: skip

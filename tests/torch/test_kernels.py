@@ -1,0 +1,161 @@
+"""Functions with kernels that the gate proves: simulated, or launched on a GPU that is not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import torch.nn.functional as F  # noqa: E402
+
+import syncverify.torch as sv  # noqa: E402
+from syncverify import gate, simulate  # noqa: E402
+from syncverify.codegen import driver  # noqa: E402
+from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
+from syncverify.fusion.functions import numpy_dtype  # noqa: E402
+from syncverify.matmul import product  # noqa: E402
+from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
+from tests.torch.compiled import close, compiled, draw  # noqa: E402
+
+BF16 = torch.bfloat16
+
+
+def norm(x: Any, residual: Any, w: Any) -> Any:
+    total = x + residual
+    return F.rms_norm(total, total.shape[-1:], w, 1e-6), total
+
+
+def linear(x: Any, w: Any, b: Any) -> Any:
+    return F.gelu(F.linear(x, w, b))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (norm, ((19, 64), (19, 64), (64,))),
+        (lambda x, y: F.silu(x) * y, ((3, 7, 8), (3, 7, 8))),
+        (linear, ((20, 64), (72, 64), (72,))),
+    ],
+)
+def test_proved_and_simulated(function: Any, shapes: Any) -> None:
+    report = compiled(function, *(draw(*s, dtype=BF16) for s in shapes), runner=sv.SimulatorRunner())
+    assert [r.status for r in report.regions] == ["proved, and simulated"]
+
+
+def test_proved_without_tensors() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    torch._dynamo.reset()
+    backend = sv.make_backend({"runner": "prove"})
+    with FakeTensorMode():
+        given = [torch.empty(s, dtype=BF16, device="cuda") for s in ((19, 64), (19, 64), (64,))]
+        results = torch.compile(norm, backend=backend)(*given)
+    assert [r.status for r in backend.report.regions] == ["proved, not run"]
+    assert results[0].shape == (19, 64)
+
+
+# ---------------------------------------------------------------- launches
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Launches that would go to a GPU are simulated on the host memory that they name."""
+    seen: list[tuple[Any, ...]] = []
+
+    def launch(program: Any, addresses: Any, values: Any, device: int, stream: int) -> None:
+        seen.append((program, values, device, stream))
+        kernel = program.kernel
+        memory = {}
+        for t in kernel.tensors:
+            if t.name in addresses:
+                shape = [gate.evaluate(e, values) for e in t.shape]
+                memory[t.name] = (addresses[t.name], shape, numpy_dtype(t.dtype))
+        arrays = {n: _at(*m) for n, m in memory.items()}
+        for name, result in simulate.run(kernel, values, {n: a.copy() for n, a in arrays.items()}).items():
+            if name in arrays:
+                arrays[name][...] = np.asarray(result).reshape(arrays[name].shape)
+
+    class Stream:
+        cuda_stream = 77
+
+    class Device:
+        def __init__(self, device: Any) -> None: ...
+        def __enter__(self) -> None: ...
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(gate, "launch", launch)
+    monkeypatch.setattr(gate.Program, "function", lambda self, device: None)
+    monkeypatch.setattr(driver, "multiprocessors", lambda device: 2)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream())
+    monkeypatch.setattr(torch.cuda, "device", Device)
+    return seen
+
+
+def _at(address: int, shape: list[int], dtype: Any) -> Any:
+    import ctypes
+
+    size = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
+
+
+def _run(kernel: Kernel, sizes: dict[str, int], inputs: list[Any], shape: tuple[int, ...]) -> Any:
+    out = torch.full(shape, float("nan"), dtype=BF16)
+    device = out.device
+    assert not kernel.prepared(sizes, device)
+    assert kernel.prepare(sizes, device).startswith("proved: IR for every launch, PTX for every launch")
+    assert kernel.prepared(sizes, device)
+    kernel(sizes, inputs, [out])
+    return out
+
+
+def test_a_launch_names_tensors_and_stream(launches: list[tuple[Any, ...]]) -> None:
+    def normed(x: Value, w: Value) -> Value:
+        return rms_norm(x, w)
+
+    fusion = trace(normed, {"x": Tensor("bf16", ("R", "C")), "w": Tensor("bf16", ("C",))})
+    x, w = draw(24, 64, dtype=BF16), draw(64, dtype=BF16)
+    out = _run(FusionOnGpu(fusion, gate.Policy.PRACTICAL), {"R": 24, "C": 64}, [x, w], (24, 64))
+    close(out, F.rms_norm(x.double(), (64,), w.double(), 1e-6))
+    ((_, _, device, stream),) = launches
+    assert (device, stream) == (0, 77)
+
+
+def test_a_launch_of_a_product(launches: list[tuple[Any, ...]]) -> None:
+    a, b = draw(24, 64, dtype=BF16), draw(40, 64, dtype=BF16)
+    kernel = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL)
+    out = _run(kernel, {"M": 24, "N": 40, "K": 64}, [a, b], (24, 40))
+    close(out, a.double() @ b.double().t())
+    assert len(launches) == 1
+
+
+def test_rows_that_no_tensor_copy_can_address_are_refused(launches: list[tuple[Any, ...]]) -> None:
+    kernel = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL)
+    with pytest.raises(sv.RefusedError, match="no multiple of 16 bytes"):
+        kernel.prepare({"M": 24, "N": 40, "K": 60}, torch.device("cpu"))
+    assert launches == []
+
+
+def test_a_refuted_kernel_never_launches(launches: list[tuple[Any, ...]], monkeypatch: Any) -> None:
+    from syncverify.diagnostics import KernelReport, Scope, ScopeKind, Verdict
+
+    def refuted(self: Any, stage: str, values: Any = None) -> KernelReport:
+        report = KernelReport.__new__(KernelReport)
+        for name, value in {
+            "name": "normed", "verdict": Verdict.UNKNOWN, "reason": "a test", "diagnostics": (),
+            "scope": Scope(ScopeKind.ALL, {}, ()),
+        }.items():  # fmt: skip
+            object.__setattr__(report, name, value)
+        return report
+
+    def doubled(x: Value) -> Value:
+        return x * 2.125
+
+    monkeypatch.setattr(gate.Program, "check", refuted)
+    kernel = FusionOnGpu(trace(doubled, {"x": Tensor("bf16", ("R",))}), gate.Policy.PRACTICAL)
+    x, out = draw(64, dtype=BF16), torch.empty(64, dtype=BF16)
+    with pytest.raises(sv.RefusedError, match="a test"):
+        kernel({"R": 64}, [x], [out])
+    assert launches == []
