@@ -49,7 +49,7 @@ def staged(stage, function):
         finally:
             switch(None)
     return run
-import syncverify.cli.check, syncverify.frontends.ptx.check as c
+import syncverify.cli.check, syncverify.frontends.ptx.check_kernel as c
 from syncverify.cli.main import run
 import syncverify.files as files
 spent["import"] = time.process_time() - begin

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,23 +38,26 @@ SCOPES = ("exact", "all", "block")
 SECONDS, MEMORY = 30, 4 << 30
 
 
-def measure(kernel: Kernel, scope: str) -> dict[str, Any]:
-    """Verdict, reason, findings, seconds (wall and CPU) and peak memory of one `syncverify check`."""
+def measure(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str, Any]:
+    """Verdict, reason, findings, seconds (wall and CPU) and peak memory of one `syncverify check`, which may
+    take ``most`` seconds of CPU."""
     command = [sys.executable, "-m", "syncverify", "check", str(kernel.ptx), "--format", "json"]
     command += ["--launch", str(kernel.facts(scope))]
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT, preexec_fn=_limits)
+        process = subprocess.Popen(
+            command, stdout=out, stderr=err, cwd=ROOT, preexec_fn=partial(_limits, most)
+        )
         status, usage = _wait(process)
         wall = time.perf_counter() - start
         out.seek(0)
         err.seek(0)
-        row = _verdict(status, out.read(), err.read())
+        row = _verdict(status, out.read(), err.read(), most)
     cpu = usage.ru_utime + usage.ru_stime
     return row | {"seconds": round(wall, 2), "cpu": round(cpu, 2), "mb": usage.ru_maxrss // 1024}
 
 
-def measure_forked(kernel: Kernel, scope: str) -> dict[str, Any]:
+def measure_forked(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str, Any]:
     """As ``measure``, in a fork: what a check takes beyond starting Python and loading code; no advice."""
     from syncverify.diagnostics import Policy, ScopeKind
     from syncverify.files import check_source, read_source
@@ -65,7 +69,7 @@ def measure_forked(kernel: Kernel, scope: str) -> dict[str, Any]:
     start = time.perf_counter()
     child = os.fork()
     if child == 0:
-        _limits()
+        _limits(most)
         try:
             (report,) = check_source(
                 read_source(kernel.ptx), facts=read_facts(kernel.facts(scope)), scope=ScopeKind.ALL
@@ -81,7 +85,7 @@ def measure_forked(kernel: Kernel, scope: str) -> dict[str, Any]:
         said = pipe.read()
     _, status, usage = os.wait4(child, 0)
     wall = time.perf_counter() - start
-    row = _verdict(*json.loads(said)) if said else _verdict(-1, "", "")
+    row = _verdict(*json.loads(said), most) if said else _verdict(-1, "", "", most)
     cpu = usage.ru_utime + usage.ru_stime
     return row | {
         "seconds": round(wall, 2),
@@ -91,9 +95,9 @@ def measure_forked(kernel: Kernel, scope: str) -> dict[str, Any]:
     }
 
 
-def _limits() -> None:
+def _limits(most: int) -> None:
     os.nice(5)
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
@@ -103,9 +107,9 @@ def _wait(process: subprocess.Popen[str]) -> tuple[int, Any]:
     return process.returncode, usage
 
 
-def _verdict(status: int, out: str, err: str) -> dict[str, Any]:
+def _verdict(status: int, out: str, err: str, most: int) -> dict[str, Any]:
     if status < 0:
-        return {"verdict": "limit", "reason": f"killed after {SECONDS} s of CPU", "findings": []}
+        return {"verdict": "limit", "reason": f"killed after {most} s of CPU", "findings": []}
     out, err = (
         re.sub(r"(?<![\w.])(?:/[\w.+-]+)+/(?=[\w.+-])", "", text) for text in (out, err)
     )  # names of files only
@@ -132,22 +136,26 @@ def _verdict(status: int, out: str, err: str) -> dict[str, Any]:
     }
 
 
-def run(chosen: list[Kernel], scopes: Iterable[str], jobs: int, forked: bool) -> None:
+def run(chosen: list[Kernel], scopes: Iterable[str], jobs: int, forked: bool, most: int) -> None:
     work = [(kernel, scope) for kernel in chosen for scope in scopes]
-    found: list[tuple[Kernel, str, dict[str, Any]]] = []
     with ThreadPoolExecutor(jobs) as pool:
-        rows = (measure_forked(*w) for w in work) if forked else pool.map(lambda w: measure(*w), work)
+        rows = (
+            (measure_forked(*w, most) for w in work)
+            if forked
+            else pool.map(lambda w: measure(*w, most), work)
+        )
         for (kernel, scope), row in zip(work, rows, strict=True):
-            found.append((kernel, scope, row))
             cost = f"{row['seconds']:6.2f} s {row['cpu']:6.2f} s CPU {row['mb']:5} MB"
             print(f"{kernel.label:44} {scope:6} {row['verdict']:8} {cost}  {why(row)}", flush=True)
+            _keep(kernel, scope, row)
+
+
+def _keep(kernel: Kernel, scope: str, row: dict[str, Any]) -> None:
     results = _load()  # another run may have added to it
-    for kernel, scope, row in found:
-        entry = results.setdefault(kernel.label, {})
-        entry |= {"generator": kernel.generator, "lines": kernel.lines, "covers": list(kernel.covers)}
-        entry[scope] = row
-    known = {kernel.label for kernel in kernels()}
-    kept = {label: results[label] for label in sorted(results) if label in known}
+    entry = results.setdefault(kernel.label, {})
+    entry |= {"generator": kernel.generator, "lines": kernel.lines, "covers": list(kernel.covers)}
+    entry[scope] = row
+    kept = {label: results[label] for label in sorted(results)}
     RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
@@ -291,6 +299,7 @@ def main() -> None:
     options.add_argument("--jobs", type=int, default=1)
     options.add_argument("--forked", action="store_true", help="forks, which load no code of their own")
     options.add_argument("--table", action="store_true", help="write the table from the kept results")
+    options.add_argument("--seconds", type=int, default=SECONDS, help="of CPU time that a check may take")
     chosen = options.parse_args()
     if chosen.table:
         TABLE.write_text(table())
@@ -298,7 +307,7 @@ def main() -> None:
     picked = [
         k for k in kernels() if (not chosen.family or k.family in chosen.family) and chosen.match in k.label
     ]
-    run(picked, chosen.scope or SCOPES, chosen.jobs, chosen.forked)
+    run(picked, chosen.scope or SCOPES, chosen.jobs, chosen.forked, chosen.seconds)
     results = _load()
     for scope in chosen.scope or SCOPES:
         print(f"\n{scope}: {shares(results, [k.label for k in picked], scope)} proved")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from syncverify.frontends.ptx.effect_table import decode
-from syncverify.frontends.ptx.flow import Flow, live_before, results, sources
+from syncverify.frontends.ptx.flow import Flow, live_before
+from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import slice_of
 from tests.ptx.execute_helpers import function
 

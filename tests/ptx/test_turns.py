@@ -10,8 +10,10 @@ from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.parser import parse
+from syncverify.frontends.ptx.turned import at_least
 from syncverify.launch import read_facts
-from syncverify.model.terms import Space
+from syncverify.model.path import negated
+from syncverify.model.terms import Open, Space
 from tests.ptx.execute_helpers import module_text
 
 PARAMS = ".param .u64 in, .param .u32 k_n, .param .u32 tiles"
@@ -222,3 +224,85 @@ def test_code_that_nothing_reaches_may_lead_into_a_loop(tmp_path: Path) -> None:
     bra INNER;
 """
     assert check(tmp_path, body).verdict is Verdict.PROVED
+
+
+def over_the_grid(tiles: str) -> str:
+    """The ring, its tiles dealt out to the blocks of a grid of two extents."""
+    return (
+        RING.replace("RESET", "")
+        .replace("ld.param.u32 %r20, [tiles];", tiles)
+        .replace(
+            "mov.u32 %r22, %nctaid.x;",
+            """mov.u32 %r22, %nctaid.x;
+    mov.u32 %r30, %ctaid.y;
+    mov.u32 %r31, %nctaid.y;
+    mad.lo.u32 %r21, %r30, %r22, %r21;
+    mul.lo.u32 %r22, %r22, %r31;""",
+        )
+    )
+
+
+@pytest.mark.parametrize("tiles", ["ld.param.u32 %r20, [tiles];", "mov.u32 %r20, 40;"])
+def test_tiles_that_a_grid_of_any_size_deals_out_are_proved(tmp_path: Path, tiles: str) -> None:
+    report = check(tmp_path, over_the_grid(tiles))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_a_missing_wait_in_tiles_of_a_grid_is_refuted(tmp_path: Path) -> None:
+    body = over_the_grid("mov.u32 %r20, 40;").replace("@!%p4 bra W1;", "", 1)
+    assert check(tmp_path, body).verdict is Verdict.REFUTED
+
+
+class _Grid:
+    """A loop over tiles: its first, its step, and what is known."""
+
+    def __init__(self) -> None:
+        self.space = Space()
+        self.tiles = self.space.atom("T", 0, None)
+        self.block = self.space.atom("ctaid.x", 0, None)
+        self.step = self.space.atom("grid.x", 1, None)
+
+    def left(self, turn: int) -> bool:
+        """Whether a turn has a tile."""
+        return at_least(self.tiles - 1 - self.block - self.step * turn)
+
+    def answer(self, turn: int, yes: bool) -> None:
+        with pytest.raises(Open) as e:
+            self.left(turn)
+        c, parts = e.value.c, e.value.parts
+        if not yes:
+            c, parts = -c - 1, negated(parts)
+        self.space.path.assume(c, parts)
+
+
+def test_turns_are_asked_for_once_there_is_a_first_tile() -> None:
+    g = _Grid()
+    g.answer(0, True)
+    g.answer(3, True)
+    assert g.left(0) and g.left(2) and g.left(3)
+    g.answer(5, False)
+    assert not g.left(5) and not g.left(9)
+    with pytest.raises(Open):
+        g.left(4)
+
+
+def test_without_a_first_tile_no_turn_has_one() -> None:
+    g = _Grid()
+    g.answer(0, False)
+    assert not g.left(0) and not g.left(4)
+
+
+def test_the_opposite_question_has_the_opposite_answer() -> None:
+    g = _Grid()
+    g.answer(0, True)
+    g.answer(2, False)
+    assert at_least(-1 * (g.tiles - 1 - g.block - g.step * 2) - 1)
+
+
+def test_a_step_that_may_be_zero_is_not_divided_by() -> None:
+    space = Space()
+    tiles, step = space.atom("T", 0, None), space.atom("grid.x", 0, None)
+    space.path.assume(*space.of(tiles - 1))
+    with pytest.raises(Open) as e:
+        at_least(tiles - 1 - step * 2)
+    assert e.value.parts == (tiles - step * 2).parts

@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from syncverify.frontends.ptx.compile import (
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.compile_state import (
     CLASS,
     CONTEXT,
     ENDED,
@@ -19,19 +20,18 @@ from syncverify.frontends.ptx.compile import (
     SIZED,
     START,
     Disagreement,
-    Program,
     agreed,
 )
-from syncverify.frontends.ptx.compile_expr import RANK, WINDOW
 from syncverify.frontends.ptx.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.global_access import box_footprint, global_footprint, signed
 from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
 from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
 from syncverify.frontends.ptx.turns import TURN
+from syncverify.frontends.ptx.types import RANK, WINDOW
 from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
-from syncverify.model.terms import AGAIN, Interrupted, Symbolic
+from syncverify.model.terms import AGAIN, Interrupted, Symbolic, Term
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -427,6 +427,9 @@ class PtxAgent:
 
 
 def _frozen(value: Any) -> Hashable:
+    """Equal for values that are the same; sums over sizes are one object each, what holds them is not."""
+    if value.__class__ is Size and isinstance(value.term, Term):
+        return ("size", id(value.term), value.bits, value.kind)
     return value if value.__class__ in INTS else ("", id(value))
 
 

@@ -27,6 +27,8 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
         found.append(_ZERO)
     if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
         found.append(f"the {clusters} clusters of the grid run at the same time")
+    elif program.handing.together and program.handing.spins:
+        found.append("blocks start in the order of their numbers")
     return found
 
 

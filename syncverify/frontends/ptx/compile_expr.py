@@ -5,7 +5,6 @@ Text of a register is ``r[slot]``. Names used by the text are those of ``NAMES``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,12 +22,8 @@ from syncverify.frontends.ptx.nodes import (
     Sym,
     Vector,
 )
+from syncverify.frontends.ptx.types import RANK, WINDOW, WINDOWS, kind, width
 from syncverify.frontends.ptx.values import INTS
-
-#: Windows of the generic address space; see docs/ptx.md.
-WINDOW = 60
-WINDOWS = {"shared": 1, "shared::cta": 1, "shared::cluster": 1, "local": 2, "param": 3, "param::entry": 3}
-RANK = 24
 
 NAMES: Mapping[str, Any] = {
     "I": INTS,
@@ -42,7 +37,6 @@ NAMES: Mapping[str, Any] = {
     },
 }  # fmt: skip
 
-_TYPE = re.compile(r"([a-z]+?)(\d+)(x\d)?")
 _FLOAT_OPS = frozenset(
     "fma rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp cvt_pack dp2a dp4a tex suld fns".split()
 )
@@ -51,24 +45,6 @@ _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=",
 
 class NotPlain(Exception):  # noqa: N818 -- the destinations become unknown
     """An instruction whose result is data: floating point, or rare."""
-
-
-def width(type_: str) -> int:
-    """Bits of a type, of all parts of a packed one; a predicate has one."""
-    if type_ == "pred":
-        return 1
-    m = _TYPE.fullmatch(type_)
-    return int(m[2]) * int((m[3] or "x1")[1:]) if m else 32
-
-
-def kind(type_: str) -> str:
-    """u, s, b, f or pred."""
-    if type_ == "pred":
-        return type_
-    m = _TYPE.fullmatch(type_)
-    if m is None or m[3] or type_.startswith(("f", "bf", "tf", "e")):
-        return "f"
-    return m[1]
 
 
 class Expressions:

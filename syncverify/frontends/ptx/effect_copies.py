@@ -22,8 +22,8 @@ from syncverify.frontends.ptx.effect_parts import (
     window,
 )
 from syncverify.frontends.ptx.effects import Context, Unsupported, Value
-from syncverify.frontends.ptx.flow import results
 from syncverify.frontends.ptx.nodes import Function, Imm, Instr, Mem, Operand, Reg
+from syncverify.frontends.ptx.operands import results
 from syncverify.model.events import Ev, Event, Flag
 
 _SHARED = ("shared::cta", "shared::cluster")

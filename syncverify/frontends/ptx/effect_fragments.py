@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.effect_matrix import matrices
-from syncverify.frontends.ptx.flow import Flow, registers, results, sources
+from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Function, Instr, Reg
+from syncverify.frontends.ptx.operands import registers, results, sources
 from syncverify.model.events import Ev
 
 #: Groups older than any wait leaves pending are all alike (PTX ISA, wgmma.wait_group: N is a small constant).

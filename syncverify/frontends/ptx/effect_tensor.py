@@ -173,10 +173,13 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
         number = ctx.map_index(v[0])
         if facts is not None:
             ctx.define_map(v[0], facts)
+        # One read, by the warp as a whole: no lane's later store can overtake its own part in it.
+        first = ctx.lanes[0] == (ctx.warp_lanes & -ctx.warp_lanes).bit_length() - 1
+        read = [(Ev.READ, site, source.footprint(ctx), -1)] if first else []
         return [
             *faults,
             meeting(ctx, site),
-            (Ev.READ, site, source.footprint(ctx), -1),
+            *read,
             (Ev.MAP_REPLACE, site, number, 1),
             (Ev.MAP_CP_FENCE, site, number, scope),
         ]

@@ -12,8 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.effect_fragments import copied
-from syncverify.frontends.ptx.flow import Flow, live_before, results, sources
+from syncverify.frontends.ptx.flow import Flow, live_before
 from syncverify.frontends.ptx.nodes import Instr
+from syncverify.frontends.ptx.operands import results, sources
 
 _NOT_YET = ("try_wait", "test_wait", "pending_count", "inval")
 _State = dict[str, frozenset[int]]

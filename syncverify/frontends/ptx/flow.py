@@ -2,95 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
+from syncverify.frontends.ptx.flow_graph import Block, dominators, loops, reached, with_exits
 from syncverify.frontends.ptx.nodes import (
     Function,
     Imm,
     Instr,
     Label,
-    Mem,
     Not,
     Operand,
-    Pair,
     Reg,
     Sym,
-    Vector,
 )
+from syncverify.frontends.ptx.operands import harmless, is_poll, results, sources
 
 _ENDS = frozenset({"ret", "exit", "trap", "brkpt"})
 _JUMPS = frozenset({"bra", "brx"})
-_POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
-#: Instructions whose first operand is no destination.
-_NO_RESULT = frozenset(
-    "st red bar barrier fence membar bra brx ret exit trap call nanosleep prefetch prefetchu cp wgmma "
-    "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt".split()
-)
-
-
-def registers(op: Operand | None) -> Iterator[str]:
-    """The registers that an operand names."""
-    match op:
-        case Reg(name) | Not(Reg(name)):
-            yield name
-        case Mem(base, _, coords):
-            yield from registers(base)
-            for c in coords:
-                yield from registers(c)
-        case Vector(items):
-            for x in items:
-                yield from registers(x)
-        case Pair(a, b):
-            yield from registers(a)
-            yield from registers(b)
-
-
-def results(i: Instr) -> tuple[str, ...]:
-    """The registers that an instruction writes."""
-    if not i.operands:
-        return ()
-    if i.op in _NO_RESULT:
-        if i.op == "wgmma" and i.mods and i.mods[0] == "mma_async":
-            return tuple(registers(i.operands[0]))
-        if i.op == "bar" or i.op == "barrier":
-            return tuple(registers(i.operands[0])) if "red" in i.mods else ()
-        if i.op == "call":
-            return tuple(registers(i.operands[0]))
-        return ()
-    if i.op == "mbarrier" and i.mods[0] in ("init", "inval", "expect_tx", "complete_tx"):
-        return ()
-    if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
-        return () if i.name != "clusterlaunchcontrol.query_cancel" else tuple(registers(i.operands[0]))
-    first = i.operands[0]
-    return () if isinstance(first, Mem) else tuple(registers(first))
-
-
-def sources(i: Instr) -> tuple[str, ...]:
-    """The registers that an instruction reads, its guard included."""
-    out = [i.guard.name] if i.guard is not None else []
-    written = bool(results(i))
-    for k, op in enumerate(i.operands):
-        if not (k == 0 and written) or (i.op == "wgmma" and k == 0):
-            out += registers(op)
-    return tuple(out)
-
-
-def is_poll(i: Instr) -> bool:
-    """Whether the instruction looks once whether a phase has completed."""
-    return i.op == "mbarrier" and i.name.startswith(_POLLS)
-
-
-@dataclass(slots=True)
-class Block:
-    """A stretch ``lo..hi`` of instructions that is entered at its start and left at its end."""
-
-    lo: int
-    hi: int
-    succ: list[int] = field(default_factory=list)
-    pred: list[int] = field(default_factory=list)
 
 
 class Flow:
@@ -101,16 +31,16 @@ class Flow:
         self.body = function.body
         self.blocks, self.block_of = _blocks(function)
         self.end = len(self.blocks)
-        self.reached = _reached(self.blocks)
+        self.reached = reached(self.blocks)
         n = self.end + 1
         succ = [b.succ for b in self.blocks] + [[]]
         pred: list[list[int]] = [[] for _ in range(n)]
         for i, out in enumerate(succ):
             for j in out:
                 pred[j].append(i)
-        self.idom = _dominators(0, succ, pred)
-        self.ipdom = _dominators(self.end, _with_exits(pred, succ, self.end), succ)
-        self.loops = _loops(self.blocks, self.idom)
+        self.idom = dominators(0, succ, pred)
+        self.ipdom = dominators(self.end, with_exits(pred, succ, self.end), succ)
+        self.loops = loops(self.blocks, self.idom)
 
     def dominates(self, a: int, b: int) -> bool:
         """Whether every path to block ``b`` goes through ``a``."""
@@ -252,37 +182,6 @@ class Flow:
         return False
 
 
-def harmless(i: Instr) -> bool:
-    """No effect beyond registers, apart from a poll."""
-    if i.op in (
-        "st",
-        "red",
-        "atom",
-        "bar",
-        "barrier",
-        "cp",
-        "wgmma",
-        "fence",
-        "membar",
-        "call",
-        "ret",
-        "exit",
-    ):
-        return False
-    if i.op in (
-        "ld",
-        "ldmatrix",
-        "stmatrix",
-        "elect",
-        "setmaxnreg",
-        "tensormap",
-        "multimem",
-        "griddepcontrol",
-    ):
-        return i.op == "ld" and i.mods[0] in ("param", "local", "const")
-    return i.op != "mbarrier" or is_poll(i)
-
-
 def _evaluate(i: Instr, known: dict[str, int]) -> None:
     """What an instruction makes of registers with a known value; others lose theirs."""
     value = _value(i, known) if i.guard is None else None
@@ -378,109 +277,6 @@ def _blocks(function: Function) -> tuple[list[Block], list[int]]:
     return blocks, block_of
 
 
-def _reached(blocks: Sequence[Block]) -> set[int]:
-    seen: set[int] = set()
-    work = [0] if blocks else []
-    while work:
-        b = work.pop()
-        if b in seen or b >= len(blocks):
-            continue
-        seen.add(b)
-        work += blocks[b].succ
-    return seen
-
-
-def _with_exits(pred: Sequence[list[int]], succ: Sequence[list[int]], end: int) -> list[list[int]]:
-    """Reversed edges; what no path leads out of is tied to the end, so that all have a post-dominator."""
-    out = [list(p) for p in pred]
-    reach: set[int] = set()
-    work = [end]
-    while work:
-        b = work.pop()
-        if b not in reach:
-            reach.add(b)
-            work += out[b]
-    for b in reversed(range(end)):
-        if b not in reach:
-            out[end].append(b)
-            work = [b]
-            while work:
-                x = work.pop()
-                if x not in reach:
-                    reach.add(x)
-                    work += out[x]
-    return out
-
-
-def _dominators(root: int, succ: Sequence[list[int]], pred: Sequence[list[int]]) -> list[int]:
-    """Immediate dominators (Cooper, Harvey, Kennedy); -1 for what the root does not reach."""
-    order: list[int] = []
-    seen = {root}
-    stack: list[tuple[int, Iterator[int]]] = [(root, iter(succ[root]))]
-    while stack:
-        b, rest = stack[-1]
-        for s in rest:
-            if s not in seen:
-                seen.add(s)
-                stack.append((s, iter(succ[s])))
-                break
-        else:
-            order.append(b)
-            stack.pop()
-    rank = {b: i for i, b in enumerate(order)}
-    idom = [-1] * len(succ)
-    idom[root] = root
-    into: list[list[int]] = [[] for _ in succ]
-    for a, out in enumerate(succ):
-        for b in out:
-            into[b].append(a)
-    changed = True
-    while changed:
-        changed = False
-        for b in reversed(order[:-1]):
-            new = -1
-            for p in into[b]:
-                if idom[p] < 0:
-                    continue
-                new = p if new < 0 else _meet(p, new, idom, rank)
-            if new != idom[b]:
-                idom[b] = new
-                changed = True
-    return idom
-
-
-def _meet(a: int, b: int, idom: Sequence[int], rank: dict[int, int]) -> int:
-    while a != b:
-        while rank[a] < rank[b]:
-            a = idom[a]
-        while rank[b] < rank[a]:
-            b = idom[b]
-    return a
-
-
-def _loops(blocks: Sequence[Block], idom: Sequence[int]) -> list[frozenset[int]]:
-    """Natural loops, those of one head joined."""
-    found: dict[int, set[int]] = {}
-    for b, block in enumerate(blocks):
-        for head in block.succ:
-            if head >= len(blocks) or not _above(head, b, idom):
-                continue
-            body = found.setdefault(head, {head})
-            work = [b]
-            while work:
-                x = work.pop()
-                if x not in body:
-                    body.add(x)
-                    work += blocks[x].pred
-    return [frozenset(x) for x in found.values()]
-
-
-def _above(a: int, b: int, idom: Sequence[int]) -> bool:
-    while b != a and b >= 0 and idom[b] != b:
-        b = idom[b]
-    return a == b
-
-
 def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Callable[[int], Iterable[str]],
                 kept: frozenset[str], entering: Mapping[int, Iterable[str]] = MappingProxyType({}),
                 ) -> list[frozenset[str]]:  # fmt: skip
@@ -514,6 +310,3 @@ def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Calla
             live[i] = new
             work.update(flow.blocks[i].pred)
     return [frozenset(x) for x in live]
-
-
-__all__ = ["Block", "Flow", "Imm", "ends", "is_poll", "live_before", "registers", "results", "sources"]

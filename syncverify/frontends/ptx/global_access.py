@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncverify.frontends.ptx.compile_expr import WINDOW, width
 from syncverify.frontends.ptx.effect_parts import SCOPES
 from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Value
 from syncverify.frontends.ptx.memory import Access, access_events, decode_access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.types import WINDOW, width
 from syncverify.frontends.ptx.values import INTS, Vec
 from syncverify.ir.footprints import Range, footprint, merge
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint

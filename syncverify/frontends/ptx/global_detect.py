@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.frontends.ptx.effect_parts import spaces
-from syncverify.frontends.ptx.flow import Flow, harmless, registers, results, sources
+from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import (
     COMPARISONS,
     NEGATED,
@@ -23,6 +23,7 @@ from syncverify.frontends.ptx.global_access import (
     space_of,
 )
 from syncverify.frontends.ptx.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Sym
+from syncverify.frontends.ptx.operands import harmless, registers, results, sources
 from syncverify.model.events import Flag
 
 _WIDE = ("cluster", "gl", "gpu", "sys")

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from syncverify.frontends.ptx.effects import Effect
-from syncverify.frontends.ptx.flow import Flow, results, sources
+from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Imm, Instr, Special
+from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import Slice, slice_of
 
 _ACROSS = frozenset({"shfl", "vote", "redux", "match"})

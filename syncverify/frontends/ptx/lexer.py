@@ -20,17 +20,18 @@ GUARD, OPCODE, ARGUMENTS, OPEN, CLOSE, LABEL, LOC, FILE, HEADER, MODULE, DIRECTI
     range(1, 15)
 )
 
+#: No group is possessive here: before Python 3.11.5 such groups match wrongly (python/cpython#106052).
 STATEMENT = re.compile(
     r"""\s*+(?:
-      (?:@\s*+(!?\s*+[%$\w.]++)\s++)? ([a-z]\w*+(?:\s*+\.[\w:]++)*+) \s*+(?!:) ([^;]*+);
+      (?:@\s*+(!?\s*+[%$\w.]++)\s++)? ([a-z]\w*+(?:\s*+\.[\w:]++)*) \s*+(?!:|\.[\w:]) ([^;]*+);
     | (\{)
     | (\})
     | ([A-Za-z_$%][\w$]*+)\s*+:(?!:)
     | \.loc\b([^\n]*+)
     | \.file\b([^\n]*+)
-    | ((?:\.(?:visible|weak|extern)\s*+)*+\.(?:entry|func)\b(?:[^{;"]|"[^"\n]*+"\s*+;?)*+)
+    | ((?:\.(?:visible|weak|extern)\s*+)*\.(?:entry|func)\b(?:[^{;"]++|"[^"\n]*+"\s*+;?)*)
     | \.((?:version|target|address_size)\b[^\n]*+)
-    | (\.(?!section\b|entry\b|func\b)[a-zA-Z_](?:[^;"]|"[^"\n]*+")*+);
+    | (\.(?!section\b|entry\b|func\b)[a-zA-Z_](?:[^;"]++|"[^"\n]*+")*);
     | \.(section\b[^{};]*+\{[^{}]*+\})
     | (;)
     | (\S)
@@ -38,10 +39,10 @@ STATEMENT = re.compile(
     re.VERBOSE,
 )
 
-_COMMENT = re.compile(r'//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?|"(?:[^"\\\n]|\\.)*+"')
+_COMMENT = re.compile(r'//[^\n]*+|/\*(?:[^*]++|\*(?!/))*(?:\*/)?|"(?:[^"\\\n]++|\\.)*"')
 
 #: Pieces of an operand list; joined by commas they give it back, unless brackets do not match.
-PIECES = re.compile(r"(?:\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|[^,{}\[\]()])++")
+PIECES = re.compile(r"(?:\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|[^,{}\[\]()]++)+")
 
 _TOKEN = re.compile(
     r"\s*+(?:(0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16})(?!\w)"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from syncverify.frontends.ptx.compile_expr import WINDOW, width
 from syncverify.frontends.ptx.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.types import WINDOW, width
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.frontends.ptx.compile_expr import width
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts, text
 from syncverify.frontends.ptx.facts_params import Leaf
 from syncverify.frontends.ptx.nodes import Function
 from syncverify.frontends.ptx.tables import parameter_offsets
+from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr, Var
 

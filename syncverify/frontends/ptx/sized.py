@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncverify.frontends.ptx.turned import at_least
 from syncverify.frontends.ptx.values import INTS, Vec, vec
 from syncverify.model.terms import Space, Term
 
@@ -199,22 +200,22 @@ class Size:
     def __lt__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return bool(self._value() < _value(o))
+        return at_least(_value(o) - self._value() - 1)
 
     def __le__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return bool(self._value() <= _value(o))
+        return at_least(_value(o) - self._value())
 
     def __gt__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return bool(self._value() > _value(o))
+        return at_least(self._value() - _value(o) - 1)
 
     def __ge__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return bool(self._value() >= _value(o))
+        return at_least(self._value() - _value(o))
 
     def __eq__(self, o: object) -> bool:
         if self is o:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.effects import Effect, Unsupported
-from syncverify.frontends.ptx.flow import Flow, registers, results
+from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Sym
+from syncverify.frontends.ptx.operands import registers, results
 
 Decoded = Mapping[int, Effect | Unsupported]
 #: Spaces whose contents the agents keep.

@@ -9,10 +9,11 @@ from math import prod
 from typing import Any
 
 from syncverify.frontends.ptx.agent import ClassContext, PtxAgent
-from syncverify.frontends.ptx.compile import CLASS, CONTEXT, LOCAL, MASK, PARTED, PC, QUEUE, SHARED, Program
-from syncverify.frontends.ptx.compile_expr import RANK
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.compile_state import CLASS, CONTEXT, LOCAL, MASK, PARTED, PC, QUEUE, SHARED
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
+from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import WARP, Unknown, Vec, vec
 from syncverify.ir.execute_blocks import Dims, Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
@@ -166,6 +167,13 @@ class PtxSystem:
         """Fresh agents at the kernel's entry, one per class."""
         contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
         return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
+
+    def at(self, cluster: int) -> PtxSystem:
+        """The same for another cluster, with the same classes."""
+        assert self.launch.grid is not None
+        g = Grid(self.launch.grid, self.launch.block, self.launch.cluster)
+        info = replace(self.info, block=g.coordinates(g.block_of(cluster, 0)))
+        return replace(self, cluster=cluster, info=info, starts={})
 
     def refined(self, split: LaneSplit) -> PtxSystem:
         """The same launch with one class split."""

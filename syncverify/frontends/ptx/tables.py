@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.frontends.names import base_name
-from syncverify.frontends.ptx.compile_expr import WINDOW
 from syncverify.frontends.ptx.effects import MapFacts
-from syncverify.frontends.ptx.flow import registers
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
+from syncverify.frontends.ptx.operands import registers
+from syncverify.frontends.ptx.types import WINDOW
 from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
@@ -229,6 +229,8 @@ class Tables:
 
     def behind(self, address: Any, size: int, missing: Unknown) -> Any:
         """What lies at a global address that nobody writes."""
+        if address.__class__ is Vec:
+            return self.held(address, size, missing)
         if address.__class__ is int:
             known = self.held(address, size, missing)
             if known.__class__ is int:

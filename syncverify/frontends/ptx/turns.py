@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from syncverify.frontends.ptx.flow import Flow, is_poll, results, sources
+from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.operands import is_poll, results, sources
 from syncverify.frontends.ptx.slice import Slice
 
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.

@@ -15,7 +15,8 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,12 @@ class Tracer:
         sizes: Sequence[int],
         size: str = "N",
         covers: Sequence[str] = (),
+        holds: Mapping[str, tuple[str, Sequence[int]]] | None = None,
     ) -> None:
-        """Runs `call` for each of `sizes` (the first is the exact launch's); writes each kernel launched."""
+        """Runs `call` for each of `sizes` (the first is the exact launch's); writes each kernel launched.
+
+        `holds`: what lies in tensors that steer, by the names of their pointers, for the exact launch.
+        """
         launches, dump = self.folder / "launches", self.folder / "dump"
         try:
             rounds = []
@@ -129,6 +134,8 @@ class Tracer:
             for number, text in enumerate(texts):
                 label = name if number == 0 else f"{name}_{number + 1}"
                 launch = _launch(text, [r[0][number] for r in rounds], [r[1] for r in rounds], sizes, size)
+                if holds:
+                    launch = replace(launch, params={i: _held(p, holds) for i, p in launch.params.items()})
                 self.emitter.kernel(label, text, launch, covers)
         except Exception as error:
             self.emitter.failed(name, error)
@@ -204,6 +211,15 @@ def _launch(
         symbolic_params=general,
         assume=(f"{size} >= 1",),
     )
+
+
+def _held(param: Leaf | list[Leaf], holds: Mapping[str, tuple[str, Sequence[int]]]) -> Leaf | list[Leaf]:
+    """A parameter with what its pointers lead to."""
+    if isinstance(param, list):
+        return [leaf for one in param for leaf in [_held(one, holds)] if isinstance(leaf, Leaf)]
+    if param.kind != "ptr" or param.value not in holds:
+        return param
+    return replace(param, extra=(*param.extra, ("holds", holds[str(param.value)])))
 
 
 # The hardware's codes of element types, in bits 7 to 10 of a tensor map's second word.

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,6 +25,8 @@ POINTERS = (
     *("A", "B", "C", "D", "bias", "aux", "A_strides", "B_strides", "C_strides", "D_strides", "problems"),
     *("p11", "p12", "p13", "p14", "workspace"),
 )
+#: M, N and K of each problem of a grouped product, as they lie in the array that its scheduler reads.
+GROUPS = ("i32", (*(256, 256, 256), *(128, 384, 128), *(384, 128, 64), *(200, 130, 192)))
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,9 @@ def emit(emitter: Emitter, gemm: Gemm) -> None:
     ptx, samples = build(gemm, ks)
     recorded = [Sample(s["k"], bytes.fromhex(s["params"]), dict(enumerate(s["maps"]))) for s in samples]
     exact, general = leaves(recorded, "K", POINTERS)
+    if gemm.grouped:
+        exact = [replace(leaf, extra=(*leaf.extra, ("holds", GROUPS))) if leaf.value == "problems" else leaf
+                 for leaf in exact]  # fmt: skip
     first = samples[0]
     launch = Launch(
         block=tuple(first["block"]),

@@ -35,8 +35,8 @@ def cases(tracer: Tracer) -> None:
             q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=length, max_seqlen_k=length, **options
         )
 
-    def case(name, call, covers=()):
-        tracer.case(name, call, lengths, "L", ["attention", *covers])
+    def case(name, call, covers=(), holds=None):
+        tracer.case(name, call, lengths, "L", ["attention", *covers], holds)
 
     for dim in (64, 128):
         case(f"forward_d{dim}", lambda n, d=dim: forward(n, d))
@@ -46,7 +46,8 @@ def cases(tracer: Tracer) -> None:
     case("forward_gqa", lambda n: forward(n, 128, heads=8, kv_heads=2))
     case("forward_f16", lambda n: forward(n, 128, dtype=torch.float16))
     case("forward_local", lambda n: forward(n, 128, window_size_left=128, window_size_right=0))
-    case("forward_varlen", lambda n: varlen(n), ["varlen"])
+    starts = {"T4": ("i32", [0, lengths[0], 2 * lengths[0]])}  # where sequences start: the fifth tensor
+    case("forward_varlen", lambda n: varlen(n), ["varlen"], starts)
     case("backward_d64", lambda n: backward(n, 64))
     case("backward_d128", lambda n: backward(n))
     case("backward_d128_causal", lambda n: backward(n, causal=True))

@@ -1,0 +1,102 @@
+"""One kernel under check: its facts, its code, boxes of tensor maps, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.frontends.ptx.assumptions import holds, numbers, pointers_apart
+from syncverify.frontends.ptx.check_launch import launch_from
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.effects import MapFacts
+from syncverify.frontends.ptx.facts import PtxFacts
+from syncverify.frontends.ptx.infer import Boxes
+from syncverify.frontends.ptx.nodes import Function, Module
+from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
+from syncverify.ir.expr import Expr
+from syncverify.model.events import System
+from syncverify.source import Span
+
+_ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
+
+Judge = Callable[[System, Policy], Outcome]
+Merge = Callable[[Iterable[Outcome]], Outcome]
+#: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
+#: Gives what ``sizes.prove`` gives.
+Prove = Callable[[Mapping[str, tuple[int, int]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """What turns systems into verdicts: a floor above this one."""
+
+    judge: Judge
+    merge: Merge
+    prove: Prove | None = None  # for every size
+
+
+@dataclass(slots=True)
+class Kernel:
+    """One entry under check."""
+
+    module: Module
+    function: Function
+    facts: PtxFacts
+    policy: Policy
+    checker: Checker
+    hash: str
+    assumptions: list[str] = field(default_factory=list)
+    program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
+    boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
+
+    @property
+    def span(self) -> Span:
+        return Span(self.module.path, self.function.line)
+
+
+def compiled(k: Kernel) -> tuple[Launch, Program]:
+    """The launch as far as it is known, and the kernel's code."""
+    assert k.facts.block is not None
+    launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
+    if not k.program:
+        apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
+        k.program.append(Program(k.module, k.function, apart, ints, holds(k.facts)))
+    return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
+
+
+def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
+    """A launch with inferred boxes; those that are given win."""
+    return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.box is not None}})
+
+
+def inferred(k: Kernel, launch: Launch, program: Program, cluster: int = 0) -> Launch:
+    """The launch with the boxes that it implies itself; ``cluster``: the one to run."""
+    assert k.boxes is not None
+
+    def launch_of(facts: PtxFacts) -> Launch:
+        assert facts.block is not None
+        return replace(
+            launch_from(facts, facts.block, facts.cluster or (1, 1, 1), k.function), answers=launch.answers
+        )
+
+    k.boxes.learn(k.facts, program, launch_of, cluster)
+    return with_boxes(launch, k.boxes.facts())
+
+
+def elected(k: Kernel, program: Program, launch: Launch, cluster: int | None,
+             like: PtxSystem | None = None) -> list[int]:  # fmt: skip
+    """The lanes to elect. PTX leaves the choice open; CUTLASS and others rely on what the hardware does."""
+    if k.policy is Policy.STRICT:
+        return elected_lanes(program, launch, cluster, like)
+    if program.elections.named and _ELECTION not in k.assumptions:
+        k.assumptions.append(_ELECTION)
+    return [0]
+
+
+def unknown(reason: str, span: Span, rule: str = "SV902") -> Outcome:
+    """An outcome that only gives a reason."""
+    note = Diagnostic(rule, Severity.WARNING, reason, span)
+    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})

@@ -1,0 +1,192 @@
+"""The outcomes of all systems that stand for a kernel's launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import Severity, Verdict
+from syncverify.frontends.ptx.assumptions import of_hand_over, of_memory, of_stores
+from syncverify.frontends.ptx.check_kernel import Kernel, compiled, elected, inferred, unknown, with_boxes
+from syncverify.frontends.ptx.check_launch import uses_clusters
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.global_check import together
+from syncverify.frontends.ptx.infer import copies_tensors, lacks_box
+from syncverify.frontends.ptx.system import Launch, PtxSystem
+
+#: Clusters of a grid that are run one by one.
+MAX_CLUSTERS = 16
+#: Clusters whose events are compared, so that those alike are run once.
+MAX_COMPARED = 512
+#: Questions about data and parameters of which both answers are tried together.
+MAX_CHOICES = 5
+
+
+def outcomes(k: Kernel) -> Iterator[Outcome]:
+    """The outcomes of all systems that stand for the launch."""
+    if k.facts.block is None:
+        yield unknown("the number of threads is not known: give block in a launch file", k.span)
+        return
+    if k.facts.cluster is None and uses_clusters(k.function):
+        yield unknown("the kernel is written for clusters: give cluster in a launch file", k.span)
+        return
+    launch, program = compiled(k)
+    if k.facts.registers is None and launch.registers is not None:
+        k.assumptions.append(f"{launch.registers} registers per thread at entry")
+    clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
+    k.assumptions += of_hand_over(program, clusters)
+    k.assumptions += of_memory(k.facts, program)
+    whole = 0 if clusters == 1 else None
+    answers: list[dict[Any, int]] = [{}]
+    asked_before: dict[Any, str] = {}
+    while answers:
+        taken = answers.pop()
+        asked: dict[Any, str] = {}
+        outcomes = list(_answered(k, program, replace(launch, answers=taken), whole, clusters, asked))
+        unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
+        refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
+        if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
+            question = next(iter(asked))
+            answers += [{**taken, question: 1}, {**taken, question: 0}]
+            asked_before |= asked
+            continue
+        yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
+        asked_before |= asked
+    k.assumptions += of_stores(program)
+
+
+def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:
+    """What a finding under assumed answers is worth: whether they can be so is not known."""
+    if outcome.verdict is not Verdict.REFUTED:
+        return outcome
+    first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+    on = "; ".join(dict.fromkeys(why.get(q, "data") for q in taken))
+    text = f"whether this goes wrong depends on {on}: {first.message if first is not None else ''}"
+    found = tuple(
+        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
+        for d in outcome.diagnostics
+    )
+    return Outcome(Verdict.UNKNOWN, found, None, text, outcome.stats)
+
+
+def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+              asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes under some answers; ``asked``: questions without one that came up."""
+    if program.handing is not None and program.handing.together:
+        yield from _handing_over(k, program, launch, clusters, asked)
+        return
+    lanes = elected(k, program, launch, whole)
+    firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
+    if k.boxes is not None and any(lacks_box(reason) for first in firsts for reason in first.stuck):
+        launch = inferred(k, launch, program)
+        firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
+    try:
+        yield from _placed(k, firsts, clusters)
+    finally:
+        for first in firsts:
+            asked.update(first.tables.asked)
+
+
+def _handing_over(k: Kernel, program: Program, launch: Launch, clusters: int | None,
+                  asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes of a kernel whose blocks may wait for each other."""
+    if k.boxes is not None and copies_tensors(program):
+        for number in sorted({0, (clusters or 1) - 1}):
+            alone = PtxSystem.fresh(program, launch, number, 0, k.hash)
+            if any(map(lacks_box, alone.stuck)):
+                launch = inferred(k, launch, program, number)
+    for lane in elected(k, program, launch, 0):
+
+        def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
+            return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)
+
+        yield from together(program, clusters, k.span, fresh, lambda s: _judged(k, s))
+
+
+def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
+    """The outcomes for every place in the grid."""
+    if not any(_place(reason) for first in firsts for reason in first.stuck):
+        outcomes = [_judged(k, first) for first in firsts]
+        if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason or "") for o in outcomes):
+            yield from outcomes
+            return
+    if clusters is None or clusters == 1:
+        yield unknown(_asked(firsts[0].stuck), k.span)
+        return
+    if clusters > MAX_COMPARED:
+        text = (
+            f"what a block does depends on its place in the grid of {clusters} clusters; "
+            f"at most {MAX_COMPARED} are compared"
+        )
+        yield unknown(text, k.span)
+        return
+    yield from _each_cluster(k, firsts[0], clusters)
+
+
+def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
+    """One run for each cluster, or for each of those whose events differ."""
+    seen: set[Any] = set()
+    runs = 0
+    for number in range(clusters):
+        for lane in elected(k, first.program, first.launch, number, first):
+            system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            if k.boxes is not None and any(map(lacks_box, system.stuck)):
+                launch = inferred(k, first.launch, first.program, number)
+                if launch.maps != first.launch.maps:
+                    again = PtxSystem.fresh(first.program, launch, None, lane, k.hash)
+                    yield from _each_cluster(k, again, clusters)
+                    return
+            if clusters > MAX_CLUSTERS or not system.answered:
+                if system.fingerprint in seen:
+                    continue
+                seen.add(system.fingerprint)
+            runs += 1
+            if runs > 4 * MAX_CLUSTERS:
+                text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
+                yield unknown(text, k.span)
+                return
+            yield _judged(k, system)
+
+
+def _judged(k: Kernel, system: PtxSystem) -> Outcome:
+    """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
+    outcome = k.checker.judge(system, k.policy)
+    if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
+        return unknown(system.tables.unplaced[0], k.span)
+    if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
+        return outcome
+    unsure = k.boxes.unsure(system.tables.map_names)
+    if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
+        launch = with_boxes(system.launch, k.boxes.facts(least=True))
+        least = PtxSystem.fresh(
+            system.program,
+            launch,
+            system.cluster,
+            system.info.elected_lane,
+            k.hash,
+            clusters=system.info.clusters,
+        )
+        if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
+            unsure = []
+    if unsure:
+        first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+        maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure)
+        text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
+        return unknown(text, k.span if first is None else first.span)
+    torn = k.boxes.contradiction()
+    if torn is None:
+        return outcome
+    others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
+    return replace(outcome, diagnostics=(torn, *others))
+
+
+def _place(reason: str) -> bool:
+    """Whether a reason names the block's place in the grid."""
+    return "%ctaid." in reason or "%clusterid." in reason
+
+
+def _asked(reasons: Iterable[str]) -> str:
+    return next(iter(reasons), "control depends on the grid: give grid in a launch file")

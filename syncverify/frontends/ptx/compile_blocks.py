@@ -1,0 +1,269 @@
+"""Blocks and branches as Python text: the functions of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.compile_effects import Effects
+from syncverify.frontends.ptx.compile_plan import Plan
+from syncverify.frontends.ptx.compile_quiet import Quiet
+from syncverify.frontends.ptx.compile_run import NOT_ENTERED, entry, exiting, rejoin
+from syncverify.frontends.ptx.compile_state import (
+    CONTEXT,
+    DECIDE,
+    ENDED,
+    EVENT,
+    MASK,
+    PARTED,
+    QUEUED,
+    START,
+    Disagreement,
+    Registers,
+    Run,
+    agreed,
+)
+from syncverify.frontends.ptx.effects import Opaque
+from syncverify.frontends.ptx.nodes import Instr, Sym
+from syncverify.frontends.ptx.operands import results
+from syncverify.frontends.ptx.sized import renewed
+from syncverify.frontends.ptx.turns import KEPT, TURN, outer_loops
+from syncverify.frontends.ptx.values import Unknown, Vec
+from syncverify.model.events import END, Ev, Site
+
+
+class Writer(Effects):
+    """Writes the functions of a program."""
+
+    def __init__(self, program: Plan) -> None:
+        super().__init__(program)
+        self.space["D"] = self._decide
+        self._targets: dict[int, int] = {}
+        #: blocks that a loop which may read sizes anew begins with
+        self.headers: set[int] = set()
+        self.after: set[int] = set()  # and those that it is left to
+        for header, loop, _ in outer_loops(self.flow) if program.sized else ():
+            self.headers.add(header)
+            self.after |= {s for b in loop for s in self.flow.blocks[b].succ if s not in loop}
+        if program.sized:
+            program.slot(TURN)
+        #: by branch, where the lanes go that hold 1, and those that hold 0
+        self.sides: dict[int, tuple[int, int]] = {}
+        self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
+        self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
+        #: blocks where lanes come together, and the branches they left at
+        self.joins: dict[int, set[int]] = {}
+        for k in program.crossing.branches:
+            self.joins.setdefault(self.flow.join(self.flow.block_of[k]), set()).add(k)
+
+    def target(self, block: int) -> int:
+        """The label at which control that comes to a block goes on: blocks without effect are passed over."""
+        found = self._targets.get(block)
+        if found is None:
+            seen: set[int] = set()
+            at = block
+            while at < self.flow.end and at not in seen and self._idle(at):
+                seen.add(at)
+                b = self.flow.blocks[at]
+                at = b.succ[0] if len(b.succ) == 1 else self.flow.join(at)
+            found = ENDED if at >= self.flow.end or (at in seen) else self._label_of(at)
+            self._targets[block] = found
+        return found
+
+    def _label_of(self, block: int) -> int:
+        return 8 * self.flow.blocks[block].lo + START
+
+    def _idle(self, block: int) -> bool:
+        b = self.flow.blocks[block]
+        p = self.p
+        return (
+            not any(
+                k in p.decoded
+                or k in p.touches
+                or k in p.slice.pure
+                or k in p.slice.branches
+                or self.body[k].op == "exit"
+                for k in range(b.lo, b.hi)
+            )
+            and block not in self.joins
+            and block not in self.after
+        )
+
+    # ------------------------------------------------------------ functions
+
+    def compile(self) -> dict[int, Run]:
+        p = self.p
+        end = self.body[-1] if self.body else None
+        span = p.module.span(end) if end is not None else p.module.span(Instr("ret", (), (), p.function.line))
+        p.sites.append(Site(span, END))
+        self._open(QUEUED)
+        self._text("q = r[1]")
+        self._text(f"if q[1][0] != {int(Ev.UNKNOWN)}:")
+        self._text("    r[0], r[1] = (q[0], ()) if len(q) == 2 else (0, (q[0], *q[2:]))")
+        self._text("return q[1]")
+        self._open(ENDED)
+        self._text("r[0] = 1")
+        self._text(f"return {self._constant((Ev.EXIT, 0))}")
+        for n in sorted(self.flow.reached):
+            self._block(n)
+        text = "\n".join(self.lines)
+        exec(compile(text, f"<{p.function.name}>", "exec"), self.space)
+        p.text = text
+        return {label: self.space[f"b{label}"] for label in self.opened}
+
+    def _block(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        self._open(8 * b.lo + START)
+        if n in self.joins:
+            self.space["J"] = rejoin
+            self._text(f"if r[{PARTED}]: J(r, {n})")
+        if n in self.after:
+            self.space["O"] = self._restore
+            self._text(f"O(r, {n})")
+        if n in self.headers:
+            self.space["N"] = self._renew
+            self._text(f"N(r, {n})")
+        for k in range(b.lo, b.hi):
+            i = self.body[k]
+            self.p.at = k
+            if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
+                break
+            if k in self.p.decoded:
+                self._effect(k)
+                continue
+            if k in self.p.touches:
+                self._touch(k)
+            if k in self.p.slice.pure:
+                self._pure(k)
+        self._leave(n)
+
+    def _leave(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        k = b.hi - 1
+        i = self.body[k]
+        if len(b.succ) == 1:
+            if i.op == "exit" and i.guard is None:
+                site = self._site(k)
+                self._text("r[0] = 1")
+                self._text(f"return {self._constant((Ev.EXIT, site))}")
+                return
+            self._goto(self.target(b.succ[0]))
+            return
+        if k not in self.p.slice.branches:
+            self._goto(self.target(self.flow.join(n)))
+            return
+        decide = 8 * k + DECIDE
+        for last in (False, True):
+            if last:
+                self._open(decide)
+            if i.op == "brx":
+                self._text(f"v = {self._index(i)}")
+                self._text(f"if v.__class__ is not int: r[0] = {decide}; v = D(r, v, {k})")
+                table = next(op.name for op in i.operands if isinstance(op, Sym))
+                labels = [self.p.function.labels[x] for x in self.p.function.tables[table]]
+                targets = [self.target(self._block_at(x)) for x in labels]
+                c = self._constant(tuple(targets))
+                self.space["B"] = entry
+                self._text(f"r[0] = B({c}, v)")
+                continue
+            assert i.guard is not None
+            p = f"r[{self.p.slot(i.guard.name)}]"
+            self._text(f"v = {p}")
+            part = k in self.p.crossing.branches
+            name = "P" if part else "D"
+            self.space["P"] = self._part
+            self._text(f"if v.__class__ not in I: r[0] = {decide}; v = {name}(r, v, {k})")
+            taken, other = self._sides(n)
+            if i.negated:
+                taken, other = other, taken
+            join = self.target(self.flow.join(n))
+            self._text(f"r[0] = {taken} if v else {other} if v is not None else {join}")
+            self.sides[k] = (taken, other)
+
+    def _block_at(self, k: int) -> int:
+        return self.flow.end if k >= len(self.body) else self.flow.block_of[k]
+
+    def _sides(self, n: int) -> tuple[int, int]:
+        """Labels for the branch taken, and not."""
+        b = self.flow.blocks[n]
+        i = self.body[b.hi - 1]
+        after = self.target(self._block_at(b.hi))
+        if i.op == "bra":
+            return self.target(
+                self._block_at(next(x.target for x in i.operands if hasattr(x, "target")))
+            ), after
+        if i.op == "exit":
+            # an exit under a guard has a site of its own
+            return self._exit(b.hi - 1), after
+        return ENDED, after
+
+    def _exit(self, k: int) -> int:
+        label = 8 * k + EVENT
+        if label not in self.opened:
+            site = self._site(k)
+            self.space[f"b{label}"] = exiting((Ev.EXIT, site))
+            self.opened.append(label)
+        return label
+
+    def _index(self, i: Instr) -> str:
+        return self.expr.text(i.operands[0], 32)
+
+    def _marked(self, block: int) -> bool:
+        """Whether coming to a block does something of its own."""
+        return block in self.headers or block in self.after
+
+    def _decide(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
+        try:
+            return agreed(r, v, f"the branch at line {self.body[k].line}")
+        except (Disagreement, Opaque):
+            if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
+                return None
+            raise
+
+    def _part(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch at which lanes may part that take values from each other later."""
+        live = r[CONTEXT].warp_lanes
+        parts = r[MASK] != live and v.__class__ is Vec and v.on(live) is v
+        if parts and k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
+            return None
+        found = self._decide(r, v, k)
+        if parts and found is not None:
+            block = self.flow.block_of[k]
+            if k not in self.parts:
+                names = {
+                    name
+                    for b in self.flow.between(block)
+                    for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+                    for name in results(self.body[j])
+                }
+                kept = names & self.p.crossing.registers
+                self.parts[k] = (self.flow.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
+            if self.parts[k] not in r[PARTED]:
+                r[PARTED] = (*r[PARTED], self.parts[k])
+        return found
+
+    def _restore(self, r: Registers, block: int) -> None:
+        """A loop whose turns read sizes anew has been left: they are what they were."""
+        slots = self.p.slots
+        for x in self.p.renewals.values():
+            for name in x.names if block in x.after else ():
+                if r[slots[KEPT + name]].__class__ is not Unknown:
+                    r[slots[name]] = r[slots[KEPT + name]]
+                    r[slots[KEPT + name]] = NOT_ENTERED
+
+    def _renew(self, r: Registers, header: int) -> None:
+        """A turn begins of a loop whose turns read sizes anew."""
+        found = self.p.renewals.get(header)
+        if found is None:
+            return
+        slots = self.p.slots
+        turn = slots[TURN]
+        for name in found.names:
+            if r[slots[KEPT + name]].__class__ is Unknown:
+                r[slots[KEPT + name]] = r[slots[name]]
+        first = {name: r[slots[KEPT + name]] for name in found.names}
+        trips = [first[name] for name in found.trips if name in first]
+        kept = [r[slots[name]] for name in found.kept]
+        for name, value in zip(found.names, renewed([*first.values()], trips, kept, r[turn]), strict=True):
+            r[slots[name]] = value
+        r[turn] = r[turn] + 1

@@ -1,0 +1,187 @@
+"""What is compiled of a function: its instructions that count, decoded, and the slots that they use."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
+from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, Decoded
+from syncverify.frontends.ptx.effect_fragments import fragment_events
+from syncverify.frontends.ptx.effect_table import decode
+from syncverify.frontends.ptx.effect_uses import late_uses
+from syncverify.frontends.ptx.effects import Effect, Unsupported
+from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.global_detect import Origins, hand_over, released_unseen
+from syncverify.frontends.ptx.lanes import crossing, elections
+from syncverify.frontends.ptx.memory import Access, decode_access
+from syncverify.frontends.ptx.nodes import Function, Instr, Module, Sym
+from syncverify.frontends.ptx.operands import registers
+from syncverify.frontends.ptx.printer import instruction_text
+from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.frontends.ptx.turns import Renewal, renewals
+from syncverify.frontends.ptx.types import width
+from syncverify.frontends.ptx.untracked import untracked
+from syncverify.model.events import Ev, Site
+
+
+class Plan:
+    """What of a function is compiled, and to which slots. ``sites`` grows as it is compiled, then stays.
+
+    ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
+    ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        function: Function,
+        apart: bool = True,
+        numbers: frozenset[str] = frozenset(),
+        holds: bool = False,
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.flow = Flow(function)
+        self.body = function.body
+        #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
+        writers = [{m.split("::")[0] for m in i.mods} for i in self.body if i.op in ("st", "red", "atom")]
+        self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
+        self.holds = holds
+        self.numbers = numbers
+        self.spins = self.flow.spins()
+        self.decoded: dict[int, Decoded] = {}
+        pointers = shared_pointers(function)
+        generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
+        for k, i in enumerate(self.body):
+            access = decode_access(i)
+            if access is not None and access.space == "generic":
+                generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
+                    access.address, function, module
+                )
+                access = access if generic[k] else None
+            found = access or decode(i, function)
+            if found is None and i.op in ("trap", "call"):
+                found = _stop(i)
+            if found is not None:
+                self.decoded[k] = found
+        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        self.handing = hand_over(self.flow, generic, apart, numbers)
+        #: a flag for other kernels: where it is released after bulk copies
+        self.unseen = released_unseen(self.flow) if self.handing is None else None
+        if self.handing is not None:
+            self.decoded.update(self.handing.accesses)
+            for k, spin in self.handing.spins.items():
+                outside = "a loop waits for what nothing in this kernel writes"
+                mine = k in self.handing.accesses
+                self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
+            for k in self.handing.polls & self.handing.accesses.keys():
+                self.decoded[k] = poll_effect(self.body[k])
+            self.decoded = dict(sorted(self.decoded.items()))
+        else:
+            for k, e in self.decoded.items():
+                if isinstance(e, Effect):
+                    self.decoded[k] = untracked(self.body[k], e)
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self.decoded = dict(sorted(self.decoded.items()))
+        loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
+        self.uses = late_uses(self.flow, loads)
+        wgmma = any(i.op == "wgmma" for i in self.body)
+        fragments = fragment_events(function, self.flow) if wgmma else {}
+        #: per instruction the events that its registers bring: (code, handle or name of a fragment)
+        self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
+        for k, handles in self.uses.at.items():
+            self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
+        effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+        self._write(slice_of(self.flow, effects, fragments, holds=holds), sized=False)
+
+    def _write(self, needed: Slice, sized: bool) -> None:
+        """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
+        self.slice = needed
+        self.sized = sized
+        self.crossing: Slice = crossing(self.flow, self.slice)
+        self.elections = elections(self.flow, self.slice, self.decoded)
+        self.assumptions: list[str] = []
+        self.sites: list[Site] = []
+        self.slots: dict[str, int] = {}
+        self.at = 0  # the instruction that is being compiled
+        self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
+        self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
+        self.size = FIRST
+        self.steers = bool({"shared"} & self.slice.spaces)
+        self.text = ""
+        self.classes = 0  # numbered so far
+        self.site_of: dict[int, int] = {}
+        self.one_value: set[int] = set()  # sites of stores that are not known to store different values
+        self.stored: dict[int, Any] = {}  # what they were seen to store
+        self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
+        self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Which parameters addresses in global memory come from."""
+        return Origins(self.flow, True, self.numbers)
+
+    @cached_property
+    def renewals(self) -> dict[int, Renewal]:
+        """By header, the loops whose turns read sizes anew."""
+        found = renewals(self.flow, self.slice, self.constants, frozenset(self.slots))
+        return {x.header: x for x in found}
+
+    def site(self, k: int) -> int:
+        """The site of an instruction."""
+        found = self.site_of.get(k)
+        if found is None:
+            i = self.body[k]
+            found = self.site_of[k] = len(self.sites)
+            self.sites.append(Site(self.module.span(i), instruction_text(i)))
+        return found
+
+    def slot(self, name: str) -> int:
+        """The place of a register or of a constant of the agent."""
+        found = self.slots.get(name)
+        if found is None:
+            found = self.slots[name] = self.size
+            self.size += 1
+        return found
+
+    def constant_slot(self, name: str) -> int:
+        """The place of something that the agent is given: ``%tid.x``, ``&variable``, ``param name+8:u32``."""
+        found = self.slot(name)
+        self.symbols[name] = found
+        if name.startswith(SIZED):
+            self.constants.setdefault(self.at, set()).add(name)
+        return found
+
+    @cached_property
+    def bits(self) -> dict[int, int]:
+        """The width of each slot that holds a register."""
+        types = self.function.registers
+        return {s: width(types[name]) for name, s in self.slots.items() if name in types}
+
+
+def _reads_shared(e: Decoded, i: Instr) -> bool:
+    return i.op == "ldmatrix" or (isinstance(e, Access) and e.code == Ev.READ)
+
+
+def _as_effect(e: Decoded) -> Effect | Unsupported:
+    if isinstance(e, Access):
+        stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        return Effect(lambda ctx, site, v: (), (e.address, *stored))
+    return e
+
+
+def _stop(i: Instr) -> Unsupported | None:
+    if i.op == "trap":
+        return Unsupported("the kernel traps")
+    callee = i.operands[1] if len(i.operands) > 1 else None
+    name = callee.name if isinstance(callee, Sym) else "a function pointer"
+    if name in ("vprintf", "free", "malloc", "cudaGetParameterBufferV2"):
+        return None
+    if name == "__assertfail":
+        return Unsupported("an assertion of the kernel fails")
+    return Unsupported(f"a call of {name}")

@@ -1,0 +1,132 @@
+"""Branches whose sides only write registers: lanes that part there meet again as one class.
+
+Both sides are run, one after the other, each for the lanes that take it, and every lane keeps what its side
+wrote. Nobody else sees the difference: there are no events between the branch and the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.frontends.ptx.compile_plan import Plan
+from syncverify.frontends.ptx.compile_state import MASK, PARTED, PC, Disagreement, Registers
+from syncverify.frontends.ptx.effects import Opaque
+from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.operands import results
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, lanes_of, vec
+
+#: Instructions that do more than write registers, or look at other lanes.
+_LOUD = frozenset(
+    "st atom red call shfl vote redux match elect activemask exit ret trap brx brkpt bar barrier".split()
+)
+#: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
+MOST_BLOCKS, MOST_NESTED = 20_000, 48
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What lies between a branch and its join: where control goes on, the slots written, the joins inside."""
+
+    join: int
+    slots: tuple[int, ...]
+    blocks: frozenset[int]
+
+
+class Quiet:
+    """The quiet branches of a program; ``run``: one of its blocks, by label."""
+
+    def __init__(self, plan: Plan, run: Callable[[int, Registers], Any], target: Callable[[int], int],
+                 marked: Callable[[int], bool]) -> None:  # fmt: skip
+        self.plan = plan
+        self.flow: Flow = plan.flow
+        self.run = run
+        self.target = target
+        self.marked = marked  # blocks that do something when they are come to
+        self.regions: dict[int, Region | None] = {}
+        self.depth = 0
+
+    def region(self, k: int) -> Region | None:
+        """What the branch at the end of a block leads through, if that is quiet."""
+        if k not in self.regions:
+            self.regions[k] = self._region(self.flow.block_of[k])
+        return self.regions[k]
+
+    def _region(self, block: int) -> Region | None:
+        join = self.flow.join(block)
+        if join >= self.flow.end:
+            return None
+        blocks = self.flow.between(block)
+        names = {"%carry"}
+        for b in blocks:
+            if self.marked(b):
+                return None
+            for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi):
+                i = self.plan.body[j]
+                if j in self.plan.decoded or j in self.plan.touches or i.op in _LOUD:
+                    return None
+                names.update(results(i))
+        slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
+        return Region(self.target(join), tuple(slots), frozenset(blocks))
+
+    def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
+        """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
+        region = self.region(k)
+        if region is None or any(join in region.blocks for join, _ in r[PARTED]):
+            return False
+        if isinstance(v, Unknown):
+            for s in region.slots:
+                r[s] = v.derived()
+            r[PC] = region.join
+            return True
+        if v.__class__ is not Vec or self.depth >= MOST_NESTED:
+            return False
+        before = r[:]
+        self.depth += 1
+        try:
+            return self._both(r, v, region, sides)
+        except (Disagreement, Opaque):
+            r[:] = before
+            return False
+        except BaseException:
+            r[:] = before
+            raise
+        finally:
+            self.depth -= 1
+
+    def _both(self, r: Registers, v: Vec, region: Region, sides: tuple[int, int]) -> bool:
+        taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)
+        other = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and not x)
+        missing = r[MASK] & ~(taken | other)
+        if missing and any(not isinstance(v.lanes[i], Unknown) for i in range(32) if missing >> i & 1):
+            return False
+        mask, first = r[MASK], [r[s] for s in region.slots]
+        found: list[list[Any]] = []
+        for side, lanes in zip(sides, (taken, other), strict=True):
+            for s, old in zip(region.slots, first, strict=True):
+                r[s] = old
+            r[PC], r[MASK] = side, lanes
+            if lanes:
+                self._through(r, region.join)
+            found.append([r[s] for s in region.slots])
+        r[PC], r[MASK] = region.join, mask
+        for s, a, b in zip(region.slots, *found, strict=True):
+            if a is b and not missing:
+                continue
+            one, two = lanes_of(a), lanes_of(b)
+            r[s] = vec([one[i] if taken >> i & 1 else two[i] if other >> i & 1 else _nobody(v.lanes[i])
+                        for i in range(32)])  # fmt: skip
+        return True
+
+    def _through(self, r: Registers, join: int) -> None:
+        for _ in range(MOST_BLOCKS):
+            if r[PC] == join:
+                return
+            if self.run(r[PC], r) is not None:
+                break
+        raise Opaque("a loop of lanes that parted does not end")
+
+
+def _nobody(value: Any) -> Unknown:
+    return value.derived() if isinstance(value, Unknown) else Unknown("data of some lanes")

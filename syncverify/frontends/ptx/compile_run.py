@@ -1,0 +1,101 @@
+"""What compiled code calls while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.compile_state import (
+    CONTEXT,
+    ENDED,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    QUEUED,
+    SHARED,
+    Registers,
+    Run,
+)
+from syncverify.frontends.ptx.effects import Opaque
+from syncverify.frontends.ptx.memory import written
+from syncverify.frontends.ptx.values import Unknown, restrict
+from syncverify.model.events import Ev, Event, Flag
+
+NOT_ENTERED = Unknown("a loop that was not entered")
+
+
+def entry(targets: tuple[int, ...], index: int) -> int:
+    """Where ``brx.idx`` goes (PTX ISA: an index outside the table is undefined)."""
+    if not 0 <= index < len(targets):
+        raise Opaque(f"brx.idx takes entry {index} of a table of {len(targets)}")
+    return targets[index]
+
+
+def without_token(event: Event) -> Event:
+    """An arrival whose phase nobody looks at."""
+    if event[0] != Ev.ARRIVE:
+        return event
+    return (*event[:5], event[5] & ~Flag.TOKEN, *event[6:])
+
+
+def exiting(event: Event) -> Run:
+    def run(r: Registers, a: Any) -> Event:
+        r[PC] = ENDED
+        return event
+
+    return run
+
+
+def hand(r: Registers, found: Any, after: int) -> Event | None:
+    """Hands an event out, or the first of several; none at all: goes on."""
+    if found.__class__ is not list:
+        r[PC] = after
+        if r[SHARED] is not None:
+            overwritten(r, found)
+        return found  # type: ignore[no-any-return]
+    r[PC], r[QUEUE] = (QUEUED, (after, *found)) if found else (after, ())
+    if r[SHARED] is not None:
+        for event in found:
+            overwritten(r, event)
+    return None
+
+
+def rejoin(r: Registers, block: int) -> None:
+    """Lanes come together: of what was written since they parted, the other lanes' values are not known."""
+    for join, slots in r[PARTED]:
+        if join == block:
+            for s in slots:
+                r[s] = restrict(r[s], r[MASK])
+    r[PARTED] = tuple(x for x in r[PARTED] if x[0] != block)
+
+
+def overwritten(r: Registers, event: Event) -> None:
+    numbers = written(event)
+    if numbers:
+        ctx = r[CONTEXT]
+        r[SHARED].overwritten(ctx.footprints, numbers)
+
+
+def elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
+    ctx = r[CONTEXT]
+    return ctx.elect(mask, elected)  # type: ignore[no-any-return]
+
+
+def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load whose contents are kept."""
+    return r[CONTEXT].load(r, space, address, size, missing)
+
+
+def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load from global memory that the kernel does not write."""
+    return r[CONTEXT].tables.behind(address, size, missing)
+
+
+def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The same in a kernel that writes global memory: what the launch file says."""
+    return r[CONTEXT].tables.held(address, size, missing)
+
+
+def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:
+    """Keeps a stored value."""
+    r[CONTEXT].store(r, space, address, size, value, active)

@@ -1,0 +1,53 @@
+"""What compiled code works on: the list of an agent's slots, labels, agreement of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncverify.frontends.ptx.effects import Effect, Opaque, Unsupported
+from syncverify.frontends.ptx.memory import Access
+from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.values import Unknown, Vec
+from syncverify.model.events import Event
+
+PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
+FIRST = 8
+QUEUED, ENDED = 0, 1
+#: Labels of instruction k are ``8 * k`` plus these.
+START, EVENT, AFTER, DECIDE = range(8, 12)
+#: What the agent is given that may be a size without a number.
+SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid")
+#: State spaces that an instruction may name.
+SPACES = frozenset({"param", "local", "global", "const", "shared"})
+
+Registers = list[Any]
+Run = Callable[[Registers, Any], Event | None]
+Decoded = Effect | Unsupported | Access
+
+
+class Disagreement(Exception):  # noqa: N818 -- control flow: the class splits
+    """Lanes of a class hold different values where they must agree; ``masks``: the parts."""
+
+    def __init__(self, masks: tuple[int, ...]) -> None:
+        super().__init__("lanes disagree")
+        self.masks = masks
+
+
+def agreed(r: Registers, value: Any, what: str) -> Any:
+    """The value that all lanes of the class hold. Raises Disagreement, or Opaque where it is not known."""
+    if value.__class__ is Vec:
+        value = value.on(r[MASK])
+        if value.__class__ is Vec:
+            missing = value.unknown(r[MASK])
+            if missing is not None:
+                raise Opaque(f"{what} depends on {missing.why}")
+            raise Disagreement(tuple(value.parts(r[MASK]).values()))
+    if isinstance(value, Size):
+        return value.number()
+    if isinstance(value, Unknown):
+        answer = r[CONTEXT].answer(value)
+        if answer is None:
+            raise Opaque(f"{what} depends on {value.why}")
+        return answer
+    return value

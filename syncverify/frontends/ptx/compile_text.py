@@ -1,0 +1,75 @@
+"""Python text of a program, and what all its parts need."""
+
+from __future__ import annotations
+
+from posixpath import basename
+from typing import Any
+
+from syncverify.frontends.ptx.compile_expr import NAMES, Expressions
+from syncverify.frontends.ptx.compile_plan import Plan
+from syncverify.frontends.ptx.compile_pointers import parameter_pointers
+from syncverify.frontends.ptx.compile_state import agreed
+from syncverify.frontends.ptx.nodes import Instr
+from syncverify.frontends.ptx.values import Unknown
+
+
+class Text:
+    """The text written so far, and the names that it uses."""
+
+    def __init__(self, program: Plan) -> None:
+        self.p = program
+        self.flow = program.flow
+        self.body = program.body
+        self.lines: list[str] = []
+        self.space: dict[str, Any] = {**NAMES, "agreed": agreed}
+        self.opened: list[int] = []
+        self.data: dict[int, str] = {}
+        self.expr = Expressions(
+            program.slot,
+            lambda name: f"r[{program.constant_slot(name)}]",
+            lambda name: f"r[{program.constant_slot('&' + name)}]",
+            program.function.registers,
+            lambda name: name in program.slice.registers,
+        )
+        self.wanted = program.slice.registers
+        self.parameters = parameter_pointers(program.function)
+
+    def _constant(self, value: object) -> str:
+        name = f"c{len(self.space)}"
+        self.space[name] = value
+        return name
+
+    def _open(self, label: int) -> None:
+        self.lines.append(f"def b{label}(r, a):")
+        self.opened.append(label)
+
+    def _text(self, line: str) -> None:
+        self.lines.append(" " + line)
+
+    def _site(self, k: int) -> int:
+        return self.p.site(k)
+
+    def _unknown(self, k: int, text: str = "", source: str = "data") -> str:
+        """The name of the value that instruction ``k`` brings and nobody knows."""
+        found = self.data.get(k)
+        if found is None:
+            i = self.body[k]
+            span = self.p.module.span(i)
+            why = text or f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
+            found = self.data[k] = self._constant(Unknown(why, source))
+        return found
+
+    def _wish(self, i: Instr) -> str:
+        """What a launch file could say so that a load's value is known."""
+        if i.op != "ld" or "global" not in i.mods:
+            return ""
+        places = self.p.origins.of(i.operands[1])
+        names = [p.name for p in self.p.function.params]
+        base, _, offset = next(iter(places), "").rpartition("+")
+        if len(places) != 1 or base not in names:
+            return ""
+        where = f" at byte {offset}" if offset != "0" else ""
+        return f": give what parameter {names.index(base)}{where} leads to, as holds of its ptr"
+
+    def _goto(self, label: int) -> None:
+        self._text(f"r[0] = {label}")

@@ -1,0 +1,58 @@
+"""Loops that nothing ends are undecided soon, and long loops that end are followed to their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.checker.engine import MANY_IN_A_ROW
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.files import check_source, read_source
+from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
+
+BARRIER = """
+    .shared .align 8 .b8 full[8];
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    READY:
+    bar.sync 0;
+"""
+#: Every turn waits for the phase before the first, which is over.
+ENDLESS = (
+    BARRIER
+    + """
+    AGAIN:
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [full], 1;
+    @!%p2 bra W;
+    setp.lt.u32 %p3, %r1, 1024;
+    @%p3 bra AGAIN;
+    ret;
+"""
+)
+COUNTED = ENDLESS.replace("AGAIN:", "mov.u32 %r2, 0;\n    AGAIN:", 1).replace(
+    "setp.lt.u32 %p3, %r1, 1024;", f"add.u32 %r2, %r2, 1;\n    setp.lt.u32 %p3, %r2, {3 * MANY_IN_A_ROW};"
+)
+
+
+def check(folder: Path, body: str, scope: ScopeKind) -> KernelReport:
+    source, facts = folder / "k.ptx", folder / "k.launch.toml"
+    source.write_text(module_text(body))
+    facts.write_text("[kernel.k]\nblock = [32, 1, 1]\ngrid = [1]\n")
+    (report,) = check_source(read_source(source), facts=read_facts(facts), scope=scope)
+    return report
+
+
+@pytest.mark.parametrize("scope", [ScopeKind.EXACT, ScopeKind.ALL])
+def test_a_loop_that_nothing_ends(tmp_path: Path, scope: ScopeKind) -> None:
+    report = check(tmp_path, ENDLESS, scope)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "goes round without end" in str(report.reason)
+    assert report.diagnostics[0].span.line > 0
+
+
+def test_a_long_loop_that_ends(tmp_path: Path) -> None:
+    assert check(tmp_path, COUNTED, ScopeKind.EXACT).verdict is Verdict.PROVED
