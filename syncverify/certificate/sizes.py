@@ -21,11 +21,12 @@ from syncverify.checker.events import HANDLERS
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.lattice import substitution
 from syncverify.checker.explore.states import State, View
+from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.final import finish
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Policy
 from syncverify.ir.expr import evaluate
-from syncverify.model.events import Ev, Flag, LaneSplit
+from syncverify.model.events import Ev, LaneSplit
 from syncverify.model.path import Path, Sum, negated, primitive
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Open, Rewrite, Space, Symbolic
@@ -257,7 +258,7 @@ class _Replay:
             while not t.done and not t.blocked:
                 try:
                     back = self.fetch(state, t) if t.event is None else False
-                    if t.event is not None and t.event[0] == Ev.POLL:
+                    if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
                         classify(t, t.event)
                 except Rewrite as r:
                     state.path.rewrite(r.atom, r.c, r.parts)
@@ -269,11 +270,11 @@ class _Replay:
                         break
                     run.ready.appendleft(t)
                     return t, o
-                arrives = t.event is not None and t.event[0] == Ev.ARRIVE
+                event = t.event
                 others = len(run.ready)
                 result = run.step(t)
-                if arrives:
-                    t.answer = 0
+                if event is not None and event[0] == Ev.ARRIVE:
+                    t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
                     state.looked = len(run.failures)
                     self.clean(run, at)
@@ -307,10 +308,9 @@ class _Replay:
         t.clock.advance(t.cls, t.time)
         if len(state.run.trace) >= MOST_EVENTS:
             raise TooManyEvents("a run is too long")
-        if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN) or (event[0] == Ev.ARRIVE and event[5] & Flag.TOKEN):
-            raise Symbolic("waits on phase tokens")
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
+        followed(state.run, event)
         return bool(agent.point()[0] < place)
 
     # -------------------------------------------------------------- nodes

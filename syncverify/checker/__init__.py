@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.diagnose import diagnostic, distinct, group, warnings
-from syncverify.checker.engine import AFTER_HARM, ForkingPoll, Run, TooManyEvents, Unmodelled
+from syncverify.checker.engine import AFTER_HARM, Endless, ForkingPoll, Run, TooManyEvents, Unmodelled
 from syncverify.checker.failure import IMMEDIATE, Failure
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
@@ -62,6 +62,10 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
         span = system.info.sites[e.site].span
         d = Diagnostic("SV901", Severity.WARNING, e.reason, span)
         return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e.reason}", {"seconds": seconds})
+    if isinstance(e, Endless):
+        span = system.info.sites[e.site].span
+        d = Diagnostic("SV902", Severity.WARNING, str(e), span)
+        return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e}", {"seconds": seconds})
     run = getattr(e, "run", None)
     reason = f"the run exceeds {budget.max_events if run is None else len(run.trace)} events"
     d = Diagnostic("SV902", Severity.WARNING, reason)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.checker.memory import first_after, idle_wait, what
+from syncverify.checker.races import first_after, idle_wait, what
 from syncverify.diagnostics import Diagnostic, Label, Severity
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access

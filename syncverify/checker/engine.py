@@ -24,12 +24,22 @@ from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
 DONE, RETRY, PARKED, YIELD = range(4)
 #: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
 AFTER_HARM = 100_000
+#: Events of one class in a row after which it is looked at whether it does the same for ever.
+MANY_IN_A_ROW = 4096
 
 
 class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the caller
     """The event budget is spent; ``run``: as far as it went."""
 
     run: Run | None = None
+
+
+class Endless(TooManyEvents):
+    """A class goes round a loop in which nothing changes, and nobody else runs."""
+
+    def __init__(self, site: int) -> None:
+        super().__init__("a loop goes round without end: nothing changes from one turn to the next")
+        self.site = site
 
 
 class Unmodelled(Exception):  # noqa: N818 -- ends a run, caught by the caller
@@ -144,6 +154,9 @@ class Run:
         self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase it saw complete
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
+        self.walker: Thread | None = None  # who has made the last events, and how many in a row
+        self.in_a_row = 0
+        self.standing: tuple[Any, ...] = ()  # how things stood at one of them
         self.columns = columns
         self.threads = [
             Thread(i, c, a, Clock(self.columns, i, c.count), c.count)
@@ -204,6 +217,7 @@ class Run:
             t.clock.advance(t.cls, t.time)
             if len(self.trace) >= self.max_events:
                 raise TooManyEvents
+            self.watch(t, event)
         handler = self.handlers.get(event[0])
         if handler is None:
             raise Unmodelled(f"the checker does not analyse {Ev(event[0]).name.lower()}", event[1])
@@ -226,6 +240,29 @@ class Run:
         else:
             t.blocked = True
         return result
+
+    def watch(self, t: Thread, event: Event) -> None:
+        """Ends a run that goes round without end; ``event`` is the next one of ``t``."""
+        if t is not self.walker:
+            self.walker, self.in_a_row, self.standing = t, 0, ()
+        self.in_a_row += 1
+        if self.in_a_row >= MANY_IN_A_ROW:
+            self._look_for_rounds(t, event)
+
+    def _look_for_rounds(self, t: Thread, event: Event) -> None:
+        """Raises Endless where the class is again in the state of an earlier event, and so are all barriers.
+
+        The state that is compared is renewed at powers of two: a round of any length is found at last.
+        """
+        renewed = self.in_a_row & (self.in_a_row - 1) == 0
+        if not renewed and event != self.standing[0]:
+            return
+        barriers = tuple(repr(b.auto) for b in self.barriers.values())
+        now = (event, t.agent.snapshot(), barriers, len(self.asyncs))
+        if now == self.standing:
+            raise Endless(event[1])
+        if renewed:
+            self.standing = now
 
     def wake(self, t: Thread) -> None:
         """Lets a blocked class try again, or goes on after a barrier that has released it."""

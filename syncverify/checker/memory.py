@@ -5,14 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from syncverify.checker.clocks import AG, HW, SA, SH, A, E, H
+from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
-from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.failure import Obligation
+from syncverify.checker.races import fail, place, what
 from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
 from syncverify.diagnostics import Severity
 from syncverify.model.events import GLOBAL_MEMORY, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
-from syncverify.model.proxies import Access, Scope, Space
+from syncverify.model.proxies import Access, Scope
 
 GR, GW = Access.GENERIC_READ, Access.GENERIC_WRITE
 
@@ -123,7 +124,7 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if ordered and bridged:
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi):
-        _fail(run, t, first, second, row, ordered, lo)
+        fail(run, t, first, second, row, ordered, lo)
     return False
 
 
@@ -271,170 +272,6 @@ def _judge_strict(
     return True
 
 
-def _fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
-    beside = first.beside or second.beside
-    pair = (-1 - first.site if beside else first.site, second.site, False)
-    if pair in run.judged:
-        return
-    run.judged.add(pair)
-    rule = row.unbridged if ordered else row.unordered
-    severity, contested = Severity.ERROR, None
-    strict_only = False
-    if not ordered and first.atomic and second.atomic and first.kind.proxy == second.kind.proxy:
-        rule = "SV115"
-        run.narrow.setdefault((first.cls, t.info.cta), second.site)
-    elif not ordered and narrow_scope(t, first):
-        rule = "SV115"
-        across = run.threads[first.cls].info.cta != t.info.cta
-        if across and run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
-            contested = "K4"
-    if ordered:
-        rule = fence_rule(run, t, first, second, rule)
-        contested = row.contested
-        if row.contested == "K6":
-            # Practical mode on sm_90: what ships and never failed on hardware.
-            severity, strict_only = Severity.WARNING, True
-    elif rule != "SV115" and first.kind == Access.ASYNC_WRITE and _unfinished(run, first):
-        rule = "SV501"
-    if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
-        rule = "SV205"  # data and the life of a barrier share bytes
-    message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
-    if beside:
-        severity, contested, strict_only = Severity.WARNING, "K8", True
-        message += ": right only if each warp reads no more than its own 16 rows of A"
-    site = second.site
-    if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
-        # Compilers let every thread that holds a value store it.
-        same = site in run.info.equal_value
-        severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
-        message += ": both store the same value" if same else ": right only if both store the same value"
-    if rule == "SV501":
-        released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
-        if released >= 0 or first.cls != t.cls:
-            site = released if released >= 0 else site
-            message = f"the flag is released before the bulk write is complete: {message}"
-    elif rule == "SV115":
-        site = run.narrow.get((first.cls, t.info.cta), next(reversed(run.narrow.values()), site))
-    f = Failure(
-        Obligation.RACE,
-        rule,
-        message,
-        site,
-        t.cls,
-        t.time,
-        len(run.trace),
-        severity=severity,
-        contested=contested,
-        strict_only=strict_only,
-        first=first,
-        second=second,
-    )
-    run.fail(f)
-
-
-def _unfinished(run: Run, first: Record) -> bool:
-    """Whether a bulk write of global memory was not known to be complete at any signal (E44)."""
-    if run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
-        return False
-    signals = (w for at in run.locations.values() for w in at.writes)
-    return not any(w.past[first.tag] >= first.tag_value for w in signals)
-
-
-def narrow_scope(t: Thread, first: Record) -> bool:
-    """Whether the accesses would be ordered if every synchronization had the scope it needs."""
-    column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
-    return column >= 0 and value < IN_FLIGHT and int(t.clock.m[HW, column]) >= value
-
-
-def fence_rule(run: Run, t: Thread, first: Record, second: Record, missing: str) -> str:
-    """Which fence mistake it is: none (SV101), at the wrong place (SV102), for the wrong space (SV103)."""
-    if missing != "SV101":
-        return missing
-    author = run.threads[first.cls]
-    shared = Space.SHARED_CTA | Space.SHARED_CLUSTER
-    memory = run.info.footprints[first.fp].memory
-    if memory == GLOBAL_MEMORY:
-        shared = Space.GLOBAL
-    elif memory != author.info.cta:
-        shared = Space.SHARED_CLUSTER  # the author's own fence must reach the other CTA (B61, K20)
-    since = last_before(author.syncs, first.time)
-    until = first_after(author.syncs, first.time)
-    near = [f for f in author.proxy_fences if since < f[0] <= max(until, first.time)]
-    late = [f for f in author.proxy_fences if f[0] > first.time]
-    mine = [f for f in t.proxy_fences if f[0] > last_before(t.syncs, t.time)] if t is not author else []
-    if any(not f[1] & shared for f in [*near, *mine]):
-        return "SV103"
-    if any(f[1] & shared for f in [*near, *late]):
-        return "SV102"
-    return missing
-
-
-def last_before(times: list[int], at: int) -> int:
-    i = bisect_right(times, at - 1)
-    return times[i - 1] if i else 0
-
-
-def first_after(times: list[int], at: int) -> int:
-    i = bisect_right(times, at)
-    return times[i] if i < len(times) else 1 << 30
-
-
-_GROUP_KIND = {Access.ASYNC_READ: "bulk", Access.CPASYNC_WRITE: "cp"}
-
-
-def _issued(t: Thread, kind: str) -> int:
-    return {"bulk": t.bulk, "cp": t.cp}.get(kind, t.mma).issued
-
-
-def idle_wait(run: Run, first: Record) -> int | None:
-    """Where threads that never issued anything wait for the group of ``first`` (E41, E65)."""
-    kind = _GROUP_KIND.get(first.kind, "mma")
-    for o in run.threads:
-        if kind not in o.idle_waits or o.cls == first.cls or _issued(o, kind):
-            continue
-        site = o.idle_waits[kind]
-        if not any(site in i.group_waits.get(kind, ()) for i in run.threads if _issued(i, kind)):
-            return site
-    return None
-
-
-_NOUN = {
-    Access.GENERIC_READ: "read",
-    Access.GENERIC_WRITE: "write",
-    Access.ASYNC_READ: "bulk copy's read",
-    Access.ASYNC_WRITE: "bulk copy's write",
-    Access.MMA_READ: "wgmma operand read",
-    Access.CPASYNC_WRITE: "cp.async write",
-    Access.STASYNC_WRITE: "st.async write",
-}
-
-
-def what(run: Run, r: Record) -> str:
-    fp = run.info.footprints[r.fp]
-    where = place(run, fp.memory, fp.intervals[0][0]) if fp.intervals else "nothing"
-    who = run.threads[r.cls].info.name
-    return f"the {_NOUN[r.kind]} of {where} by {who} (line {run.info.sites[r.site].span.line})"
-
-
-def place(run: Run, memory: int, byte: int) -> str:
-    """The buffer a shared byte lies in, for reports."""
-    if memory == GLOBAL_MEMORY:
-        return "global memory"
-    for lo, hi, name in run.info.smem_names:
-        if lo <= byte < hi:
-            return name if run.info.ctas == 1 else f"{name} of cta{memory}"
-    return f"shared byte {byte}"
-
-
-def _relation(row: Ordering, ordered: bool) -> str:
-    if ordered:
-        return "is ordered after, but crosses proxies without a fence after,"
-    return "is not ordered after"
-
-
-# ------------------------------------------------------------------ handlers
-
-
 def on_read(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, reg = event
     r = Record(GR, t.cls, t.time, fp, site)
@@ -499,4 +336,4 @@ def barrier_bytes(run: Run, fp: int) -> tuple[int, ...]:
     return found
 
 
-__all__ = ["AG", "SH", "access", "judge", "on_atomic", "on_read", "on_use", "on_write", "place"]
+__all__ = ["AG", "SH", "access", "judge", "on_atomic", "on_read", "on_use", "on_write"]

@@ -13,6 +13,7 @@ from syncverify.checker.failure import Obligation
 from syncverify.checker.flags import CLUSTER, RELAXED
 from syncverify.diagnostics import Severity
 from syncverify.model.events import Agent, Ev, Event
+from syncverify.model.tokens import number
 
 
 def on_wait(run: Run, t: Thread, event: Event) -> int:
@@ -28,8 +29,8 @@ def on_wait(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_wait_token(run: Run, t: Thread, event: Event) -> int:
-    _, site, b, phase, flags = event
-    s = barrier(run, b)
+    _, site, b, token, flags = event
+    s, phase = barrier(run, b), number(token)
     if not use(run, t, s, site):
         return DONE
     if s.auto.phase <= phase:
@@ -161,7 +162,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
     if not run.parks:
         raise ForkingPoll("control depends on the result of a single poll", site)
     run.forks.setdefault(b, set()).add(t.cls)
-    t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > phase)
+    t.answer = int(s.auto.passes(phase) if code == Ev.POLL else s.auto.phase > number(phase))
     if t.answer:
         run.saw[len(run.trace)] = s.auto.phase - 1
     if t.answer and s.auto.phase:

@@ -224,7 +224,7 @@ class Space:
         self.asked: set[str] = set()  # sizes that open questions were about
         self._sources: dict[int, frozenset[str]] = {}  # atoms -> the sizes that they come from
         self._terms: dict[tuple[int, Parts], Term] = {}
-        self._guessed: dict[Parts, int] = {}
+        self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
 
     @contextmanager
@@ -502,7 +502,8 @@ class Space:
         if not self.guesses:
             self.asked.update(*(self._sources[a] for a, _ in parts))
             raise Open(c, parts)
-        times = self._guessed[parts] = self._guessed.get(parts, 0) + 1
+        kind = tuple((a, k > 0) for a, k in parts)  # a counter with a step that is a size asks for other sums
+        times = self._guessed[kind] = self._guessed.get(kind, 0) + 1
         if times <= 2:
             self.path.assume(c, parts)
         else:

@@ -29,6 +29,7 @@ SIZES = [
     "sizes/role_leaves_the_loop_early.good",
     "sizes/rows_leave_before_the_barrier.good",
     "sizes/warps_count_their_own_rows.good",
+    "sizes/tokens_of_two_slots.good",
 ]
 EXACT = [
     "sizes/even_by_assumption.good",

@@ -101,3 +101,15 @@ def test_what_products_imply_of_counters_is_kept() -> None:
     there.assume(*space.of((rows - s) * columns - 1))
     (r, _, tile), w = widened(space, [rows, columns, t], [rows, columns, s], path, there)
     assert w.path.implies(*w.path.resolve(*space.of(r - tile - 1)))
+
+
+def test_a_bound_that_follows_from_relations_is_still_said_as_a_bound() -> None:
+    # what is known of sizes at a glance, by bounds, must not get lost from one widening to the next
+    space = Space()
+    step, size, later_step, later_size = (space.atom(x) for x in ("k", "K", "k", "K"))
+    sides = Path(space), Path(space)
+    for path, k, end in zip(sides, (step, later_step), (size, later_size), strict=True):
+        for fact in (k, end - 2, end - k - 4):
+            path.assume(*space.of(fact))
+    (_, end), w = widened(space, [step, size], [later_step + 1, later_size], *sides)
+    assert (w.path.bounds(*space.of(end))[0] or 0) > 0

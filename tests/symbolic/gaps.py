@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_TOKENS = "waits on phase tokens are not followed through all sizes"
 _UNCONFIRMED = "a run fails for sizes that no launch has"
 
 #: The test of each must fail, so that the list shrinks with what the engine learns.
@@ -10,8 +9,6 @@ GAPS = {
     "flat_against_nested.good": _UNCONFIRMED,
     "negative_sizes_multiply.good": _UNCONFIRMED,
     "step_of_a_loop_is_a_size.good": _UNCONFIRMED,
-    "sum_of_sizes.good": _UNCONFIRMED,
-    "token_of_an_earlier_phase.good": _TOKENS,
 }
 
 #: Those that cost more than a test may; `benchmarks/all_sizes.py` judges them.

@@ -17,11 +17,12 @@ from typing import Any, cast
 
 from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
-from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents
+from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.states import State, View
+from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
@@ -29,7 +30,7 @@ from syncverify.checker.outcome import Budget
 from syncverify.checker.search import fresh
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Diagnostic, Policy, Severity
-from syncverify.model.events import Ev, Flag
+from syncverify.model.events import Ev
 from syncverify.model.path import Path, negated
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
@@ -37,7 +38,7 @@ from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 #: Earlier nodes that a state is compared with.
 MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
-MOST_SIBLINGS = 2
+MOST_SIBLINGS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +103,21 @@ class Explorer:
         while self._heap:
             _, _, state = heappop(self._heap)
             self.held -= state.weight
-            before = len(state.run.trace)
+            state.traced = len(state.run.trace)
             found = self.follow(state)
-            self.events += len(state.run.trace) - before
-            if self.events > self.limits.events:
-                raise Symbolic(f"the runs exceed {self.limits.events} events before their states repeat")
+            self.events += len(state.run.trace) - state.traced
+            self._spend(0)
             if self.events > self.limits.long and not self.took_long:
                 self.took_long = True
                 yield None
             if found is not None:
                 self.graph.add(state.parent, Settled.FAILED)
                 yield found
+
+    def _spend(self, more: int) -> None:
+        """Raises Symbolic where the events, with ``more`` of the run that is followed, are too many."""
+        if self.events + more > self.limits.events:
+            raise Symbolic(f"the runs exceed {self.limits.events} events before their states repeat")
 
     @property
     def pending(self) -> bool:
@@ -152,6 +157,8 @@ class Explorer:
         self.space.path = state.path
         try:
             return self._walk(state)
+        except Endless as e:
+            raise Symbolic(str(e)) from None
         except TooManyEvents:
             raise Symbolic(f"a run exceeds {self.limits.path} events before its states repeat") from None
 
@@ -176,12 +183,12 @@ class Explorer:
                         return None
                     run.ready.popleft()
                     continue
-                arrives = t.event is not None and t.event[0] == Ev.ARRIVE
+                event = t.event
                 state.formed = None
                 others = len(run.ready)
                 result = run.step(t)
-                if arrives:
-                    t.answer = 0  # the phase that it counted in, which nobody keeps
+                if event is not None and event[0] == Ev.ARRIVE:
+                    t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
                     state.looked = len(run.failures)
                     failures = [f for f in run.failures.values() if counts(f, self.policy)]
@@ -213,15 +220,16 @@ class Explorer:
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
-        if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN) or (event[0] == Ev.ARRIVE and event[5] & Flag.TOKEN):
-            raise Symbolic("waits on phase tokens are not followed through all sizes")
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
+        state.run.watch(t, event)
+        self._spend(len(state.run.trace) - state.traced)
+        followed(state.run, event)
         return bool(agent.point()[0] < place)
 
     def look_ahead(self, t: Thread) -> None:
         """Whatever a poll's meaning depends on is asked before the poll is judged."""
-        if t.event is not None and t.event[0] == Ev.POLL:
+        if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
             classify(t, t.event)
 
     def end(self, state: State) -> Failed | None:

@@ -52,6 +52,7 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
     for name in FLAT:
         setattr(new, name, getattr(run, name).copy())
     new.pending, new.met, new.locations, new.far_writes = {}, [], {}, {}
+    new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.flat(m, uses=list(m.uses)) for k, m in run.maps.items()}
     old_agents = [t.agent for t in run.threads]
     agents = [a.fork() for a in old_agents] if fork_agents is None else fork_agents(old_agents)

@@ -19,7 +19,7 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
@@ -30,6 +30,7 @@ from syncverify.checker.clocks import ROWS, SA, SH, A, E, H, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import tails
+from syncverify.checker.explore.tokens import relative, relative_event
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.checker.sync import Cluster, Generation, Named
@@ -66,7 +67,8 @@ TREATED: dict[type, tuple[str, str]] = {
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
 }
-Column = tuple[str, ...]
+#: The name of a column: one text for each, for these are hashed once.
+Column = str
 #: A segment of the shadow: its bytes, the write and the reads that matter.
 Kept = tuple[int, int, Record | None, tuple[tuple[bool, Record], ...]]
 #: Asynchronous accesses that need no fence once they are complete.
@@ -94,10 +96,11 @@ class _Normal:
         self.names: dict[int, Column] = {column: self.named_by_age(key) for key, column in self.index.items()}
         self.thresholds: dict[int, set[int]] = {}
         self.sorted: dict[int, list[int]] = {}
+        self.places: dict[int, dict[int, tuple[Column, int]]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
         left = [t.clock.m for t in run.threads if not t.done] or [t.clock.m for t in run.threads]
-        self.least: Matrix = np.min(left, axis=0)
+        self.least: list[list[int]] = np.min(left, axis=0).tolist()
         self.shadows = {m: [*self.segments(m, s._segments)] for m, s in sorted(run.memory.items())}
 
     # ------------------------------------------------------------ thresholds
@@ -145,7 +148,10 @@ class _Normal:
                     self.mark(t.columns[kind], groups.issued)
             for state in t.fragments.values():
                 self.mark(t.columns.get("mma", -1), state[0])
-        self.sorted = {column: sorted(values) for column, values in self.thresholds.items()}
+        for column, values in self.thresholds.items():
+            name = self.name(column)
+            self.sorted[column] = ranked = sorted(values)
+            self.places[column] = {value: (name, i) for i, value in enumerate(ranked)}
 
     def access(self, r: Record) -> None:
         self.mark(r.cls, r.time)
@@ -205,13 +211,13 @@ class _Normal:
     def named_by_age(self, key: tuple[Any, ...]) -> Column:
         """The name of a column: that of a barrier's life says how many lives ago it was."""
         if key[0] != "bar":
-            return tuple(map(str, key))
+            return " ".join(map(str, key))
         born = key[2] if len(key) > 2 else 0
         barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
-        return ("bar", str(key[1]), str(max(barrier.inits - 1 if barrier else 0, 0) - born))
+        return f"bar {key[1]} {max(barrier.inits - 1 if barrier else 0, 0) - born}"
 
     def name(self, column: int) -> Column:
-        return self.names.get(column) or ("class", str(column))
+        return self.names.get(column) or f"class {column}"
 
     # ------------------------------------------------------------ ranks
 
@@ -220,10 +226,11 @@ class _Normal:
 
     def at(self, column: int, value: int) -> tuple[Column, int]:
         """A threshold by its rank."""
-        return self.name(column), bisect_left(self.sorted[column], value)
+        return self.places[column][value]
 
     def ranks(self, times: dict[int, int]) -> Hashable:
-        return frozenset(self.at(c, v) for c, v in times.items())
+        places = self.places
+        return frozenset([places[c][v] for c, v in times.items()])
 
     def keep(self, m: Matrix | None) -> int:
         """Takes a matrix or a row into the form; its ranks are computed with all others."""
@@ -296,10 +303,10 @@ class _Normal:
             if r.tag < 0 or r.tag_value >= IN_FLIGHT:
                 return False
             rows = (H, SH) if r.kind in _ONE_PROXY else (H, SH, A, SA)
-            return all(least[row, r.tag] >= r.tag_value for row in rows)
+            return all(least[row][r.tag] >= r.tag_value for row in rows)
         column = r.cls if r.column < 0 else r.column
-        ordered = least[H, r.cls] >= r.time and least[SH, r.cls] >= r.time
-        return bool(ordered and least[A, column] >= r.time and least[SA, column] >= r.time)
+        ordered = least[H][r.cls] >= r.time and least[SH][r.cls] >= r.time
+        return ordered and least[A][column] >= r.time and least[SA][column] >= r.time
 
     def merged(self, memory: int, segments: list[Kept], pending: dict[int, int]) -> list[Hashable]:
         """The form of segments; neighbours that hold the same are one."""
@@ -342,19 +349,17 @@ class _Normal:
         return (asked, tuple(sorted(r.sites.items())), self.ranks(r.times), pasts)
 
     def thread(self, t: Thread) -> Hashable:
-        event = t.event
-        if event is not None and event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
-            raise Symbolic("phase tokens")
-        # a wait for wgmmas is tried again from scratch: which it covers is in the event and the groups
-        waits = t.waits_on[:1] if t.waits_on[:1] == ("mma",) else t.waits_on
+        event = relative_event(self.run, t.event)
+        # a wait for wgmmas or a token is tried again from scratch: what for is in the event and the groups
+        waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
         own: list[tuple[int, tuple[int, ...]]] = []
         if t.clock.multi:
             for column, v in sorted(t.clock.own.items()):
                 own.append((column, tuple(self.rank(column, int(x)) for x in v)))
         return (
             t.agent.point() if hasattr(t.agent, "point") else None,
-            (t.answer, event, t.parked, t.blocked, t.done, waits),
-            (t.met == t.time and event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
+            (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             (self.keep(t.clock.m), tuple(own)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             tuple(sorted(t.columns.items())),

@@ -10,11 +10,13 @@ from typing import Any, cast
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.normal import normal
+from syncverify.checker.explore.tokens import relative
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.model.path import Path, Sum
 from syncverify.model.symbols import SizedAgent
 from syncverify.model.terms import AGAIN, Space, Term, mapped
+from syncverify.model.tokens import Token
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
 #: and ("key", which, i) for what its key is made of.
@@ -41,6 +43,7 @@ class State:
     formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
     weight: int = 0  # bytes that it takes, roughly
     tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
+    traced: int = 0  # events of its run when it was taken up
 
     def turned(self, t: Thread) -> bool:
         """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
@@ -126,7 +129,9 @@ class State:
         for place, value in self._values():
             if place in pending or place[0] == "value" or (place[0] == "size" and place[1] in again):
                 shape.append((place, self.coarse(value)))
-            if isinstance(value, int):
+            if isinstance(value, Token):
+                shape.append((place, relative(self.run, value)))
+            elif isinstance(value, int):
                 rows[place] = (value, ())
             elif isinstance(value, Term):
                 rows[place] = (value.c, value.parts)

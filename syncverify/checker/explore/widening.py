@@ -148,7 +148,7 @@ class Widening:
             if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
                 continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])
-            if not path.implies(*path.resolve(c, parts)):
+            if not _said(path, *path.resolve(c, parts)):
                 path.assume(c, parts)
                 self.facts.append((c, parts))
         return path
@@ -228,6 +228,15 @@ class Widening:
                     out[a] = combined([(k, row), (-k, rest)])
                     found = True
         return out
+
+
+def _said(path: Path, c: int, parts: Parts) -> bool:
+    """Whether a path says that a sum is 0 or more; bounds of one atom must be said as such, for what is told
+    of sizes at a glance is by these."""
+    if len(parts) == 1:
+        low, _ = path.bounds(c, parts)
+        return low is not None and low >= 0
+    return path.implies(c, parts)
 
 
 def _from_ends(a: int, low: int, high: int) -> tuple[Sum, Sum]:
