@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
-from syncverify.diagnostics import Blocked, Policy, Step
+from syncverify.diagnostics import Policy, Step
 from syncverify.ir import nodes as n
-from syncverify.simulate.build import (
-    Launch,
-    build,
-    cluster_blocks,
-    elected_lanes,
-    grid_of,
-    launch_values,
-    mentions_block,
-    together,
-)
+from syncverify.simulate.build import build
+from syncverify.simulate.facts import elected_lanes, mentions_block, together
+from syncverify.simulate.harms import Exploration, Harm, Result, blocked, hang_rule, steps
+from syncverify.simulate.launch import Launch, grid_of, launch_values
 from syncverify.simulate.machine import Machine
-from syncverify.simulate.program import Event, Op, Program
+from syncverify.simulate.program import Op, Program
 from syncverify.simulate.reduce import Reducer
 from syncverify.simulate.state import END, Found, State
 from syncverify.simulate.trace import Unsupported
@@ -29,59 +22,11 @@ from syncverify.source import Span
 MAX_CLUSTERS = 16
 #: Blocks, one at a time, whose control is compared; kernels rarely tell more apart than first and last.
 MAX_BLOCKS = 256
-
 BARRIERS = (Op.BAR_SYNC, Op.BAR_ARRIVE)
-
 #: States still visited once a harm is found, for other harms.
 AFTER_HARM = 10_000
-
 #: ``(group entity or async op, what)``: "step", "true" (a poll), "land", "part".
 Action = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Harm:
-    """What can go wrong: ``kind`` is the claim of ``diagnostics.Claim``, ``rule`` its likely rule id."""
-
-    kind: str
-    rule: str
-    message: str
-    span: Span
-    other: Span | None = None
-    agent: str = ""
-    block: int = 0
-    elected_lane: int = 0
-    schedule: tuple[Step, ...] = ()
-    blocked: tuple[Blocked, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """The harms of a launch. ``complete``: nothing was left out; ``unsupported``: why nothing was tried."""
-
-    harms: tuple[Harm, ...]
-    complete: bool
-    states: int
-    unsupported: str | None = None
-    #: The order violations among the harms: what lands in different phases in different executions, or
-    #: leaves a phase open. Practical mode only warns of them.
-    differences: tuple[Harm, ...] = ()
-
-    @property
-    def kinds(self) -> frozenset[str]:
-        return frozenset(h.kind for h in self.harms)
-
-    @property
-    def rules(self) -> frozenset[str]:
-        return frozenset(h.rule for h in self.harms)
-
-
-@dataclass
-class _Result:
-    harms: dict[tuple[object, ...], Harm] = field(default_factory=dict)
-    differences: dict[tuple[object, ...], Harm] = field(default_factory=dict)
-    states: int = 0
-    complete: bool = True
 
 
 def launches(kernel: n.Kernel, values: Mapping[str, int], policy: Policy) -> tuple[list[Launch], bool]:
@@ -146,7 +91,7 @@ def explore(
     first_only: bool = False,
 ) -> Exploration:
     """Tries every schedule; ``first_only`` ends at the first harm. InputError for bad launch values."""
-    result = _Result()
+    result = Result()
     try:
         todo, result.complete = programs(kernel, values or {}, policy)
     except Unsupported as u:
@@ -168,7 +113,7 @@ def sample(
     policy: Policy = Policy.PRACTICAL,
 ) -> Exploration:
     """Seeded random schedules of kernels too large for ``explore``; never complete."""
-    result = _Result(complete=False)
+    result = Result(complete=False)
     try:
         todo, _ = programs(kernel, values or {}, policy)
     except Unsupported as u:
@@ -182,7 +127,7 @@ def sample(
     return _done(result)
 
 
-def _done(r: _Result) -> Exploration:
+def _done(r: Result) -> Exploration:
     harms = (*r.harms.values(), *r.differences.values())
     return Exploration(harms, r.complete, r.states, None, tuple(r.differences.values()))
 
@@ -190,7 +135,7 @@ def _done(r: _Result) -> Exploration:
 class _Search:
     """Depth-first search over the states of one launch."""
 
-    def __init__(self, launch: Launch, p: Program, result: _Result, limit: int, first_only: bool) -> None:
+    def __init__(self, launch: Launch, p: Program, result: Result, limit: int, first_only: bool) -> None:
         self.launch, self.p, self.result = launch, p, result
         self.limit, self.first_only = limit, first_only
         self.m = Machine(p)
@@ -448,54 +393,4 @@ class _Search:
                 )
 
 
-def hang_rule(events: Iterable[Event]) -> str:
-    """The family of a hang, by what the blocked ones wait for; a missed mbarrier explains the rest."""
-    events = tuple(events)
-    ops = {e.op for e in events}
-    if ops & {Op.WAIT, Op.WAIT_TOKEN}:
-        return "SV210"
-    if Op.REGISTERS in ops:
-        return "SV304"
-    if Op.BAR_SYNC in ops:
-        return "SV302" if any(e.op is Op.BAR_SYNC and not e.n for e in events) else "SV301"
-    if Op.CLUSTER_WAIT in ops:
-        return "SV302"
-    return "SV303" if ops & {Op.WARP_SYNC, Op.WGMMA_WAIT} else "SV210"
-
-
-def blocked(p: Program, s: State) -> tuple[Blocked, ...]:
-    """Who can never go on, and what is missing."""
-    out: list[Blocked] = []
-    for g, node in enumerate(s.node):
-        if node == END:
-            continue
-        e = p.events[node]
-        phase: int | None = None
-        why = "nobody else arrives"
-        on = e.text
-        if e.bar >= 0:
-            b = s.bars[e.bar]
-            phase = b.phase
-            on = p.bars[e.bar].name
-            why = f"phase {b.phase} misses {b.pending} of {b.expected} arrivals and {b.tx} bytes"
-        out.append(Blocked(p.groups[g].name, e.span, on, phase, why))
-    return tuple(out)
-
-
-def steps(p: Program, m: Machine) -> tuple[Step, ...]:
-    """A log as witness steps, one a statement."""
-    out: list[Step] = []
-    for g, node, op, phase in m.log or ():
-        if op >= 0:
-            a = p.asyncs[op]
-            out.append(Step(f"{p.groups[g].name}.async{a.seq}", a.span, a.text, p.bars[a.bar].name, phase))
-            continue
-        e = p.events[node]
-        if not e.ends or e.op in (Op.SETTLE, Op.EXIT):
-            continue
-        bar = p.bars[e.bar].name if e.bar >= 0 else None
-        out.append(Step(p.groups[g].name, e.span, e.text, bar, phase if phase >= -1 and bar else None))
-    return tuple(out)
-
-
-__all__ = ["Exploration", "Harm", "cluster_blocks", "explore", "sample"]
+__all__ = ["Exploration", "Harm", "explore", "sample"]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from syncverify.ir import nodes as n
-from syncverify.simulate.build import cluster_blocks, grid_of, launch_values, statements
+from syncverify.simulate import numeric_barriers, numeric_copies, numeric_matrix, numeric_memory, numeric_ops
 from syncverify.simulate.code import (
     BadExpression,
     Branch,
@@ -27,10 +27,14 @@ from syncverify.simulate.code import (
     uniform,
 )
 from syncverify.simulate.device import Count, Cta, Memory
+from syncverify.simulate.facts import statements
+from syncverify.simulate.launch import cluster_blocks, grid_of, launch_values
 from syncverify.simulate.layout import layout, number
 from syncverify.simulate.values import DTYPES, Array
 from syncverify.source import InputError, Span
 
+#: Importing these modules registers what the statements do.
+STATEMENTS = (numeric_memory, numeric_barriers, numeric_copies, numeric_matrix)
 AT_ONCE = 64  # clusters that run beside one another where blocks wait for blocks
 
 
@@ -120,8 +124,6 @@ class _Launch:
         grid: tuple[int, int, int],
         tensors: dict[str, Array],
     ) -> None:
-        from syncverify.simulate import numeric_ops
-
         self.kernel, self.values, self.grid = kernel, values, grid
         self.layout = layout(kernel, values)
         self.memory = Memory(kernel, self.layout, tensors)

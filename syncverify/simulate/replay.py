@@ -11,8 +11,11 @@ from typing import Any
 from syncverify.diagnostics import Blocked, Claim, Policy, Step, Witness
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int
-from syncverify.simulate.build import Launch, build, grid_of, launch_values, together
-from syncverify.simulate.explore import MAX_CLUSTERS, blocked, steps
+from syncverify.simulate.build import build
+from syncverify.simulate.explore import MAX_CLUSTERS
+from syncverify.simulate.facts import together
+from syncverify.simulate.harms import blocked, steps
+from syncverify.simulate.launch import Launch, grid_of, launch_values
 from syncverify.simulate.machine import Machine
 from syncverify.simulate.program import NO_MEMORY, Event, Op, Program
 from syncverify.simulate.state import END, Found

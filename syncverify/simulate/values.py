@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var
+from syncverify.simulate.philox import uniform
 from syncverify.source import InputError, Span
 
 Array = NDArray[Any]
@@ -21,12 +22,26 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "f32": np.dtype(np.float32), "tf32": np.dtype(np.float32), "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16), "f64": np.dtype(np.float64),
     "e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "bool": np.dtype(np.bool_),
     "i8": np.dtype(np.int8), "i16": np.dtype(np.int16), "i32": np.dtype(np.int32), "i64": np.dtype(np.int64),
     "u8": np.dtype(np.uint8), "u16": np.dtype(np.uint16), "u32": np.dtype(np.uint32),
     "u64": np.dtype(np.uint64), "b8": np.dtype(np.uint8), "b16": np.dtype(np.uint16),
     "b32": np.dtype(np.uint32), "b64": np.dtype(np.uint64),
 }  # fmt: skip
 NARROW = {DTYPES[x] for x in ("f16", "bf16", "e4m3", "e5m2")}
+
+
+#: The largest number of types to which conversions saturate (PTX ISA, cvt.satfinite).
+_LARGEST = {DTYPES["e4m3"]: 448.0, DTYPES["e5m2"]: 57344.0}
+
+
+def narrowed(x: Any, dtype: np.dtype[Any]) -> Array:
+    """A value as it is stored."""
+    found: Array = np.asarray(x)
+    most = _LARGEST.get(dtype)
+    if most is not None and found.dtype != dtype:
+        found = np.clip(found.astype(np.float32), -most, most)
+    return found.astype(dtype)
 
 
 def widen(x: Array) -> Array:
@@ -60,12 +75,15 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": np.tanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
     "erf": lambda x: np.asarray(_erf(x)).astype(np.float32),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "floor": np.floor, "ceil": np.ceil,
+    "log1p": np.log1p, "expm1": np.expm1, "round": np.rint, "trunc": np.trunc,
 }  # fmt: skip
 _EXACT: dict[str, Callable[[Any], Any]] = {
     "abs": np.abs, "neg": np.negative, "relu": lambda x: np.maximum(x, 0),
     "cast.f32": _f32,
     "cast.bf16": lambda x: np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float32),
     "cast.f16": lambda x: np.asarray(x).astype(np.float16).astype(np.float32),
+    "cast.e4m3": lambda x: narrowed(x, DTYPES["e4m3"]).astype(np.float32),
+    "cast.e5m2": lambda x: narrowed(x, DTYPES["e5m2"]).astype(np.float32),
     "cast.i32": lambda x: np.trunc(np.asarray(x)).astype(np.int32),
 }  # fmt: skip
 _OPS: dict[str, Callable[[Any, Any], Any]] = {
@@ -136,6 +154,15 @@ def _call(name: str, xs: list[Any], span: Span) -> Any:
         if name in _REDUCTIONS and len(xs) == 1:
             x = np.atleast_2d(np.asarray(_f32(xs[0])))
             return _REDUCTIONS[name](x, axis=1, keepdims=True)
+        if name == "pairs" and len(xs) == 1:
+            x = np.atleast_2d(np.asarray(xs[0]))
+            if x.shape[1] % 2:
+                raise InputError(f"pairs of {x.shape[1]} elements", span)
+            return np.stack([-x[:, 1::2], x[:, ::2]], axis=-1).reshape(x.shape)
+        if name == "philox" and len(xs) == 6:
+            count, rows, pitch = (int(x) for x in xs[3:])
+            steps = (np.arange(rows)[:, None] * pitch + np.arange(count)).reshape(1, -1)
+            return uniform(xs[2] + steps, xs[0], xs[1])
         if name == "iota" and len(xs) == 3:
             count, rows, pitch = (int(x) for x in xs)
             return (np.arange(rows)[:, None] * pitch + np.arange(count)).reshape(1, -1)

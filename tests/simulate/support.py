@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from syncverify.diagnostics import Policy
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
+from syncverify.simulate import explore
+
+CLUSTER = "launch grid [2] block [32] cluster [2]"
 
 
 def kernel(body: str, header: str = "launch grid [1] block [64]") -> Kernel:
     (k,) = parse(f"kernel k {{\n{header}\n{body}\n}}", "test.syncir")
     return k
+
+
+def rules(
+    body: str, header: str = "launch grid [1] block [64]", policy: Policy = Policy.PRACTICAL
+) -> set[str]:
+    """The rules of all harms of a kernel that are more than a difference between executions."""
+    found = explore(kernel(body, header), policy=policy)
+    assert found.unsupported is None
+    return {h.rule for h in found.harms if h.kind != "order-violation"}
 
 
 def ring(
