@@ -1,10 +1,11 @@
 """Matrix products on a Hopper GPU: correct against cuBLAS, and TFLOP/s beside it.
 
-    python benchmarks/bench_matmul.py [correct] [speed] [fused] [--seconds 240] [--only NAME] [--proved]
+    python benchmarks/bench_matmul.py [correct] [speed] [fused] [split] [--seconds 240] [--only NAME]
+        [--proved] [--out FOLDER]
 
 Needs torch and cuda-bindings. Each schedule runs in a child process that is killed after its time; what a
-child had found by then is kept. Writes bench_matmul.json into $OUT (or here). Without ``--proved`` the
-children run kernels without asking for their proofs.
+child had found by then is kept. Writes bench_matmul.json into the folder (else $OUT, or here). Without
+``--proved`` the children run kernels without asking for their proofs. ``split``: ``matmul_split.py``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import matmul_split
 
 from syncverify.fusion import Tensor, Value, gelu, trace
 from syncverify.gate_matmul import CompiledMatmul
@@ -78,6 +82,9 @@ def child(job: dict[str, Any]) -> None:
 
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    if job["what"].startswith("split"):
+        matmul_split.child(torch, job)
+        return
     schedule = SCHEDULES[job["schedule"]]
     proved = bool(job["proved"])
     if job["what"] == "fused":
@@ -241,6 +248,9 @@ def jobs(what: list[str], only: str | None, proved: bool) -> list[dict[str, Any]
     names = [n for n in SCHEDULES if only is None or only in n]
     found = []
     for kind in what:
+        if kind == "split":
+            found += [j for j in matmul_split.jobs() if only is None or only in j["schedule"]]
+            continue
         for name in names:
             if kind == "fused":
                 shapes = [(4096, 4096, 4096, "KK"), (8192, 6144, 4096, "KK"), (1000, 1000, 1000, "KK")]
@@ -269,11 +279,11 @@ def show(result: dict[str, Any]) -> None:
     print(f"{result['what']} {result['schedule']}: {good} of {len(result['found'])} right, "
           f"{result['missing']} missing, {result['seconds']} s, status {result['status']}")  # fmt: skip
     for x in result["found"]:
-        shape = f"{x['m']}x{x['n']}x{x['k']} {x['layout']}"
+        shape = f"{x['m']}x{x['n']}x{x['k']} {x['layout']} {x.get('name', '')}"
         if not x["ok"]:
             print(f"   WRONG {shape}: {x.get('error') or (x['worst_rms'], x['relative'])}")
         elif "ratio" in x:
-            print(f"   {shape:24} {x['tflops']:6} TFLOP/s, cuBLAS {x['cublas_tflops']:6}: {x['ratio']:.3f}")
+            print(f"   {shape:36} {x['tflops']:6} TFLOP/s, cuBLAS {x['cublas_tflops']:6}: {x['ratio']:.3f}")
     if result["missing"]:
         print(f"   stopped before {result['next']}; {result['stderr'][-300:]}")
     sys.stdout.flush()
@@ -286,16 +296,18 @@ def main() -> None:
     parser.add_argument("--only")
     parser.add_argument("--proved", action="store_true")
     parser.add_argument("--child")
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", ".")))
     args = parser.parse_args()
     if args.child:
         child(json.loads(args.child))
         return
     end = time.monotonic() + args.seconds
     results: list[dict[str, Any]] = []
-    place = Path(os.environ.get("OUT", ".")) / "bench_matmul.json"
+    args.out.mkdir(parents=True, exist_ok=True)
+    place = args.out / ("bench_matmul_split.json" if args.what == ["split"] else "bench_matmul.json")
     wanted = jobs(args.what or ["correct", "speed", "fused"], args.only, args.proved)
     # the first schedule through both kinds first, then the others
-    wanted.sort(key=lambda j: list(SCHEDULES).index(j["schedule"]))
+    wanted.sort(key=lambda j: list(SCHEDULES).index(j["schedule"]) if j["schedule"] in SCHEDULES else -1)
     for job in wanted:
         left = end - time.monotonic()
         if left < 5:
@@ -303,7 +315,8 @@ def main() -> None:
             continue
         results.append(run(job, min(left, 60)))
         show(results[-1])
-        schedules = {n: asdict(s) for n, s in SCHEDULES.items()}
+        known = {**SCHEDULES, **matmul_split.SCHEDULES}
+        schedules = {n: asdict(s) for n, s in known.items()}
         place.write_text(json.dumps({"schedules": schedules, "results": results}, indent=1) + "\n")
 
 

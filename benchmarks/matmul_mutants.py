@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import Expr, Int, Var
+from syncverify.ir.expr import Binary, Expr, Int, Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
@@ -36,16 +36,30 @@ SCHEDULES = {
     "persistent": Schedule(128, 64, stages=3, persistent=True, registers=(40, 232)),
     "persistent tma": Schedule(128, 128, stages=3, persistent=True, store="tma", registers=(40, 232)),
     "cluster": Schedule(128, 128, stages=3, persistent=True, store="tma", cluster=2),
+    "ping-pong": Schedule(64, 128, stages=3, persistent=True, store="tma", pingpong=True),
+    "ping-pong pending": Schedule(64, 64, stages=3, persistent=True, pingpong=True, pending=1),
+    "ping-pong cluster": Schedule(
+        64, 128, stages=3, persistent=True, store="tma", pingpong=True, cluster=2, registers=(40, 232)
+    ),
     "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
+    "split": Schedule(64, 128, consumers=1, stages=2, split_k=2),
+    "split in three": Schedule(128, 256, stages=2, store="tma", split_k=3, registers=(40, 232)),
+    "split, any order": Schedule(64, 128, consumers=1, stages=2, split_k=3, sums="any"),
 }
 _DELETED = (
     n.MbarrierInit, n.MbarrierArrive, n.MbarrierWait, n.BarrierSync, n.WgmmaFence, n.WgmmaCommit, n.WgmmaWait,
-    n.FenceProxyAsync, n.BulkCommit, n.BulkWait, n.SetMaxNReg,
+    n.FenceProxyAsync, n.BulkCommit, n.BulkWait, n.SetMaxNReg, n.SpinGlobal, n.AtomGlobal,
 )  # fmt: skip
 
+K5 = "reductions of one block after another's: the async proxies of both are taken for one (K5)"
 #: Mutants that leave the kernel right, and why.
 REDUNDANT = {
     ("pending", "delete WgmmaFence"): "accumulators of one shape in a row are ordered (PTX ISA, wgmma.fence)",
+    (
+        "ping-pong cluster",
+        "delete SetMaxNReg",
+    ): "fewer registers, which the assembler would refuse; orders nothing",
+    ("ping-pong pending", "delete WgmmaFence"): "accumulators of one shape in a row are ordered, as above",
     ("pending", "phase stays"): "after the first step of the only tile the ring is not at its end",
     ("pending", "ring of one slot less"): "after the first step of the only tile the ring is not at its end",
     ("persistent", "delete SetMaxNReg"): "fewer registers, which the assembler would refuse; orders nothing",
@@ -54,8 +68,18 @@ REDUNDANT = {
         "delete SetMaxNReg",
     ): "fewer registers, which the assembler would refuse; orders nothing",
 }
+REDUNDANT |= {
+    ("split", "twice"): "one block of two leaves a sum: the other waits for any count, and sets it to zero",
+    (
+        "split in three",
+        "delete SetMaxNReg",
+    ): "fewer registers, which the assembler would refuse; orders nothing",
+    ("split in three", "delete BarrierSync"): "the barrier before the first part of the tile tells them, too",
+    ("split in three", "delete FenceProxyAsync"): K5,
+    ("split in three", "fence of global"): K5,
+}
 #: More steps and turns, where the usual sizes show nothing: surplus arrivals gather over many phases.
-LONG = {"K": 64 * 40, "steps": 40}
+LONG: tuple[dict[str, int], ...] = ({"K": 64 * 40, "steps": 40}, {"turns": 12})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +126,22 @@ def _changes(s: n.Stmt, several: bool) -> Iterator[tuple[str, n.Stmt | None]]:
             yield "next slot of B", replace(s, b=_slot(b))
         case n.WgmmaWait(pending=Int(p)):
             yield "one more pending", replace(s, pending=Int(p + 1))
-        case n.BulkWait(pending=Int(p)):
+        case n.BulkWait(pending=Int(p), read=read):
             yield "one more pending", replace(s, pending=Int(p + 1))
+            if not read:
+                yield "wait for reads only", replace(s, read=True)
+        case n.SpinGlobal(value=value):
+            yield "one less", replace(s, value=value - 1)
+            yield "relaxed", replace(s, sem="relaxed")
+            yield "in the block only", replace(s, scope="cta")
+        case n.AtomGlobal():
+            yield "relaxed", replace(s, sem="relaxed")
+            yield "in the block only", replace(s, scope="cta")
+            yield "twice", replace(s, value=Int(2))
+        case n.If(then=(n.BulkWait() as wait, n.AtomGlobal() as release)):
+            yield "release before the wait", replace(s, then=(release, wait))
+        case n.BulkStore(src=src):
+            yield "other slot", replace(s, src=replace(src, index=(src.index[0], 1 - src.index[1])))
         case n.BarrierSync(count=Int(c)):
             yield "count + 32", replace(s, count=Int(c + 32))
             yield "count - 32", replace(s, count=Int(c - 32))
@@ -113,6 +151,10 @@ def _changes(s: n.Stmt, several: bool) -> Iterator[tuple[str, n.Stmt | None]]:
             yield "other slot", replace(s, src=replace(src, index=(src.index[0], 1 - src.index[1])))
         case n.FenceProxyAsync():
             yield "fence of global", replace(s, space="global")
+        case n.Assign("turn"):
+            yield "turn stays", replace(s, value=Var("turn"))
+        case n.Assign("stage", Binary("%", there, slots)):
+            yield "one slot further", replace(s, value=(there + 1) % slots)
         case n.Assign("phase", value):
             yield "phase stays", replace(s, value=Var("phase"))
         case n.Assign("stage", value) if value == Int(0):
@@ -150,8 +192,14 @@ def _put(body: tuple[n.Stmt, ...], path: Path_, changed: n.Stmt | None) -> tuple
 def judge(kernel: n.Kernel) -> tuple[Verdict, str]:
     """The verdict at the default sizes, and the first error's rule."""
     report = check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
-    if report.verdict is Verdict.UNKNOWN:
-        report = check_kernel(kernel, LONG, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    for values in LONG:
+        known = {p.name for p in kernel.params} >= set(values)
+        if report.verdict is Verdict.UNKNOWN and known:
+            report = check_kernel(kernel, values, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    if report.verdict is Verdict.UNKNOWN and "launch cooperatively" in (report.reason or ""):
+        # wrong even where all blocks run at once, which says more
+        at_once = replace(kernel, launch=replace(kernel.launch, cooperative=True))
+        report = check_kernel(at_once, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
     errors = [d.rule for d in report.diagnostics if d.severity.value == "error"]
     return report.verdict, errors[0] if errors else (report.reason or "")
 

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache
+from syncverify.codegen.workspaces import workspaces
 from syncverify.diagnostics import KernelReport, Policy
 from syncverify.gate import H200_SMS, Program, launch, run_on_host
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.matmul import split
 from syncverify.matmul.choose import choose
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
@@ -81,12 +85,19 @@ class CompiledMatmul:
         if proved:
             program.require_proof(values)
         if device is None:
-            run_on_host(program, arrays, results, values)
+            kept = {name: _zeros(size) for name, size in self._workspaces(values).items()}
+            run_on_host(program, {**arrays, **kept}, results, values)
         else:
+            on = current_stream(arrays["a"]) if stream is None else stream
             places = {n: x.address for n, x in {**arrays, **results}.items()}
-            launch(program, places, values, device, current_stream(arrays["a"]) if stream is None else stream)
+            places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
+            launch(program, places, values, device, on)
         owners = tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
         return owners[0] if len(owners) == 1 else owners
+
+    def _workspaces(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Bytes of what blocks pass partial sums through."""
+        return split.workspaces(self.schedule, values["blocks"])
 
     def _inputs(
         self, a: Any, b: Any, others: Mapping[str, Any]
@@ -172,6 +183,10 @@ def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArr
     if array.device is not None and array.address % _ALIGN:
         raise InputError(f"{p.name}: {name} does not start at a multiple of {_ALIGN} bytes")
     return array
+
+
+def _zeros(size: int) -> DeviceArray:
+    return describe(np.zeros(size // 4, np.int32))
 
 
 def _device(arrays: Mapping[str, DeviceArray]) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from syncverify.matmul import split
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
@@ -23,10 +24,16 @@ MENU: tuple[tuple[Schedule, float], ...] = (
     (Schedule(128, 64), 0.6),
     (Schedule(64, 128, consumers=1), 0.6),
     (Schedule(64, 64, consumers=1), 0.4),
+    (Schedule(128, 128, registers=TWO, persistent=True, pingpong=True, pending=1), 0.85),
 )
 #: Multiply-adds per microsecond of one SM at its best, and microseconds that a tile takes beside them.
 RATE = 3.0e6
 START, TURN = 3.0, 1.5
+#: Blocks that may share tiles; microseconds that handing a partial sum over takes, and bytes of it per
+#: microsecond; what the model has to promise of a split, for it knows less of it.
+SPLITS = (2, 3, 4, 5, 6, 8)
+HAND_OVER, SUM_RATE = 2.0, 1.0e5
+MARGIN, EACH = 1.05, 0.01
 
 
 def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, float]]:
@@ -48,17 +55,58 @@ def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, flo
 def microseconds(schedule: Schedule, share: float, sizes: Mapping[str, int], multiprocessors: int) -> float:
     """What the model says; the last turn counts in full, however few blocks it has."""
     tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
+    steps = -(-sizes["K"] * 2 // K_SPAN)
+    each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
     turns = -(-tiles // multiprocessors)
-    steps = -(-sizes["K"] * 2 // K_SPAN) * (K_SPAN // 2)
-    each = schedule.tile_m * schedule.tile_n * steps / (RATE * share)
-    return START + turns * (each + TURN)
+    if schedule.pingpong:
+        return START + turns * each + TURN  # what a tile takes beside its products, others' products hide
+    if schedule.split_k == 1:
+        return START + turns * (each + TURN)
+    return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
+
+
+def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multiprocessors: int) -> float:
+    """The run of one block, and what it takes to bring sums together: one after the other if in order."""
+    q = schedule.split_k
+    of_team = split.values(schedule, tiles, steps, multiprocessors)["share"]
+    time = of_team / q * (each + TURN)
+    if of_team % q == 0:
+        return time
+    parts = -(-q // of_team)
+    moved = 2 * 4 * schedule.tile_m * schedule.tile_n / SUM_RATE
+    return time + TURN + HAND_OVER * (max(parts - 1, 1) if schedule.sums == "ordered" else 1) + moved
+
+
+def splits(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[tuple[Schedule, float]]:
+    """Schedules whose blocks share tiles, where that leaves fewer SMs idle than whole tiles do."""
+    found = []
+    for schedule, share in menu(problem, sizes):
+        tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
+        steps = -(-sizes["K"] * 2 // K_SPAN)
+        if tiles % multiprocessors == 0 or schedule.tile_n % 32:
+            continue
+        for q in SPLITS:
+            shared = replace(schedule, split_k=q)
+            try:
+                shared.check()
+                shared.fitted_stages(shared.staging(problem.output_sizes))
+            except InputError:
+                continue
+            if split.values(shared, tiles, steps, multiprocessors)["share"] % q:
+                found.append((shared, share))
+    return found
 
 
 def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
-    """The menu by the time that the model gives, persistent where there are several turns."""
+    """The menu by the time that the model gives, persistent where there are several turns; splits of the
+    steps along K among them, where they promise much."""
     options = [
         (microseconds(s, share, sizes, multiprocessors), k, s)
         for k, (s, share) in enumerate(menu(problem, sizes))
+    ]
+    options += [
+        (microseconds(s, share, sizes, multiprocessors) * (MARGIN + EACH * s.split_k), len(MENU) + k, s)
+        for k, (s, share) in enumerate(splits(problem, sizes, multiprocessors))
     ]
     return [_turning(s, sizes, multiprocessors) for _, _, s in sorted(options, key=lambda o: o[:2])]
 
@@ -69,8 +117,10 @@ def choose(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
 
 
 def _turning(schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
+    if schedule.split_k > 1 or schedule.pingpong:
+        return schedule
     tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
     return replace(schedule, persistent=tiles > multiprocessors)
 
 
-__all__ = ["MENU", "choose", "menu", "microseconds", "ranked"]
+__all__ = ["MENU", "choose", "menu", "microseconds", "ranked", "splits"]

@@ -35,6 +35,7 @@ from syncverify.ir.nodes import (
     TmaStore,
     Wgmma,
 )
+from syncverify.matmul import split
 from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
 from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -47,7 +48,7 @@ A_MAP, B_MAP = "a_map", "b_map"
 #: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
 PANEL = 64
 #: Parameters that the host computes from the sizes.
-DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "blocks")
+DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "teams", "blocks")
 
 
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
@@ -62,9 +63,17 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk)
     tile = tuple(_tile(schedule))
-    work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *_epilogue(problem, schedule, vector))
-    if schedule.persistent:
-        body: tuple[Stmt, ...] = (For("i", Int(0), Var("turns"), Int(1), work),)
+    ends = tuple(_epilogue(problem, schedule, vector))
+    work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
+    splits = schedule.split_k > 1
+    if splits:
+        begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
+        body: tuple[Stmt, ...] = (
+            *split.place(schedule),
+            split.turns((*begins, split.finished(ends, schedule, ACC))),
+        )
+    elif schedule.persistent:
+        body = (For("i", Int(0), Var("turns"), Int(1), work),)
     else:
         body = work
     return Kernel(
@@ -75,11 +84,17 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
             cluster=(schedule.cluster, 1, 1),
         ),
         params=tuple(Param(name, "i32", v) for name, v in values.items()),
-        tensors=tuple(
-            Tensor(
-                name, _dtype(problem, name), tuple(Var(d) for d in dims) or (Int(1),), _mode(problem, name)
-            )
-            for name, dims in problem.shapes.items()
+        tensors=(
+            *(
+                Tensor(
+                    name,
+                    _dtype(problem, name),
+                    tuple(Var(d) for d in dims) or (Int(1),),
+                    _mode(problem, name),
+                )
+                for name, dims in problem.shapes.items()
+            ),
+            *(split.tensors(schedule) if splits else ()),
         ),
         maps=(
             TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), "128B"),
@@ -92,6 +107,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
             _buffer(A_TILE, problem.dtype, schedule.tile_m, bk, problem.a_t),
             _buffer(B_TILE, problem.dtype, schedule.tile_n, bk, not problem.b_t),
             *(_staging(o, schedule, width) for o in staged),
+            *((split.buffer(schedule),) if splits else ()),
         ),
         barriers=(Barrier(FULL),),
         fragments=(Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),),
@@ -113,6 +129,8 @@ def launch_values(
     m, n = -(-sizes["M"] // (schedule.tile_m * c)), -(-sizes["N"] // schedule.tile_n)
     values = {d: sizes[d] for d in ("M", "N", "K")}
     values |= {"steps": -(-sizes["K"] // bk), "tiles_m": m, "tiles_n": n}
+    if schedule.split_k > 1:
+        return {**values, **split.values(schedule, m * n, values["steps"], multiprocessors)}
     if not schedule.persistent:
         return {**values, "blocks": m * n * c}
     clusters = min(m * n, max(multiprocessors // c, 1))
@@ -123,10 +141,18 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """Sizes of an exact check when the caller gives none: every slot is reused, all ends are ragged."""
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
+    down, across, steps = 3, 2, stages + 3
+    if schedule.split_k == 2:
+        across = 1  # of one team: a block with parts of two tiles
+    elif schedule.split_k > 2:
+        down, across, steps = 1, 1, steps * schedule.split_k  # a tile with parts of all blocks
+    if schedule.pingpong:
+        # several turns of each warpgroup; in between the ring goes round an odd number of times
+        down, steps = 5, stages + 1
     return {
-        "M": schedule.tile_m * 3 - 8,
-        "N": schedule.tile_n * 2 - 8,
-        "K": bk * (stages + 3) - 8,
+        "M": schedule.tile_m * down - 8,
+        "N": schedule.tile_n * across - 8,
+        "K": bk * steps - 8,
     }
 
 
@@ -143,6 +169,8 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
     if schedule.persistent:
         facts.append(Var("turns") >= 1)
+    if schedule.split_k > 1:
+        facts += split.facts(schedule)
     if schedule.cluster > 1:
         facts.append((Var("blocks") % schedule.cluster).eq(0))
     return tuple(facts)
@@ -180,6 +208,8 @@ def _tile(schedule: Schedule) -> list[Stmt]:
     c = schedule.cluster
     here, step = (Var("block"), Var("grid")) if c == 1 else (Var("block") // c, Var("grid") // c)
     number: Expr = here + Var("i") * step if schedule.persistent else here
+    if schedule.split_k > 1:
+        number = Var("team") + Var("i") * Var("teams")
     wide = Var("tiles_n") * schedule.group
     first = (Var("tile") // wide) * schedule.group
     return [
@@ -203,7 +233,8 @@ def _unscaled(e: Expr) -> Expr:
 
 
 def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
-    k = Var("k") * bk
+    splits = schedule.split_k > 1
+    k = (Var("skip") + Var("k")) * bk if splits else Var("k") * bk
     bar = BarrierRef(FULL, Int(0))
     body: list[Stmt] = []
     for map_name, tile, at, extent, along_mn, c in (
@@ -222,9 +253,9 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
             to = Region(tile, (number,))
             body.append(TmaLoad(to, map_name, (k, _plus(place, PANEL * panel)), bar, mask))
     share = schedule.rows * bk
-    mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.consumers > 1 else Region(A_TILE)
+    mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.sharing > 1 else Region(A_TILE)
     body.append(Wgmma(ACC, mine, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))
-    return For("k", Int(0), Var("steps"), Int(1), tuple(body))
+    return For("k", Int(0), Var("count") if splits else Var("steps"), Int(1), tuple(body))
 
 
 def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
@@ -238,6 +269,7 @@ def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
             part = _plus(_share(schedule, block, Var("j")), e)
             inner += [
                 FragRead(register(PRODUCT), ACC, part, Int(vector)),
+                *split.added(schedule, register(PRODUCT), part, vector),
                 Let("c", _plus(Var("col") + Var("j") * 8 + Var("lane") % 4 * 2, e)),
                 If(
                     Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
@@ -248,7 +280,7 @@ def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
                     ),
                 ),
             ]
-        row = Var("row") + Var("wg") * schedule.rows + _plus(_lane_row(), block * 64)
+        row = _own_row(schedule) + _plus(_lane_row(), block * 64)
         pairs = schedule.tile_n // 8
         columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
         result.append(For("h", Int(0), Int(2), Int(1), (Let("r", row), columns), unroll=2))
@@ -269,10 +301,10 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     for block in range(schedule.rows // 64):
         place = _plus(_lane_row(), block * 64)
         column = Var("j") * 8 + Var("lane") % 4 * 2
+        part = _share(schedule, block, Var("p") * (width // 8) + Var("j"))
         inner: list[Stmt] = [
-            FragRead(
-                register(PRODUCT), ACC, _share(schedule, block, Var("p") * (width // 8) + Var("j")), Int(2)
-            )
+            FragRead(register(PRODUCT), ACC, part, Int(2)),
+            *split.added(schedule, register(PRODUCT), part, 2),
         ]
         if needs:
             last = Call("min", (Var("col") + Var("p") * width + column, Var("N") - 2))
@@ -284,7 +316,7 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
         ]
         row: list[Stmt] = [Let("s", place)]
         if needs:
-            bottom = Var("row") + Var("wg") * schedule.rows + Var("s")
+            bottom = _own_row(schedule) + Var("s")
             row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
         columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
         body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
@@ -300,7 +332,11 @@ def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
     body: list[Stmt] = []
     for block in range(schedule.rows // 64):
         start = _plus(Var("p") * count, block * schedule.tile_n // 2)
-        body += [FragRead(register(PRODUCT), ACC, start, Int(count)), *arithmetic(problem.epilogue)]
+        body += [
+            FragRead(register(PRODUCT), ACC, start, Int(count)),
+            *split.added(schedule, register(PRODUCT), start, count),
+            *arithmetic(problem.epilogue),
+        ]
         first = _plus(Var("warp") % 4 * (16 * width), block * 64 * width)
         body += [
             StMatrix(Region(f"{o.name}_tile", (Var("wg"),), first, Int(16 * width)), value)
@@ -311,11 +347,16 @@ def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
 
 def _copies(problem: Problem, schedule: Schedule, width: int) -> list[Stmt]:
     """The tensor copies of a part."""
-    at = (Var("row") + Var("wg") * schedule.rows, Var("col") + Var("p") * width)
+    at = (_own_row(schedule), Var("col") + Var("p") * width)
     return [
         TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"),)))
         for o in problem.epilogue.outputs
     ]
+
+
+def _own_row(schedule: Schedule) -> Expr:
+    """The first row of C that is the warpgroup's."""
+    return Var("row") if schedule.pingpong else Var("row") + Var("wg") * schedule.rows
 
 
 def _lane_row() -> Expr:

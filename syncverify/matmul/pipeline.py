@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 from syncverify.diagnostics import Policy
 from syncverify.ir.nodes import Kernel
+from syncverify.matmul import split
 from syncverify.matmul.lower import lower
+from syncverify.matmul.pingpong import TakeTurns
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 from syncverify.passes.base import Pass, run
+from syncverify.passes.partial_sums import PartialSums
 from syncverify.passes.registers import SetRegisters
 from syncverify.passes.running import RunningRings
 from syncverify.passes.staging import StagedStores
@@ -25,26 +28,43 @@ from syncverify.passes.wgmma import (
 #: The pass names, in order.
 PASS_NAMES = (
     "load-and-multiply", "running-rings", "full-barriers", "wgmma-groups", "empty-barriers", "staged-stores",
-    "elect", "mbarrier-init", "setmaxnreg",
+    "partial-sums", "elect", "mbarrier-init", "take-turns",
+    "setmaxnreg",
 )  # fmt: skip
 
 
 def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
     """The passes of one compilation, in order."""
     each = "warp" if policy is Policy.STRICT else schedule.arrive
+    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
     result: list[Pass] = [
-        LoadAndMultiply(schedule.consumers),
-        RunningRings(schedule.fitted_stages(schedule.staging(problem.output_sizes))),
+        LoadAndMultiply(schedule.sharing),
+        RunningRings(stages),
         TensorFullBarriers(),
         WgmmaGroups(schedule.pending),
         TensorEmptyBarriers(each),
         StagedStores(schedule.store_slots(problem.output_sizes[0]), policy is Policy.STRICT),
+        *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
         ElectLoader(),
         InitRings(),
+        *([TakeTurns(stages)] if schedule.pingpong else []),
     ]
     if schedule.registers is not None:
         result.append(SetRegisters(*schedule.registers))
     return tuple(result)
+
+
+def _partial_sums(problem: Problem, schedule: Schedule, policy: Policy) -> PartialSums:
+    """With staged results the buffer of the first output serves for partial sums, too: it has their size."""
+    staged = schedule.store == "tma"
+    return PartialSums(
+        split.cell(schedule),
+        split.BEHIND,
+        schedule.sums == "ordered" and schedule.split_k > 2,
+        schedule.store_slots(problem.output_sizes[0]) if staged else 2,
+        f"{problem.epilogue.outputs[0].name}_tile" if staged else None,
+        policy is Policy.STRICT,
+    )
 
 
 def build(

@@ -25,6 +25,9 @@ class Schedule:
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
     ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
+    ``pingpong``: the two warpgroups take the tiles of a persistent block in turn, each a whole one.
+    ``split_k``: blocks of a team, which share the steps along K of its tiles evenly; there are never more
+    blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come (``any``).
     """
 
     tile_m: int = 128
@@ -38,11 +41,14 @@ class Schedule:
     registers: tuple[int, int] | None = None
     store: Literal["direct", "tma"] = "direct"
     cluster: Literal[1, 2] = 1
+    pingpong: bool = False
+    split_k: int = 1
+    sums: Literal["ordered", "any"] = "ordered"
 
     def check(self) -> None:
         """Raises InputError for values that no problem can use."""
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
-        _require(self.tile_m % (64 * self.consumers) == 0, "tile_m must be 64 rows or more for each consumer")
+        _require(self.tile_m % (64 * self.sharing) == 0, "tile_m must be 64 rows or more for each consumer")
         _require(
             self.tile_n % 16 == 0 and 16 <= self.tile_n <= 256, "tile_n must be a multiple of 16 up to 256"
         )
@@ -51,6 +57,14 @@ class Schedule:
         _require(self.cluster in (1, 2), "cluster must be 1 or 2")
         _require(self.tile_n % (64 * self.cluster) == 0 or self.cluster == 1, "a cluster halves tile_n")
         _require(self.group >= 1, "group must be positive")
+        if self.pingpong:
+            _require(self.persistent and self.consumers == 2, "pingpong is for two consumers, persistent")
+            _require(self.split_k == 1, "pingpong is for whole tiles: no split_k")
+        _require(1 <= self.split_k <= 16, "split_k must be 1 to 16")
+        if self.split_k > 1:
+            _require(not self.persistent, "the blocks of a team go through many tiles anyway: not persistent")
+            _require(self.cluster == 1, "split_k is for single blocks, not for clusters")
+            _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
         _require(self.accumulators <= 224, "a thread has no registers for that many accumulators")
 
     @property
@@ -59,9 +73,14 @@ class Schedule:
         return (self.consumers + 1) * WARPGROUP
 
     @property
+    def sharing(self) -> int:
+        """Warpgroups that share a tile."""
+        return 1 if self.pingpong else self.consumers
+
+    @property
     def rows(self) -> int:
         """Rows of C that one warpgroup computes."""
-        return self.tile_m // self.consumers
+        return self.tile_m // self.sharing
 
     @property
     def accumulators(self) -> int:
@@ -78,12 +97,13 @@ class Schedule:
     def staging(self, sizes: list[int]) -> int:
         """Bytes of the staging buffers for outputs with elements of those sizes."""
         if self.store == "direct":
-            return 0
+            # partial sums are put together there
+            return 2 * self.tile_m * K_SPAN if self.split_k > 1 else 0
         _require(len(set(sizes)) == 1, "store=tma needs outputs of one size of element")
         _require(
             self.tile_n * sizes[0] % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows"
         )
-        return len(sizes) * self.tile_m * K_SPAN * self.store_slots(sizes[0])
+        return len(sizes) * self.consumers * self.rows * K_SPAN * self.store_slots(sizes[0])
 
     def fitted_stages(self, staging: int = 0) -> int:
         """The stages: chosen, beside so many bytes of staging buffers, where that is left open."""

@@ -166,11 +166,10 @@ class ProxyFences:
             writers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_WRITE, written)]
             readers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_READ, read)]
             wanted = set(writers[-1:])
-            if readers and (
-                self._always(Access.GENERIC_READ, Access.ASYNC_WRITE)
-                or not all_used(body[: _hand_over(body, readers[-1])], read)
-            ):
-                wanted |= {readers[-1]}
+            # several buffers may be handed back at places of their own
+            last = {_hand_over(body, k): k for k in readers}
+            always = self._always(Access.GENERIC_READ, Access.ASYNC_WRITE)
+            wanted |= {k for end, k in last.items() if always or not all_used(body[:end], read)}
             for k in sorted(wanted, reverse=True):
                 body = (*body[: k + 1], fence, *body[k + 1 :])
             return (replace(stmt, body=body),)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
+from syncverify.ir.expr import Expr, Int
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import Assign, Elect, Exit, For, If, Kernel, Let, LoadIndex, Region, Role, Stmt
+from syncverify.ir.vectors import evaluate_all
 from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses
 from syncverify.passes.edits import Path
@@ -240,63 +241,12 @@ class _Run:
 
 def evaluated(e: Expr, env: Mapping[str, Any]) -> Any:
     """An index expression, for all threads at once: an int, or an array with one number for each."""
-    match e:
-        case Int(v):
-            return v
-        case Var(n):
-            if n not in env:
-                raise InputError(f"{n} has no value where the kernel is traced")
-            return env[n]
-        case Unary("-", a):
-            return -evaluated(a, env)
-        case Unary("~", a):
-            return ~evaluated(a, env)
-        case Unary("not", a):
-            return np.where(np.asarray(evaluated(a, env)) == 0, 1, 0)
-        case Binary("and", a, b):
-            return (np.asarray(evaluated(a, env)) != 0) & (np.asarray(evaluated(b, env)) != 0)
-        case Binary("or", a, b):
-            return (np.asarray(evaluated(a, env)) != 0) | (np.asarray(evaluated(b, env)) != 0)
-        case Binary(op, a, b):
-            return _BINARY[op](evaluated(a, env), evaluated(b, env))
-        case Call("min", args):
-            return _fold(np.minimum, args, env)
-        case Call("max", args):
-            return _fold(np.maximum, args, env)
-        case Call("abs", (a,)):
-            return abs(evaluated(a, env))
-        case Call("cdiv", (a, b)):
-            return -(-evaluated(a, env) // evaluated(b, env))
-        case Call("select", (c, a, b)):
-            return np.where(np.asarray(evaluated(c, env)) != 0, evaluated(a, env), evaluated(b, env))
-    raise InputError(f"not an index expression: {e}")
-
-
-def _fold(f: Any, args: tuple[Expr, ...], env: Mapping[str, Any]) -> Any:
-    found = evaluated(args[0], env)
-    for a in args[1:]:
-        found = f(found, evaluated(a, env))
-    return found
-
-
-_BINARY: dict[str, Any] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "==": lambda a, b: np.equal(a, b).astype(np.int64),
-    "!=": lambda a, b: np.not_equal(a, b).astype(np.int64),
-    "<": lambda a, b: np.less(a, b).astype(np.int64),
-    "<=": lambda a, b: np.less_equal(a, b).astype(np.int64),
-    ">": lambda a, b: np.greater(a, b).astype(np.int64),
-    ">=": lambda a, b: np.greater_equal(a, b).astype(np.int64),
-}
+    try:
+        return evaluate_all(e, env)
+    except KeyError as name:
+        raise InputError(f"{name.args[0]} has no value where the kernel is traced") from None
+    except (TypeError, ZeroDivisionError) as why:
+        raise InputError(f"the kernel cannot be traced: {why}") from None
 
 
 def loops(body: Body, at: Path = ()) -> list[Path]:

@@ -27,6 +27,12 @@ def test_one_turn_needs_no_persistent_kernel() -> None:
     assert not choose(product(), sizes(1024, 1024, 1024), 132).persistent
 
 
+def test_short_products_in_many_turns_are_stored_while_others_multiply() -> None:
+    assert choose(product(), sizes(16384, 16384, 256), 132).pingpong
+    assert not choose(product(), sizes(16384, 16384, 4096), 132).pingpong
+    assert not choose(product(), sizes(1024, 1024, 256), 132).pingpong
+
+
 def test_ragged_rows_are_stored_directly() -> None:
     assert {s.store for s in ranked(product(), sizes(512, 500, 512), 132)} == {"direct"}
     assert {s.store for s in ranked(product(), sizes(512, 512, 512), 132)} == {"tma"}

@@ -1,0 +1,191 @@
+"""Two warpgroups that take tiles in turn: right, proved, and refuted without what hands the turn over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from syncverify import gate_ptx, simulate
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.fusion import Tensor, gelu, trace
+from syncverify.gate_matmul import CompiledMatmul
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Int, Var
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Problem, Schedule, product
+from syncverify.matmul.lower import launch_values, lower
+from syncverify.matmul.pingpong import ORDER, TakeTurns
+from syncverify.matmul.pipeline import build
+from syncverify.passes.rewrite import flat_map, walk
+from syncverify.sizes import Limits
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+BF16 = ml_dtypes.bfloat16
+PLAIN = Schedule(64, 64, stages=3, persistent=True, pingpong=True)
+STAGED = replace(PLAIN, tile_n=128, store="tma")
+CLUSTER = replace(STAGED, pending=1, cluster=2)
+WIDE = Schedule(128, 128, stages=2, persistent=True, pingpong=True, pending=1, registers=(40, 232))
+
+
+def checked(kernel: n.Kernel, policy: Policy = Policy.PRACTICAL, **values: int) -> KernelReport:
+    (parsed,) = parse(print_kernel(kernel), "k.syncir")
+    return check_kernel(parsed, values, policy, scope=ScopeKind.EXACT)
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("schedule", [PLAIN, STAGED, WIDE, CLUSTER])
+def test_proved(schedule: Schedule, policy: Policy) -> None:
+    assert checked(build(product(), schedule, policy), policy).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+@pytest.mark.parametrize("turns", [1, 2, 5])
+def test_proved_for_other_numbers_of_steps_and_turns(steps: int, turns: int) -> None:
+    kernel = build(product(), PLAIN)
+    assert checked(kernel, K=64 * steps, steps=steps, turns=turns).verdict is Verdict.PROVED
+
+
+def test_ptx_is_proved_at_the_usual_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    program = CompiledMatmul(product(), STAGED, cache=Cache(tmp_path)).program()
+    values = {p.name: p.default for p in program.kernel.params if p.default is not None}
+    assert program.check("ptx", values).verdict is Verdict.PROVED
+
+
+def test_launches_are_asked_for_one_by_one_where_the_exploration_of_all_sizes_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setattr(gate_ptx, "LIMITS", Limits(events=100, path=100, nodes=10, failures=1))
+    program = CompiledMatmul(product(), PLAIN, cache=Cache(tmp_path)).program()
+    assert program.proof("ptx").scope.kind is ScopeKind.EXACT
+    values = {p.name: p.default for p in program.kernel.params if p.default is not None}
+    assert program.proof("ptx", {**values, "turns": 3}).scope.values["turns"] == 3
+
+
+@pytest.mark.parametrize(
+    ("schedule", "sizes", "blocks"),
+    [
+        (replace(PLAIN, group=2), (300, 136, 136), 3),
+        (replace(PLAIN, pending=1), (129, 136, 72), 1),
+        (replace(STAGED, group=2), (200, 136, 264), 2),
+        (WIDE, (136, 264, 136), 2),
+        (PLAIN, (1, 8, 8), 4),
+        (replace(STAGED, cluster=2, group=2), (264, 136, 136), 4),
+    ],
+)
+def test_simulated(schedule: Schedule, sizes: tuple[int, int, int], blocks: int) -> None:
+    rng, (m, c, k) = np.random.default_rng(3), sizes
+    a, b = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal((c, k)).astype(BF16)
+    values = launch_values(schedule, {"M": m, "N": c, "K": k}, blocks, 64)
+    out = np.full((m, c), np.nan, BF16)
+    got = simulate.run(build(product(), schedule), values, {"a": a, "b": b, "out": out})["out"]
+    want = a.astype(np.float32) @ b.astype(np.float32).T
+    np.testing.assert_allclose(got.reshape(m, c).astype(np.float32), want, rtol=2**-7, atol=1e-2)
+
+
+def test_an_epilogue_with_inputs_knows_its_rows() -> None:
+    def bias_gelu(acc, bias):
+        return gelu(acc + bias).cast("bf16")
+
+    epilogue = trace(bias_gelu, {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("M",))})
+    rng, (m, c, k) = np.random.default_rng(4), (200, 72, 64)
+    a, b = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal((c, k)).astype(BF16)
+    bias, out = rng.standard_normal(m).astype(BF16), np.full((m, c), np.nan, BF16)
+    for store in ("direct", "tma"):
+        schedule = replace(PLAIN, store=store)
+        kernel = build(Problem("fused", "bf16", "KK", epilogue), schedule)
+        values = launch_values(schedule, {"M": m, "N": c, "K": k}, 2, 64)
+        got = simulate.run(kernel, values, {"a": a, "b": b, "bias": bias, "out": out})["out"].reshape(m, c)
+        acc = a.astype(np.float32) @ b.astype(np.float32).T
+        (want,) = epilogue.reference({"acc": acc, "bias": bias})
+        np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-7, atol=1e-2)
+
+
+# ---------------------------------------------------------------- what hands the turn over
+
+
+def changed(kernel: n.Kernel, change: Callable[[n.Stmt], Iterable[n.Stmt]]) -> n.Kernel:
+    return replace(kernel, body=flat_map(kernel.body, change))
+
+
+def of_order(s: n.Stmt, kind: type[n.Stmt]) -> bool:
+    return isinstance(s, kind) and s.bar.name == ORDER  # type: ignore[attr-defined]
+
+
+def without(kind: type[n.Stmt]) -> Callable[[n.Stmt], Iterable[n.Stmt]]:
+    return lambda s: () if of_order(s, kind) else (s,)
+
+
+def test_a_wait_for_a_phase_needs_the_one_before_it_to_be_complete() -> None:
+    report = checked(changed(build(product(), PLAIN), without(n.MbarrierWait)))
+    assert report.verdict is Verdict.REFUTED
+    assert {d.rule for d in report.diagnostics} & {"SV201", "SV202", "SV210"}
+
+
+def test_nobody_hands_over() -> None:
+    assert checked(changed(build(product(), PLAIN), without(n.MbarrierArrive))).verdict is Verdict.REFUTED
+
+
+def test_both_begin() -> None:
+    def change(s: n.Stmt) -> Iterable[n.Stmt]:
+        return (replace(s, value=Int(1)),) if isinstance(s, n.Let) and s.name == "turn" else (s,)
+
+    assert checked(changed(build(product(), PLAIN), change)).verdict is Verdict.REFUTED
+
+
+def test_handing_over_before_the_products() -> None:
+    def change(s: n.Stmt) -> Iterable[n.Stmt]:
+        over = n.If(Var("elected"), (n.MbarrierArrive(n.BarrierRef(ORDER, Var("wg") ^ 1)),))
+        if of_order(s, n.MbarrierWait):
+            return (s, over)
+        return () if s == over else (s,)
+
+    kernel = build(product(), PLAIN)
+    early = changed(kernel, change)
+    assert sum(of_order(s, n.MbarrierArrive) for s in walk(early.body)) == 1
+    assert checked(early).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("register", ["stage", "phase"])
+def test_the_other_warpgroups_slots_are_passed_over(register: str) -> None:
+    kernel = build(product(), PLAIN)
+    (role,) = [s for s in kernel.body if isinstance(s, n.Role) and s.name == "compute"]
+
+    def change(s: n.Stmt) -> Iterable[n.Stmt]:
+        passed = isinstance(s, n.Assign) and s.name == register and "steps" in str(s.value)
+        return () if passed else (s,)
+
+    assert flat_map(role.body, change) != role.body
+    assert checked(changed(kernel, change)).verdict is Verdict.REFUTED
+
+
+# ---------------------------------------------------------------- what it is for
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(128, 128, pingpong=True),
+        Schedule(128, 128, pingpong=True, persistent=True, consumers=1),
+        Schedule(128, 128, pingpong=True, split_k=2),
+        Schedule(128, 256, pingpong=True, persistent=True),
+        Schedule(96, 128, pingpong=True, persistent=True),
+    ],
+)
+def test_impossible_schedules(schedule: Schedule) -> None:
+    with pytest.raises(InputError):
+        schedule.check()
+
+
+def test_nothing_to_take_turns_in() -> None:
+    with pytest.raises(InputError, match="take turns"):
+        TakeTurns(2).apply(replace(lower(product(), PLAIN), body=()))

@@ -1,0 +1,243 @@
+"""Blocks that share the steps along K: right against NumPy, proved, refuted where order is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from syncverify import simulate
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.fusion import Tensor, gelu, trace
+from syncverify.gate_matmul import CompiledMatmul
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Int, Var
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Problem, Schedule, product
+from syncverify.matmul.lower import launch_values
+from syncverify.matmul.pipeline import build
+from syncverify.matmul.split import SEMAPHORE, SUMS
+from syncverify.passes.rewrite import Body, flat_map, walk
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+RNG = np.random.default_rng(11)
+BF16 = ml_dtypes.bfloat16
+HALVES = Schedule(128, 64, stages=2, split_k=2)
+THIRDS = Schedule(128, 64, stages=2, store="tma", split_k=3)
+
+
+def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, sms: int, **others: np.ndarray):
+    """The arrays after the kernel, the exact product, and the launch's parameters."""
+    a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, n)))
+    kernel = build(problem, schedule, vector=2 if n % 2 == 0 else 1)
+    values = launch_values(schedule, {"M": m, "N": n, "K": k}, sms, 64)
+    stored = {
+        "a": np.ascontiguousarray(a.T if problem.a_t else a),
+        "b": np.ascontiguousarray(b.T if problem.b_t else b),
+    }
+    out = np.full((m, n), np.nan, dtype=BF16)
+    got = simulate.run(kernel, values, {**stored, **others, "out": out})
+    return got, a.astype(np.float32) @ b.astype(np.float32), values
+
+
+def close(got: dict[str, np.ndarray], want: np.ndarray) -> None:
+    out = got["out"].reshape(want.shape).astype(np.float32)
+    np.testing.assert_allclose(out, want, rtol=2**-7, atol=1e-2)
+
+
+@pytest.mark.parametrize("sums", ["ordered", "any"])
+@pytest.mark.parametrize("store", ["direct", "tma"])
+@pytest.mark.parametrize(
+    ("q", "m", "n", "k", "sms", "share"),
+    [
+        (2, 136, 72, 320, 8, 1), (2, 300, 72, 200, 2, 6), (3, 200, 72, 200, 4, 4), (4, 8, 8, 40, 4, 4),
+        (4, 100, 64, 264, 4, 1),
+    ],
+)  # fmt: skip
+def test_against_numpy(sums: str, store: str, q: int, m: int, n: int, k: int, sms: int, share: int) -> None:
+    schedule = Schedule(128, 64, stages=2, split_k=q, sums=sums, store=store)  # type: ignore[arg-type]
+    got, want, values = run(product(), schedule, m, n, k, sms)
+    close(got, want)
+    assert values["share"] == share and values["blocks"] <= max(sms, q)
+    # the next launch finds what this one found
+    assert not got[SEMAPHORE].any()
+    assert sums == "ordered" or not got[SUMS].any()
+
+
+@pytest.mark.parametrize("layout", ["KN", "MK", "MN"])
+def test_other_layouts(layout: str) -> None:
+    close(*run(product(layout=layout), THIRDS, 136, 72, 200, 6)[:2])
+
+
+@pytest.mark.parametrize("store", ["direct", "tma"])
+def test_tall_warpgroups_and_three_of_them(store: str) -> None:
+    for tile, consumers in (((256, 64), 2), ((192, 64), 3)):
+        schedule = Schedule(*tile, consumers=consumers, stages=2, split_k=2, store=store)  # type: ignore[arg-type]
+        close(*run(product(), schedule, 200, 64, 136, 2)[:2])
+
+
+@pytest.mark.parametrize("store", ["direct", "tma"])
+def test_the_epilogue_sees_whole_sums(store: str) -> None:
+    def bias_gelu(acc, bias):
+        return gelu(acc + bias).cast("bf16")
+
+    epilogue = trace(bias_gelu, {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("bf16", ("N",))})
+    bias = RNG.standard_normal(72).astype(BF16)
+    problem = Problem("fused", "bf16", "KK", epilogue)
+    schedule = replace(HALVES, store=store)  # type: ignore[arg-type]
+    got, acc, _ = run(problem, schedule, 130, 72, 200, 4, bias=bias)
+    (want,) = epilogue.reference({"acc": acc, "bias": bias})
+    close(got, want.astype(np.float32))
+
+
+def test_every_step_belongs_to_one_block() -> None:
+    for tiles, steps, q, sms in (
+        (58, 135, 2, 132),
+        (80, 692, 8, 132),
+        (1, 1, 4, 132),
+        (352, 112, 3, 132),
+        (5, 7, 3, 9),
+    ):
+        values = launch_values(
+            replace(HALVES, split_k=q), {"M": 128 * tiles, "N": 64, "K": 64 * steps}, sms, 64
+        )
+        total = values["share"] * values["steps"]
+        bounds = [j * total // q for j in range(q + 1)]
+        assert all(a < b for a, b in pairwise(bounds))
+        assert values["teams"] * values["share"] >= tiles and values["blocks"] <= sms
+
+
+# ---------------------------------------------------------------- proofs
+
+
+def reparsed(kernel: n.Kernel) -> n.Kernel:
+    (found,) = parse(print_kernel(kernel), "k.syncir")
+    return found
+
+
+def check(kernel: n.Kernel, values: dict[str, int] | None = None) -> KernelReport:
+    return check_kernel(reparsed(kernel), values or {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+
+
+@pytest.mark.parametrize("sums", ["ordered", "any"])
+@pytest.mark.parametrize("schedule", [HALVES, THIRDS], ids=["direct", "staged"])
+@pytest.mark.parametrize("policy", list(Policy))
+def test_proved(schedule: Schedule, sums: str, policy: Policy) -> None:
+    kernel = reparsed(build(product(), replace(schedule, sums=sums), policy))  # type: ignore[arg-type]
+    assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+def test_a_whole_grid_is_proved_both_ways(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    compiled = CompiledMatmul(product(), THIRDS, cache=Cache(tmp_path))
+    values = compiled.launch_values({"M": 500, "N": 136, "K": 200}, 132)
+    assert values["blocks"] == 36
+    for stage in ("ir", "ptx"):
+        assert compiled.program().check(stage, values).verdict is Verdict.PROVED
+
+
+def edited(kernel: n.Kernel, f: Callable[[n.Stmt], tuple[n.Stmt, ...]]) -> n.Kernel:
+    changed = replace(kernel, body=flat_map(kernel.body, f))
+    assert changed != kernel
+    return changed
+
+
+def _read_only(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    """The wait before the release, for reads alone."""
+    if isinstance(s, n.If) and any(isinstance(x, n.AtomGlobal) for x in s.then):
+        return (replace(s, then=(n.BulkWait(Int(0), read=True), *s.then[1:])),)
+    return (s,)
+
+
+def _early(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    """The release before the wait."""
+    if isinstance(s, n.If) and any(isinstance(x, n.AtomGlobal) for x in s.then):
+        return (replace(s, then=tuple(reversed(s.then))),)
+    return (s,)
+
+
+def _changed(kind: type[n.Stmt], **fields: object) -> Callable[[n.Stmt], tuple[n.Stmt, ...]]:
+    return lambda s: (replace(s, **fields),) if isinstance(s, kind) else (s,)
+
+
+def _without(kind: type[n.Stmt]) -> Callable[[n.Stmt], tuple[n.Stmt, ...]]:
+    return lambda s: () if isinstance(s, kind) else (s,)
+
+
+@pytest.mark.parametrize("sums", ["ordered", "any"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        _read_only,
+        _early,
+        _changed(n.AtomGlobal, sem="relaxed"),
+        _changed(n.AtomGlobal, scope="cta"),
+        _changed(n.SpinGlobal, sem="relaxed"),
+        _changed(n.SpinGlobal, scope="cta"),
+        _without(n.SpinGlobal),
+        _without(n.AtomGlobal),
+    ],
+    ids=["wait for reads", "early release", "relaxed release", "narrow release", "relaxed acquire",
+         "narrow acquire", "no wait", "no release"],
+)  # fmt: skip
+def test_what_hands_sums_over_is_needed(change: Callable[[n.Stmt], tuple[n.Stmt, ...]], sums: str) -> None:
+    kernel = build(product(), replace(HALVES, sums=sums))  # type: ignore[arg-type]
+    assert check(edited(kernel, change)).verdict is Verdict.REFUTED
+
+
+def _first(body: Body) -> Body:
+    """The body without the barrier that tells a warpgroup of what one thread waited for."""
+
+    def told(s: n.Stmt) -> tuple[n.Stmt, ...]:
+        spins = isinstance(s, n.If) and any(isinstance(x, n.SpinGlobal) for x in walk(s.then))
+        if spins and isinstance(s, n.If) and isinstance(s.then[-1], n.BarrierSync):
+            return (replace(s, then=s.then[:-1]),)
+        return (s,)
+
+    return flat_map(body, told)
+
+
+def test_the_others_of_the_warpgroup_have_to_hear_of_it() -> None:
+    kernel = build(product(), HALVES)
+    changed = replace(kernel, body=_first(kernel.body))
+    assert changed != kernel
+    assert check(changed).verdict is Verdict.REFUTED
+
+
+def test_a_block_waits_for_lower_numbers_only() -> None:
+    """Runs the other way around: nothing says that the blocks that are waited for are running."""
+    kernel = build(product(), HALVES)
+
+    def other_way(s: n.Stmt) -> tuple[n.Stmt, ...]:
+        match s:
+            case n.Let("number", _):
+                return (replace(s, value=Var("block") % 2),)
+            case n.Let("slot", value):
+                return (replace(s, value=Var("team") * 2 + 1 - (value - Var("team") * 2)),)
+        return (s,)
+
+    report = check(edited(kernel, other_way))
+    assert report.verdict is Verdict.UNKNOWN
+    assert "may not be running" in (report.reason or "")
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        Schedule(split_k=17),
+        Schedule(split_k=2, persistent=True),
+        Schedule(128, 128, split_k=2, cluster=2),
+        Schedule(128, 16, split_k=2),
+    ],
+)
+def test_impossible_splits(schedule: Schedule) -> None:
+    with pytest.raises(InputError):
+        schedule.check()
