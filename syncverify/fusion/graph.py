@@ -4,191 +4,49 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import networkx as nx
-import numpy as np
 
 from syncverify.codegen.names import RESERVED as CPP_RESERVED
-from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS, numpy_dtype, round_to
+from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype
+from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.ir.expr import BUILTINS
 from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
-#: Element types a fusion may store; arithmetic is always in f32.
-DTYPES = ("f32", "bf16", "f16")
-#: Element types of inputs that are indices.
-INDEX_DTYPES = ("i32", "i64")
+#: Element types of numbers that a fusion may load and store; their arithmetic is in f32.
+FLOATS = ("f32", "bf16", "f16", "e4m3", "e5m2")
+#: Element types that a fusion may store.
+DTYPES = (*FLOATS, "i32", "bool")
 
 #: Names that the lowering uses itself.
 RESERVED = (
-    frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks"})
+    frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks", "row", "chunks"})
+    | frozenset({"columns", "strips", "x_", "y_", "first_", "own_", "at_", "column_", "which_", "strip_"})
+    | frozenset(
+        {
+            "base_",
+            "below_",
+            "low_",
+            "tile_",
+            "matrix_",
+            "inside_",
+            "top_",
+            "left_",
+            "row_",
+            "tiles_m",
+            "tiles_n",
+        }
+    )
     | BUILTINS
     | CPP_RESERVED
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """An input: element type and the names of its dimensions, outermost first; ``()`` is a scalar."""
-
-    dtype: str
-    dims: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One operation: ``input`` (``name``), ``const`` (``value``) or a row of ``FUNCTIONS`` over ``args``.
-
-    A row of ``REDUCTIONS`` makes one number along ``dim``; ``size`` is the extent of ``dim``, ``index`` the
-    place along it. ``take`` is the element of the first argument at the place that the second one says.
-    """
-
-    op: str
-    args: tuple[int, ...] = ()
-    name: str = ""
-    value: float = 0.0
-    dim: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One result: its name, the node that computes it, the type it is rounded to and its dimensions."""
-
-    name: str
-    node: int
-    dtype: str
-    dims: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Fusion:
-    """A traced fusion. ``graph``'s nodes are ints with attributes ``node`` and ``dims``; edges go to users.
-
-    ``dims`` are all dimensions, outermost first. ``reduced`` is the one along which it reduces, if any.
-    """
-
-    name: str
-    inputs: tuple[tuple[str, Tensor], ...]
-    outputs: tuple[Output, ...]
-    dims: tuple[str, ...]
-    graph: nx.DiGraph = field(compare=False)
-    span: Span = field(default=UNKNOWN_SPAN, compare=False)
-
-    @property
-    def streamed(self) -> tuple[str, ...]:
-        """Inputs of the full shape: each element is read once."""
-        return tuple(n for n, t in self.inputs if t.dims == self.dims)
-
-    @property
-    def broadcast(self) -> tuple[str, ...]:
-        """Inputs that lack some dimension: elements are read again and again."""
-        return tuple(n for n, t in self.inputs if t.dims != self.dims)
-
-    def node(self, i: int) -> Node:
-        node: Node = self.graph.nodes[i]["node"]
-        return node
-
-    def dims_of(self, i: int) -> tuple[str, ...]:
-        """The dimensions along which a node varies, outermost first."""
-        dims: tuple[str, ...] = self.graph.nodes[i]["dims"]
-        return dims
-
-    @property
-    def reduced(self) -> str | None:
-        found = {self.node(i).dim for i in self.graph.nodes if self.node(i).dim}
-        return next(iter(found), None)
-
-    def order(self) -> list[int]:
-        """All nodes, arguments before users; the same for every run."""
-        return list(nx.lexicographical_topological_sort(self.graph))
-
-    def sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """The extent of every dimension, from the arrays' shapes; raises InputError where they disagree."""
-        sizes: dict[str, int] = {}
-        for name, tensor in self.inputs:
-            shape = tuple(int(s) for s in arrays[name].shape)
-            if len(shape) != len(tensor.dims):
-                raise InputError(
-                    f"{self.name}: {name} has shape {shape}, expected dimensions {tensor.dims}", self.span
-                )
-            for dim, extent in zip(tensor.dims, shape, strict=True):
-                if sizes.setdefault(dim, extent) != extent:
-                    raise InputError(
-                        f"{self.name}: dimension {dim} of {name} is {extent}, elsewhere {sizes[dim]}",
-                        self.span,
-                    )
-        return sizes
-
-    def reference(
-        self, arrays: Mapping[str, Any] | Sequence[Any], precision: Any = np.float32
-    ) -> tuple[Any, ...]:
-        """The results computed by NumPy: arithmetic of one ``precision``, rounded once at the end.
-
-        With ``precision`` np.float64 they are not rounded.
-        """
-        given = self.bind(arrays)
-        sizes = self.sizes(given)
-        values: dict[int, Any] = {}
-        with np.errstate(all="ignore"):
-            for i in self.order():
-                values[i] = self._value(self.node(i), values, given, sizes, precision)
-            results = []
-            for o in self.outputs:
-                shape = tuple(sizes[d] if d in o.dims else 1 for d in self.dims)
-                x = np.broadcast_to(values[o.node], shape).reshape([sizes[d] for d in o.dims])
-                results.append(np.array(x) if precision is np.float64 else round_to(o.dtype, x))
-            return tuple(results)
-
-    def _value(
-        self, node: Node, values: Mapping[int, Any], given: Mapping[str, Any], sizes: Mapping[str, int],
-        precision: Any,
-    ) -> Any:  # fmt: skip
-        args = [values[a] for a in node.args]
-        if node.op == "input":
-            return self._aligned(np.asarray(given[node.name]), dict(self.inputs)[node.name], precision)
-        if node.op == "const":
-            return precision(node.value)
-        if node.op == "size":
-            return precision(sizes[node.dim])
-        if node.op == "index":
-            return self._aligned(np.arange(sizes[node.dim]), Tensor("i64", (node.dim,)), precision)
-        if node.op == "take":
-            return _taken(*args)
-        if node.op in REDUCTIONS:
-            shape = tuple(sizes[d] if d in self.dims_of(node.args[0]) else 1 for d in self.dims)
-            at = self.dims.index(node.dim)
-            return REDUCTIONS[node.op].compute(np.broadcast_to(args[0], shape), at)
-        return FUNCTIONS[node.op].compute(*args)
-
-    def bind(self, arrays: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-        """Arrays by input name, from a mapping or in order; raises InputError if some are missing."""
-        names = [n for n, _ in self.inputs]
-        given = dict(arrays) if isinstance(arrays, Mapping) else dict(zip(names, arrays, strict=False))
-        if (not isinstance(arrays, Mapping) and len(arrays) != len(names)) or set(given) != set(names):
-            raise InputError(f"{self.name} takes {', '.join(names)}; got {len(given)} arrays", self.span)
-        return given
-
-    def random_inputs(self, sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
-        """Inputs for a trial run: values in (0.5, 2), which every function accepts."""
-        missing = [d for d in self.dims if d not in sizes]
-        if missing:
-            raise InputError(f"{self.name}: no size given for {', '.join(missing)}", self.span)
-        rng = np.random.default_rng(seed)
-        most = sizes[self.reduced] if self.reduced else 1
-
-        def random(t: Tensor) -> Any:
-            shape = tuple(sizes[d] for d in t.dims)
-            x = rng.integers(0, most, shape) if t.dtype in INDEX_DTYPES else rng.uniform(0.5, 2.0, shape)
-            return np.asarray(x).astype(numpy_dtype(t.dtype))
-
-        return {name: random(t) for name, t in self.inputs}
-
-    def _aligned(self, array: Any, tensor: Tensor, precision: Any) -> Any:
-        index = tuple(slice(None) if d in tensor.dims else np.newaxis for d in self.dims)
-        return np.asarray(array, dtype=precision)[index]
+#: Dimensions of a reduction: one, several, or the innermost.
+Along = str | tuple[str, ...] | None
 
 
 class Value:
@@ -226,7 +84,24 @@ class Value:
         return apply("div", o, self)
 
     def __pow__(self, o: Value | float) -> Value:
+        if isinstance(o, (int, float)) and o in (1, 2, 3):
+            return self if o == 1 else self * self if o == 2 else self * self * self
         return apply("pow", self, o)
+
+    def __rpow__(self, o: float) -> Value:
+        return apply("pow", o, self)
+
+    def __and__(self, o: Value | int) -> Value:
+        return apply("and" if self.kind == "bool" else "bit_and", self, o)
+
+    def __or__(self, o: Value | int) -> Value:
+        return apply("or" if self.kind == "bool" else "bit_or", self, o)
+
+    def __xor__(self, o: Value | int) -> Value:
+        return apply("xor" if self.kind == "bool" else "bit_xor", self, o)
+
+    def __invert__(self) -> Value:
+        return apply("not", self)
 
     def __neg__(self) -> Value:
         return apply("neg", self)
@@ -260,28 +135,45 @@ class Value:
         """The dimensions along which the expression varies, outermost first."""
         return self._trace.dims_of(self._id)
 
-    def sum(self, dim: str | None = None) -> Value:
-        """One number along ``dim`` (the innermost dimension by default)."""
-        return reduce("reduce.add", self, dim)
+    @property
+    def kind(self) -> Kind:
+        """What its elements are: ``float``, ``int`` (32 bits) or ``bool``."""
+        return self._trace.kind_of(self._id)
 
-    def max(self, dim: str | None = None) -> Value:
-        return reduce("reduce.max", self, dim)
+    def transpose(self) -> Value:
+        """The last two dimensions of the fusion swapped; only as an output."""
+        order = self._trace.order
+        if len(order) < 2 or self.dims != order:
+            raise InputError(
+                f"transpose() swaps the last two of all dimensions ({', '.join(order)}); "
+                f"this expression has {', '.join(self.dims) or 'none'}"
+            )
+        return Value(self._trace, self._trace.add(Node("transpose", (self._id,))))
 
-    def min(self, dim: str | None = None) -> Value:
-        return reduce("reduce.min", self, dim)
+    def sum(self, dim: Along = None) -> Value:
+        """One number along ``dim`` (the innermost dimension by default), or along several."""
+        return _reduced("reduce.add", self, dim)
 
-    def mean(self, dim: str | None = None) -> Value:
-        return self.sum(dim) * (1.0 / size(_along(self, dim)))
+    def max(self, dim: Along = None) -> Value:
+        return _reduced("reduce.max", self, dim)
 
-    def var(self, dim: str | None = None, correction: float = 0.0) -> Value:
+    def min(self, dim: Along = None) -> Value:
+        return _reduced("reduce.min", self, dim)
+
+    def mean(self, dim: Along = None) -> Value:
+        return self.sum(dim) * (1.0 / _elements(self, dim))
+
+    def var(self, dim: Along = None, correction: float = 0.0) -> Value:
         """The square of what is left without the mean: its sum, divided by the size - ``correction``."""
         rest = self - self.mean(dim)
-        return (rest * rest).sum(dim) * (1.0 / (size(_along(self, dim)) - correction))
+        return (rest * rest).sum(dim) * (1.0 / (_elements(self, dim) - correction))
 
     def cast(self, dtype: str) -> Value:
-        """Rounds to ``dtype``; an output that is a cast has that type."""
+        """Rounds to ``dtype``; an output that is a cast has that type. Types of 8 bits saturate."""
         if dtype not in DTYPES:
             raise InputError(f"cannot cast to {dtype}: use one of {', '.join(DTYPES)}")
+        if kind_of_dtype(dtype) == self.kind != "float":
+            return self
         return apply(f"cast.{dtype}", self)
 
 
@@ -300,7 +192,7 @@ class _Trace:
     def add(self, node: Node) -> int:
         if node not in self.ids:
             i = self.ids[node] = len(self.ids)
-            self.graph.add_node(i, node=node, dims=self._dims(node))
+            self.graph.add_node(i, node=node, dims=self._dims(node), kind=self._kind(node))
             self.graph.add_edges_from((a, i) for a in node.args)
         return self.ids[node]
 
@@ -308,9 +200,27 @@ class _Trace:
         dims: tuple[str, ...] = self.graph.nodes[i]["dims"]
         return dims
 
+    def kind_of(self, i: int) -> Kind:
+        kind: Kind = self.graph.nodes[i]["kind"]
+        return kind
+
+    def _kind(self, node: Node) -> Kind:
+        if node.op == "input":
+            return kind_of_dtype(self.inputs[node.name].dtype)
+        if node.op == "integer":
+            return "int"
+        if node.op == "transpose":
+            return self.kind_of(node.args[0])
+        if node.op not in FUNCTIONS:
+            return "float"
+        gives = FUNCTIONS[node.op].gives
+        return self.kind_of(node.args[-1]) if gives == "same" else gives
+
     def _dims(self, node: Node) -> tuple[str, ...]:
         if node.op == "input":
             return self.inputs[node.name].dims
+        if node.op == "random":
+            return self.order
         if node.op == "index":
             return (node.dim,)
         found = {d for a in node.args for d in self.dims_of(a)}
@@ -333,24 +243,114 @@ def _tracing(order: tuple[str, ...], inputs: Mapping[str, Tensor]) -> Iterator[_
 
 
 def apply(op: str, *operands: Value | float) -> Value:
-    """Adds one operation to the fusion being traced."""
+    """Adds one operation to the fusion being traced; operands are converted to what it takes."""
+    trace = _current(op)
+    row = FUNCTIONS[op]
+    if len(operands) != row.arity:
+        raise InputError(f"{op} takes {row.arity} operands, not {len(operands)}")
+    checked = [_operand(op, x, trace) for x in operands]
+    condition = checked[:1] if op == "where" else []
+    numbers = checked[len(condition) :]
+    if condition and _kind(condition[0]) != "bool":
+        raise InputError("where: the condition is no truth value; compare, as in x > 0")
+    takes: str = row.takes
+    if takes == "number":
+        whole = all(_kind(x) == "int" or (isinstance(x, int)) for x in numbers)
+        takes = "int" if whole and any(isinstance(x, Value) for x in numbers) else "float"
+    args = [_converted(op, x, takes, trace) for x in numbers]
+    return Value(trace, trace.add(Node(op, tuple(x._id for x in [*condition, *args]))))  # type: ignore[union-attr]
+
+
+def _current(op: str) -> _Trace:
     if not _active:
         raise InputError(f"{op} is a tensor function: call it inside a @fusion function")
-    trace = _active[-1]
-    args: list[int] = []
-    for position, x in enumerate(operands):
-        if isinstance(x, Value):
-            if x._trace is not trace:
-                raise InputError(f"{op}: an operand belongs to another fusion")
-            args.append(x._id)
-        elif isinstance(x, (int, float)) and not isinstance(x, bool):
-            args.append(trace.add(Node("const", value=float(x))))
-        else:
-            raise InputError(f"{op}: an operand is neither a tensor expression nor a number: {x!r}")
-        is_condition = trace.graph.nodes[args[-1]]["node"].op in COMPARISONS
-        if is_condition != (op == "where" and position == 0):
-            raise InputError(f"{op}: comparisons are conditions of where(), and of nothing else")
-    return Value(trace, trace.add(Node(op, tuple(args))))
+    return _active[-1]
+
+
+def _operand(op: str, x: Value | float, trace: _Trace) -> Value | float:
+    if isinstance(x, Value):
+        if x._trace is not trace:
+            raise InputError(f"{op}: an operand belongs to another fusion")
+        if trace.graph.nodes[x._id]["node"].op == "transpose":
+            raise InputError(f"{op}: a transposed expression can only be an output; transpose the result")
+        return x
+    if isinstance(x, (int, float)) and not isinstance(x, bool):
+        return x
+    raise InputError(f"{op}: an operand is neither a tensor expression nor a number: {x!r}")
+
+
+def _kind(x: Value | float) -> Kind | None:
+    return x.kind if isinstance(x, Value) else None
+
+
+def _converted(op: str, x: Value | float, takes: str, trace: _Trace) -> Value:
+    """An operand as an expression of the kind that the operation takes."""
+    if not isinstance(x, Value):
+        if takes == "int" and isinstance(x, int):
+            return integer(x)
+        if takes in ("int", "bool"):
+            raise InputError(f"{op} takes {_WORDS[takes]}, not the number {x!r}")
+        return Value(trace, trace.add(Node("const", value=float(x))))
+    if takes in ("any", x.kind):
+        return x
+    if takes == "float":
+        return Value(trace, trace.add(Node("float", (x._id,))))
+    hint = {"bool": "compare, as in x > 0, or cast to bool", "int": "cast to i32"}[takes]
+    raise InputError(f"{op} takes {_WORDS[takes]}, not {_WORDS[x.kind]}: {hint}")
+
+
+_WORDS = {"float": "numbers", "int": "integers", "bool": "truth values"}
+
+
+def integer(x: int) -> Value:
+    """A whole number of at most 32 bits, or a seed of 64."""
+    trace = _current("integer")
+    if not -(2**63) <= x < 2**63:
+        raise InputError(f"{x} does not fit 64 bits")
+    return Value(trace, trace.add(Node("integer", value=int(x))))
+
+
+def uniform(seed: Value | int, offset: Value | int) -> Value:
+    """A random number in [0, 1) for each element: Philox 4x32-10 of its place, ``seed`` and ``offset``.
+
+    Both are whole numbers, or scalar inputs of type i64 or i32.
+    """
+    trace = _current("uniform")
+    args = []
+    for name, x in (("seed", seed), ("offset", offset)):
+        given = integer(x) if isinstance(x, int) else _operand("uniform", x, trace)
+        if not isinstance(given, Value) or not _whole(trace, given):
+            raise InputError(
+                f"uniform: {name} must be a whole number or an input declared as Tensor('i64') or "
+                "Tensor('i32'), without dimensions"
+            )
+        args.append(given._id)
+    return Value(trace, trace.add(Node("random", tuple(args))))
+
+
+def _whole(trace: _Trace, x: Value) -> bool:
+    """Whether an expression is an integer of 64 bits, or a scalar input that holds one."""
+    node: Node = trace.graph.nodes[x._id]["node"]
+    scalars = [Tensor(t) for t in INDEX_DTYPES]
+    return node.op == "integer" or (node.op == "input" and trace.inputs[node.name] in scalars)
+
+
+def rotate(x: Value, style: str) -> Value:
+    """Elements of each row changed for their partners, those that come first negated.
+
+    ``style``: "pairs" (y[2i] = -x[2i+1], y[2i+1] = x[2i]) or "halves" (y = -upper half, lower half), along
+    the innermost dimension.
+    """
+    op = f"rotate.{style}"
+    trace = _current("rotate")
+    if op not in ROTATIONS:
+        raise InputError(f"rotate: style {style!r} is not one of pairs, halves")
+    x = _converted("rotate", _operand("rotate", x, trace), "float", trace)
+    if trace.order[-1] not in x.dims:
+        raise InputError(f"rotate moves elements along {trace.order[-1]}, which the expression lacks")
+    if any(trace.graph.nodes[i]["node"].op in ROTATIONS for i in nx.ancestors(trace.graph, x._id) | {x._id}):
+        raise InputError("rotate of what is rotated already: rotate once")
+    return Value(trace, trace.add(Node(op, (x._id,))))
 
 
 def _along(x: Value, dim: str | None) -> str:
@@ -362,13 +362,35 @@ def _along(x: Value, dim: str | None) -> str:
     return x.dims[-1] if dim is None else dim
 
 
+def _several(x: Value, dim: Along) -> list[str]:
+    """The dimensions of a reduction, innermost first."""
+    names = [dim] if dim is None or isinstance(dim, str) else list(dim)
+    found = {_along(x, d) for d in names}
+    if not names or len(found) < len(names):
+        raise InputError(f"a reduction along {names}: name each dimension once")
+    return [d for d in reversed(x.dims) if d in found]
+
+
+def _reduced(op: str, x: Value, dim: Along) -> Value:
+    for d in _several(x, dim):
+        x = reduce(op, x, d)
+    return x
+
+
+def _elements(x: Value, dim: Along) -> Value:
+    """How many elements a reduction takes, as a number."""
+    first, *others = _several(x, dim)
+    result = size(first)
+    for d in others:
+        result = result * size(d)
+    return result
+
+
 def reduce(op: str, x: Value, dim: str | None = None) -> Value:
     """Adds a reduction along one dimension to the fusion being traced."""
-    if not _active or x._trace is not _active[-1]:
-        raise InputError(f"{op} is a tensor function: call it inside a @fusion function")
-    if x._trace.graph.nodes[x._id]["node"].op in COMPARISONS:
-        raise InputError(f"{op}: comparisons are conditions of where(), and of nothing else")
-    return Value(x._trace, x._trace.add(Node(op, (x._id,), dim=_along(x, dim))))
+    trace = _current(op)
+    x = _converted(op, _operand(op, x, trace), "float", trace)
+    return Value(trace, trace.add(Node(op, (x._id,), dim=_along(x, dim))))
 
 
 def take(x: Value, place: Value) -> Value:
@@ -379,13 +401,6 @@ def take(x: Value, place: Value) -> Value:
     if len(inputs) == 2 and kinds[inputs[1]].dtype in INDEX_DTYPES and x.dims == (*place.dims, dim):
         return Value(x._trace, x._trace.add(Node("take", (x._id, place._id), dim=dim)))
     return apply("where", apply("eq", index(dim), place), x, 0.0).sum(dim)
-
-
-def _taken(x: Any, place: Any) -> Any:
-    """``take`` in NumPy, along the last axis."""
-    width = x.shape[-1]
-    at = np.clip(np.nan_to_num(place), 0, width - 1).astype(np.int64)
-    return np.where((place >= 0) & (place < width), np.take_along_axis(x, at, -1), 0)
 
 
 def size(dim: str) -> Value:
@@ -399,9 +414,7 @@ def index(dim: str) -> Value:
 
 
 def _of_dim(op: str, dim: str) -> Value:
-    if not _active:
-        raise InputError(f"{op} is a tensor function: call it inside a @fusion function")
-    trace = _active[-1]
+    trace = _current(op)
     if dim not in trace.order:
         raise InputError(f"{op}: no input has a dimension {dim}")
     return Value(trace, trace.add(Node(op, dim=dim)))
@@ -436,18 +449,13 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     with _tracing(dims, dict(inputs)) as t:
         result = function(**{n: Value(t, t.add(Node("input", name=n))) for n, _ in inputs})
     outputs = _outputs(name, result, t, inputs, span)
-    along = sorted({t.graph.nodes[i]["node"].dim for i in t.graph.nodes} - {""})
-    if along and along != [dims[-1]]:
-        raise InputError(
-            f"fusion {name} reduces along {', '.join(along)}; only {dims[-1]}, the innermost dimension, "
-            "can be reduced",
-            span,
-        )
+    nodes = [t.graph.nodes[i]["node"] for i in t.graph.nodes]
+    along = {n.dim for n in nodes if n.op in REDUCTIONS or n.op == "take"}
     taken = {n for n, _ in inputs} | set(dims)
     for o in outputs:
         if o.name in taken or not _good_name(o.name):
             raise InputError(f"fusion {name}: output cannot be called {o.name}", span)
-        missing = set(dims) - set(o.dims) - set(along)
+        missing = set(dims) - set(o.dims) - along
         if missing:
             raise InputError(
                 f"fusion {name}: output {o.name} does not depend on {', '.join(sorted(missing))}", span
@@ -466,7 +474,8 @@ def _good_name(name: str) -> bool:
 
 def _check_tensor(name: str, n: str, t: Tensor, span: Span) -> None:
     if t.dtype not in (*DTYPES, *INDEX_DTYPES):
-        raise InputError(f"fusion {name}: {n} has type {t.dtype}; use one of {', '.join(DTYPES)}", span)
+        known = ", ".join(dict.fromkeys((*DTYPES, *INDEX_DTYPES)))
+        raise InputError(f"fusion {name}: {n} has type {t.dtype}; use one of {known}", span)
     for x in (n, *t.dims):
         if not _good_name(x):
             raise InputError(f"fusion {name}: {x!r} cannot be used as a name", span)
@@ -492,7 +501,9 @@ def _full_dims(name: str, inputs: tuple[tuple[str, Tensor], ...], span: Span) ->
         return tuple(nx.lexicographical_topological_sort(order, key=lambda d: first[d]))
     except nx.NetworkXUnfeasible:
         raise InputError(
-            f"fusion {name}: inputs order their dimensions differently (no transposes)", span
+            f"fusion {name}: inputs order their dimensions differently; no input is read transposed: declare "
+            "them in one order, and transpose() the result",
+            span,
         ) from None
 
 
@@ -505,15 +516,24 @@ def _outputs(
         result = {f"out{k}": v for k, v in enumerate(result)}
     if not isinstance(result, dict) or not result:
         raise InputError(f"fusion {name} returns no tensor expression", span)
-    kinds = {t.dtype for _, t in inputs} - set(INDEX_DTYPES)
+    kinds = {t.dtype for _, t in inputs if t.dtype in FLOATS}
     default = kinds.pop() if len(kinds) == 1 else "f32"
     outputs = []
     for n, v in result.items():
         if not isinstance(v, Value) or v._trace is not trace:
             raise InputError(f"fusion {name}: output {n} is not a tensor expression of its inputs", span)
         node: Node = trace.graph.nodes[v._id]["node"]
-        if node.op in COMPARISONS:
-            raise InputError(f"fusion {name}: output {n} is a comparison; use where()", span)
-        dtype = node.op.removeprefix("cast.") if node.op.startswith("cast.") else default
-        outputs.append(Output(n, v._id, dtype, v.dims))
+        made, dims = v._id, v.dims
+        if node.op == "transpose":
+            (made,) = node.args
+            node, dims = trace.graph.nodes[made]["node"], (*dims[:-2], dims[-1], dims[-2])
+        dtype = {"int": "i32", "bool": "bool"}.get(v.kind, default)
+        dtype = node.op.removeprefix("cast.") if node.op.startswith("cast.") else dtype
+        outputs.append(Output(n, made, dtype, dims))
     return tuple(outputs)
+
+
+__all__ = [
+    "DTYPES", "FLOATS", "INDEX_DTYPES", "ROTATIONS", "Fusion", "Node", "Output", "Tensor", "Value", "apply",
+    "fusion", "index", "integer", "reduce", "rotate", "size", "take", "trace", "uniform",
+]  # fmt: skip

@@ -7,24 +7,31 @@ ragged remainder is done by direct global accesses. The passes (``fusion.pipelin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from math import prod
 
-import networkx as nx
-
-from syncverify.fusion.functions import FUNCTIONS
-from syncverify.fusion.graph import Fusion, Output
+from syncverify.fusion.elements import (
+    LOW,
+    arithmetic,
+    broadcast_index,
+    broadcast_loads,
+    partners,
+    random_numbers,
+    register,
+    result_of,
+    stored_node,
+)
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.persistent import dealt, facts, parameters, rounds, tile_of
 from syncverify.fusion.schedule import Schedule, shared_per_block
-from syncverify.ir.expr import Binary, Call, Expr, ExprLike, Float, Int, Var, as_expr
+from syncverify.ir.expr import Call, Expr, ExprLike, Int, Var, as_expr
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
     Barrier,
     BarrierRef,
     BulkLoad,
     BulkStore,
-    Compute,
     For,
     GlobalRegion,
     If,
@@ -33,7 +40,6 @@ from syncverify.ir.nodes import (
     LdGlobal,
     LdShared,
     Let,
-    Param,
     Region,
     Shared,
     StGlobal,
@@ -114,10 +120,15 @@ def widest_vector(fusion: Fusion, schedule: Schedule) -> int:
 def vector_for(fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int]) -> int:
     """Elements per access for given sizes: with broadcast inputs an access must stay within one row."""
     vector = widest_vector(fusion, schedule)
-    if any(t.dims for n, t in fusion.inputs if n in fusion.broadcast):
+    if within_rows(fusion):
         while sizes[fusion.dims[-1]] % vector:
             vector //= 2
     return vector
+
+
+def within_rows(fusion: Fusion) -> bool:
+    """Whether an access has to stay within one row: for operands of another shape, or neighbours' sake."""
+    return any(t.dims for n, t in fusion.inputs if n in fusion.broadcast) or "rotate.pairs" in fusion.ops()
 
 
 def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
@@ -151,8 +162,11 @@ def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
     return tuple(result)
 
 
-def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kernel:
-    """The kernel without synchronization; ``vector`` is the number of elements per access."""
+def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: int = 0) -> Kernel:
+    """The kernel without synchronization; ``vector`` is the number of elements per access.
+
+    ``width``: the innermost extent, where tiles hold whole rows, whose elements need each other.
+    """
     schedule.check()
     vector = widest_vector(fusion, schedule) if vector is None else vector
     threads = schedule.compute_warps * 32
@@ -160,6 +174,10 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         raise InputError(
             f"schedule: tile ({schedule.tile}) must be a multiple of {threads * vector}: "
             f"{threads} compute threads, {vector} elements each"
+        )
+    if "rotate.pairs" in fusion.ops() and vector < 2:
+        raise InputError(
+            f"{fusion.name}: rotate(..., 'pairs') needs an even {fusion.dims[-1]} and wider accesses"
         )
     types = {n: t.dtype for n, t in fusion.inputs} | {o.name: o.dtype for o in fusion.outputs}
     loads = pieces(fusion, schedule) if fusion.streamed else ()
@@ -169,12 +187,17 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
     )
     _check_shared(fusion, schedule, types, staged_out)
     body: list[Stmt] = [
-        Let("n", Var("each") + (Var("block") < Var("more"))),
-        For("i", Int(0), Var("n"), Int(1), tuple(_tile_body(fusion, schedule, vector, loads))),
-        If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule),)),
+        rounds(),
+        For("i", Int(0), Var("n"), Int(1), tuple(_tile_body(fusion, schedule, vector, loads, width))),
+        If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule, vector, width),)),
     ]
-    assumes: list[Expr] = [Var(d) >= 1 for d in fusion.dims]
-    if vector > 1 and any(t.dims for n, t in fusion.inputs if n in fusion.broadcast):
+    sized = sized_beside(fusion)
+    assumes: list[Expr] = [Var(d) >= 1 for d in (*fusion.dims, *sized)]
+    sizes = default_sizes(fusion, schedule)
+    if width:
+        assumes.append(Var(fusion.dims[-1]).eq(width))
+        sizes = {**sizes, fusion.dims[-1]: width, fusion.dims[0]: -(-prod(sizes.values()) // width)}
+    elif vector > 1 and within_rows(fusion):
         assumes.append((Var(fusion.dims[-1]) % vector).eq(0))
     return Kernel(
         name=fusion.name,
@@ -182,10 +205,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
             grid=(Var("blocks"), Int(1), Int(1)),
             block=(threads, 1, 1),
         ),
-        params=tuple(
-            Param(name, "i32" if name in ("more", "rest", "blocks") else schedule.index, v)
-            for name, v in _values(schedule.tile, default_sizes(fusion, schedule), 2).items()
-        ),
+        params=parameters(_values(schedule.tile, sizes, 2) | dict.fromkeys(sized, 1), schedule.index, sized),
         tensors=tuple(
             [Tensor(n, t.dtype, tuple(Var(d) for d in t.dims) or (Int(1),), "in") for n, t in fusion.inputs]
             + [Tensor(o.name, o.dtype, tuple(Var(d) for d in fusion.dims), "out") for o in fusion.outputs]
@@ -193,18 +213,16 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None) -> Kern
         ),
         shared=shared,
         barriers=tuple(Barrier(full_barrier(w)) for w in sorted({p.warp for p in loads})),
-        assumes=(
-            *assumes,
-            Var("each") >= 0,
-            Var("more") >= 0,
-            Var("more") < Var("blocks"),
-            Var("rest") >= 0,
-            Var("rest") < schedule.tile,
-            Var("blocks") >= 1,
-        ),
+        assumes=(*assumes, *facts(schedule.tile)),
         body=tuple(body),
         span=fusion.span,
     )
+
+
+def sized_beside(fusion: Fusion) -> list[str]:
+    """Dimensions that no input has, but whose extent is computed with."""
+    named = {fusion.node(i).dim for i in fusion.graph if fusion.node(i).op == "size"}
+    return sorted(named - set(fusion.dims))
 
 
 def default_sizes(fusion: Fusion, schedule: Schedule) -> dict[str, int]:
@@ -223,22 +241,11 @@ def launch_values(kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict
     ``each``: whole tiles of every block; the first ``more`` blocks have another one. ``rest``: elements left
     over. ``blocks``: the grid, one for each whole tile, but at least 1.
     """
-    return _values(_tile(kernel), sizes, blocks)
-
-
-def _tile(kernel: Kernel) -> int:
-    """The tile of a lowered kernel: it assumes that less than one is left over."""
-    for fact in kernel.assumes:
-        match fact:
-            case Binary("<", Var("rest"), Int(tile)):
-                return tile
-    raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
+    return _values(tile_of(kernel), sizes, blocks)
 
 
 def _values(tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
-    tiles, rest = divmod(prod(sizes.values()), tile)
-    grid = max(1, min(tiles, blocks))
-    return {**sizes, "each": tiles // grid, "more": tiles % grid, "rest": rest, "blocks": grid}
+    return dealt(prod(sizes.values()), tile, sizes, blocks)
 
 
 def rests(kernel: Kernel) -> dict[str, str]:
@@ -260,7 +267,9 @@ def _check_shared(fusion: Fusion, schedule: Schedule, types: Mapping[str, str], 
         )
 
 
-def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Piece, ...]) -> list[Stmt]:
+def _tile_body(
+    fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Piece, ...], width: int
+) -> list[Stmt]:
     threads = schedule.compute_warps * 32
     base = Let("base", (Var("block") + Var("i") * Var("grid")) * schedule.tile)
     copies: list[Stmt] = [
@@ -273,18 +282,26 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     ]
     offset = (Var("j") * threads + Var("tid")) * vector
     steps = schedule.tile // (threads * vector)
+    count = Int(vector)
     inner: list[Stmt] = [Let("p", offset)]
-    inner += [
-        LdShared(_register(n), Region(tile_buffer(n), (), Var("p"), Int(vector))) for n in fusion.streamed
-    ]
-    inner += _broadcast_loads(fusion, Var("base") + Var("p"), vector)
-    inner += _arithmetic(fusion)
+    inner += [LdShared(register(n), Region(tile_buffer(n), (), Var("p"), count)) for n in fusion.streamed]
+    inner += broadcast_loads(fusion, Var("base") + Var("p"), vector)
+    if width:
+        inner += _across(width)
+        inner += [
+            LdShared(register(n, True), Region(tile_buffer(n), (), Var("q"), count))
+            for n in partners(fusion)
+            if n in fusion.streamed
+        ]
+        inner += broadcast_loads(fusion, Var("base") + Var("q"), vector, True)
+    inner += random_numbers(fusion, Var("base") + Var("p"), vector)
+    inner += arithmetic(fusion)
     for o in fusion.outputs:
         if schedule.staged:
-            inner.append(StShared(Region(tile_buffer(o.name), (), Var("p"), Int(vector)), _result(fusion, o)))
+            inner.append(StShared(Region(tile_buffer(o.name), (), Var("p"), count), result_of(fusion, o)))
         else:
-            where = GlobalRegion(o.name, Var("base") + Var("p"), Int(vector))
-            inner.append(StGlobal(where, _result(fusion, o)))
+            where = GlobalRegion(o.name, Var("base") + Var("p"), count)
+            inner.append(StGlobal(where, result_of(fusion, o)))
     loop = For("j", Int(0), Int(steps), Int(1), tuple(inner), unroll=steps)
     stores: list[Stmt] = []
     if schedule.staged:
@@ -298,111 +315,52 @@ def _tile_body(fusion: Fusion, schedule: Schedule, vector: int, loads: tuple[Pie
     return [*copies, base, loop, *stores]
 
 
-def _remainder(fusion: Fusion, schedule: Schedule) -> Stmt:
+def _across(width: int) -> list[Stmt]:
+    """Where the elements half a row apart stand in the tile, which holds whole rows."""
+    half = width // 2
+    below, above = Var("p") - half, Var("p") + half
+    return [
+        Let(LOW, Var("p") % width < half),
+        Let("q", Call("select", (Var(LOW), above, below))),
+    ]
+
+
+def _remainder(fusion: Fusion, schedule: Schedule, vector: int, width: int) -> Stmt:
     threads = schedule.compute_warps * 32
-    index = (Var("each") * Var("grid") + Var("more")) * schedule.tile + Var("p")
-    body: list[Stmt] = [LdGlobal(_register(n), GlobalRegion(n, index)) for n in fusion.streamed]
-    body += _broadcast_loads(fusion, index, 1)
-    body += _arithmetic(fusion)
+    unit = vector if width else 2 if "rotate.pairs" in fusion.ops() else 1
+    count = Int(unit)
+    first = (Var("each") * Var("grid") + Var("more")) * schedule.tile
+    index = first + Var("p")
+    body: list[Stmt] = [LdGlobal(register(n), GlobalRegion(n, index, count)) for n in fusion.streamed]
+    body += broadcast_loads(fusion, index, unit)
+    if width:
+        other = first + Var("q")
+        body += _across(width)
+        body += [
+            LdGlobal(register(n, True), GlobalRegion(n, other, count))
+            for n in partners(fusion)
+            if n in fusion.streamed
+        ]
+        body += broadcast_loads(fusion, other, unit, True)
+    body += random_numbers(fusion, index, unit)
+    body += arithmetic(fusion)
     for o in fusion.outputs:
         own = schedule.staged
-        where = GlobalRegion(rest_tensor(o.name), Var("p")) if own else GlobalRegion(o.name, index)
-        body.append(StGlobal(where, _result(fusion, o)))
+        tensor, at = (rest_tensor(o.name), Var("p")) if own else (o.name, index)
+        where = GlobalRegion(tensor, at, count)
+        body.append(StGlobal(where, result_of(fusion, o)))
     guarded = If(Var("p") < Var("rest"), tuple(body))
-    rounds = Call("cdiv", (Var("rest"), Int(threads)))
-    return For("k", Int(0), rounds, Int(1), (Let("p", Var("k") * threads + Var("tid")), guarded))
-
-
-def _register(tensor: str) -> str:
-    return f"{tensor}_v"
-
-
-def _broadcast_loads(fusion: Fusion, index: Expr, vector: int) -> list[Stmt]:
-    """Loads of the operands that lack a dimension; ``index`` is the flat element of the full shape."""
-    result: list[Stmt] = []
-    for name, tensor in fusion.inputs:
-        if name not in fusion.broadcast:
-            continue
-        along_rows = bool(tensor.dims) and tensor.dims[-1] == fusion.dims[-1]
-        count = Int(vector) if along_rows else Int(1)
-        result.append(
-            LdGlobal(
-                _register(name), GlobalRegion(name, broadcast_index(fusion.dims, tensor.dims, index), count)
-            )
-        )
-    return result
-
-
-def broadcast_index(dims: tuple[str, ...], own: tuple[str, ...], index: Expr) -> Expr:
-    """The flat element of an operand with dimensions ``own`` for the flat element ``index`` of ``dims``."""
-    result: Expr = Int(0)
-    run_end = len(dims)
-    stride: list[Expr] = []
-    terms: list[Expr] = []
-    while run_end > 0:
-        if dims[run_end - 1] not in own:
-            run_end -= 1
-            continue
-        start = run_end
-        while start > 0 and dims[start - 1] in own:
-            start -= 1
-        coordinate = index
-        if run_end < len(dims):
-            coordinate = coordinate // _product([Var(d) for d in dims[run_end:]])
-        run = [Var(d) for d in dims[start:run_end]]
-        if start > 0:
-            coordinate = coordinate % _product(run)
-        terms.append(coordinate * _product(stride) if stride else coordinate)
-        stride = [*run, *stride]
-        run_end = start
-    for term in terms:
-        result = term if result == Int(0) else result + term
-    return result
-
-
-def _arithmetic(fusion: Fusion) -> list[Stmt]:
-    """Computes every shared or final node that is not an input."""
-    return [Compute(f"t{i}", _expression(fusion, i, top=True)) for i in _live(fusion) if _is_named(fusion, i)]
-
-
-def stored_node(fusion: Fusion, output: Output) -> int:
-    """The node whose value is stored: a final cast to the output's own type is what the store does anyway."""
-    node = fusion.node(output.node)
-    return node.args[0] if node.op == f"cast.{output.dtype}" else output.node
-
-
-def _live(fusion: Fusion) -> list[int]:
-    targets = {stored_node(fusion, o) for o in fusion.outputs}
-    needed = targets.union(*(nx.ancestors(fusion.graph, t) for t in targets))
-    return [i for i in fusion.order() if i in needed]
-
-
-def _is_named(fusion: Fusion, i: int) -> bool:
-    if fusion.node(i).op in ("input", "const"):
-        return False
-    live = set(_live(fusion))
-    users = [u for u in fusion.graph.successors(i) if u in live]
-    return len(users) > 1 or any(stored_node(fusion, o) == i for o in fusion.outputs)
-
-
-def _expression(fusion: Fusion, i: int, top: bool = False) -> Expr:
-    node = fusion.node(i)
-    if node.op == "input":
-        return Var(_register(node.name))
-    if node.op == "const":
-        return Float(node.value)
-    if _is_named(fusion, i) and not top:
-        return Var(f"t{i}")
-    return FUNCTIONS[node.op].express(*(_expression(fusion, a) for a in node.args))
-
-
-def _result(fusion: Fusion, output: Output) -> Expr:
-    return _expression(fusion, stored_node(fusion, output))
-
-
-def _product(factors: Sequence[Expr]) -> Expr:
-    return reduce(lambda a, b: a * b, factors) if factors else Int(1)
+    rounds = Call("cdiv", (Var("rest"), Int(threads * unit)))
+    number = Var("k") * threads + Var("tid")
+    place = Let("p", number * unit if unit > 1 else number)
+    return For("k", Int(0), rounds, Int(1), (place, guarded))
 
 
 def _plus(a: Expr, b: ExprLike) -> Expr:
     return a if b == 0 else a + as_expr(b)
+
+
+__all__ = [
+    "broadcast_index", "default_sizes", "fitted", "full_barrier", "launch_values", "lower", "pieces",
+    "rest_tensor", "rests", "stored_node", "tile_buffer", "vector_for", "widest_vector",
+]  # fmt: skip

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncverify.diagnostics import Policy
+from syncverify.fusion.columns import ColumnKernel
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, full_barrier, lower, pieces, tile_buffer
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.rows import RowKernel
 from syncverify.fusion.schedule import Schedule
+from syncverify.fusion.streamed import StreamedRows
 from syncverify.ir.nodes import Kernel
+from syncverify.passes import synthesize
 from syncverify.passes.base import Pass, run
 from syncverify.passes.buffers import CircularBuffers
 from syncverify.passes.exchange import ExchangeBarriers
@@ -64,10 +67,11 @@ def build(
     vector: int | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
     without: frozenset[str] = frozenset(),
+    width: int = 0,
 ) -> Kernel:
     """The synchronized kernel. ``without`` leaves passes out, for experiments: such a kernel is broken."""
     schedule = fitted(fusion, schedule)
-    kernel = lower(fusion, schedule, vector)
+    kernel = lower(fusion, schedule, vector, width)
     if observe is not None:
         observe("lower", kernel)
     return run(kernel, [p for p in passes(fusion, schedule, policy) if p.name not in without], observe)
@@ -105,3 +109,32 @@ def build_rows(
     if observe is not None:
         observe("lower", kernel)
     return run(kernel, [p for p in row_passes(rows, policy) if p.name not in without], observe)
+
+
+def build_streamed(
+    fusion: Fusion,
+    schedule: RowSchedule,
+    vector: int,
+    policy: Policy = Policy.PRACTICAL,
+    observe: Callable[[str, Kernel], None] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Kernel:
+    """The synchronized kernel for rows of any multiple of ``vector`` elements; ``without``: as above."""
+    kernel = StreamedRows(fusion, schedule, vector).lower()
+    if observe is not None:
+        observe("lower", kernel)
+    exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
+    return run(kernel, [p for p in (exchange,) if p.name not in without], observe)
+
+
+def build_columns(
+    kernel: ColumnKernel,
+    policy: Policy = Policy.PRACTICAL,
+    observe: Callable[[str, Kernel], None] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> Kernel:
+    """The synchronized kernel of a reduction over rows; ``without``: as above."""
+    lowered = kernel.lower()
+    if observe is not None:
+        observe("lower", lowered)
+    return run(lowered, [p for p in synthesize.passes(policy) if p.name not in without], observe)

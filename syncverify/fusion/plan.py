@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from syncverify.diagnostics import Policy
-from syncverify.fusion import lower, row_schedule, store_role
+from syncverify.fusion import (
+    column_schedule,
+    columns,
+    halves,
+    lower,
+    row_schedule,
+    store_role,
+    streamed,
+    transpose,
+)
+from syncverify.fusion.column_schedule import ColumnSchedule
+from syncverify.fusion.columns import ColumnKernel
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.pipeline import build, build_rows
-from syncverify.fusion.row_schedule import RowSchedule
+from syncverify.fusion.persistent import tile_of
+from syncverify.fusion.pipeline import build, build_columns, build_rows, build_streamed
+from syncverify.fusion.row_schedule import RowSchedule, vector
 from syncverify.fusion.rows import row_values
-from syncverify.fusion.schedule import Schedule
-from syncverify.ir.expr import Binary, Int, Var
+from syncverify.fusion.schedule import Schedule, check_extent
 from syncverify.ir.nodes import Kernel
 from syncverify.source import InputError
 
@@ -28,7 +38,7 @@ class Plan(Protocol):
     def fusion(self) -> Fusion: ...
 
     @property
-    def schedule(self) -> Schedule | RowSchedule: ...
+    def schedule(self) -> Schedule | RowSchedule | ColumnSchedule: ...
 
     @property
     def main(self) -> int:
@@ -70,40 +80,94 @@ class TilePlan:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
-        _check_extent(self.fusion, sizes, self.schedule.index, 2 * self.schedule.tile)
+        check_extent(self.fusion, sizes, self.schedule.index, 2 * self.schedule.tile)
 
 
 @dataclass(frozen=True)
 class RowPlan:
-    """Fusions that reduce along rows; a variant is a row length."""
+    """Fusions that reduce along rows. A variant is a row length, or, where rows are streamed, minus a number
+    of elements per access: one kernel for all lengths that are a multiple of it."""
 
     fusion: Fusion
     schedule: RowSchedule
 
     @property
     def main(self) -> int:
-        return self.schedule.width
+        return self._variant(self.schedule.width)
 
     def variant(self, sizes: Mapping[str, int]) -> int:
-        return sizes[self.fusion.dims[-1]]
+        return self._variant(sizes[self.fusion.dims[-1]])
+
+    def _variant(self, width: int) -> int:
+        alone = len(self.fusion.dims) == 1
+        return -vector(self.fusion, width) if alone or self.schedule.streams(width) else width
 
     def fitted(self, variant: int) -> RowSchedule:
+        if variant < 0:
+            return streamed.fitted(self.schedule)
         return row_schedule.fitted(self.fusion, self.schedule, variant)
 
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        if variant < 0:
+            return build_streamed(self.fusion, self.fitted(variant), -variant, policy, observe)
         return build_rows(self.fusion, self.fitted(variant), variant, policy, observe)
 
     def resources(self, variant: int) -> tuple[int, bool]:
-        return self.fitted(variant).blocks_per_sm, self.schedule.cache == "streaming"
+        # what is streamed is read again
+        return self.fitted(variant).blocks_per_sm, variant > 0 and self.schedule.cache == "streaming"
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
-        _check_extent(self.fusion, sizes, self.schedule.index, 32 * sizes[self.fusion.dims[-1]])
+        check_extent(self.fusion, sizes, self.schedule.index, 32 * sizes[self.fusion.dims[-1]])
+
+
+#: A variant of a column plan: columns of a thread times this, plus threads side by side.
+_ACROSS = 64
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """Fusions that reduce over rows: ``partial`` results of strips, or all rows in one block. A variant says
+    how a block's threads stand."""
+
+    fusion: Fusion
+    schedule: ColumnSchedule
+    partial: bool = False
+
+    @property
+    def main(self) -> int:
+        return self.variant({self.fusion.dims[-1]: 4096})
+
+    def variant(self, sizes: Mapping[str, int]) -> int:
+        vector, across = column_schedule.shape(self.fusion, sizes)
+        return vector * _ACROSS + across
+
+    def kernel(self, variant: int) -> ColumnKernel:
+        return ColumnKernel(self.fusion, self.schedule, *divmod(variant, _ACROSS), self.partial)
+
+    def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
+        return build_columns(self.kernel(variant), policy, observe)
+
+    def resources(self, variant: int) -> tuple[int, bool]:
+        blocks = self.schedule.blocks_per_sm * self.schedule.warps * 32 // self.kernel(variant).threads
+        return max(1, min(16, blocks)), self.schedule.cache == "streaming"
+
+    def check_extent(self, sizes: Mapping[str, int]) -> None:
+        check_extent(self.fusion, sizes, self.schedule.index, 64 * sizes[self.fusion.dims[-1]])
 
 
 def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> Plan:
     """The plan for a fusion; elementwise ones may also run by rows. InputError for an impossible schedule."""
+    if fusion.along - {fusion.dims[-1]}:
+        raise InputError(
+            f"{fusion.name} reduces along {', '.join(sorted(fusion.along))}; one kernel reduces along "
+            f"{fusion.dims[-1]}, the innermost dimension"
+        )
     if isinstance(schedule, RowSchedule):
         return RowPlan(fusion, schedule)
+    if fusion.transposed:
+        return transpose.TransposePlan(fusion, schedule or transpose.SCHEDULE)
+    if fusion.reduced is None and halves.applies(fusion):
+        return halves.HalvesPlan(fusion, schedule or Schedule())
     if fusion.reduced is None:
         return TilePlan(fusion, lower.fitted(fusion, schedule or Schedule()))
     if schedule is not None:
@@ -119,22 +183,20 @@ def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSche
 
 def launch_values(fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a lowered kernel for given sizes and so many blocks at most."""
-    if fusion.dims[-1] in {p.name for p in kernel.params}:
+    found = _launch_values(fusion, kernel, {d: sizes[d] for d in fusion.dims}, sizes, blocks)
+    return {**{p.name: sizes[p.name] for p in kernel.params if p.name in sizes}, **found}
+
+
+def _launch_values(
+    fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], known: Mapping[str, int], blocks: int
+) -> dict[str, int]:
+    params = {p.name for p in kernel.params}
+    if "columns" in params:
+        return columns.launch_values(kernel, known, blocks, fusion.dims)
+    if "chunks" in params:
+        return streamed.launch_values(kernel, sizes, blocks, fusion.dims)
+    if "tiles_m" in params:
+        return transpose.launch_values(fusion.dims, transpose.tile_of(kernel), sizes, blocks)
+    if fusion.dims[-1] in params:
         return lower.launch_values(kernel, sizes, blocks)
-    return row_values(_tile_rows(kernel), sizes, blocks, fusion.dims[:-1])
-
-
-def _tile_rows(kernel: Kernel) -> int:
-    """The rows of a tile: a lowered kernel assumes that fewer are left over."""
-    for fact in kernel.assumes:
-        match fact:
-            case Binary("<", Var("rest"), Int(rows)):
-                return rows
-    raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
-
-
-def _check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: int) -> None:
-    """With 32-bit indices the last index that any thread forms must fit; ``ahead``: elements past the end."""
-    elements = math.prod(sizes[d] for d in fusion.dims)
-    if index == "i32" and elements + ahead >= 2**31:
-        raise InputError(f"{fusion.name}: {elements} elements need the schedule's index=i64")
+    return row_values(tile_of(kernel), sizes, blocks, fusion.dims[:-1])

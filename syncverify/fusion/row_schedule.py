@@ -18,6 +18,8 @@ VECTOR_BYTES = 16
 _WARPS = ((0, 1), (1025, 4), (2049, 8), (8193, 16), (32769, 32))
 #: The most elements of a row that one thread can hold in registers.
 MOST_ELEMENTS = 64
+#: The longest rows that are kept in registers unless it is asked for: 32 elements of a thread.
+MOST_WIDTH = 32768
 #: Bytes that should be on their way to one SM.
 IN_FLIGHT = 128 * 1024
 #: The most slots that are chosen, and where rows have several reductions: with more, proofs take long.
@@ -35,6 +37,7 @@ class RowSchedule:
     shared memory. ``split``: each group of a row's elements has a buffer of its own, which is free for the
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
+    ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
     """
 
@@ -46,6 +49,7 @@ class RowSchedule:
     blocks_per_sm: int = 0
     source: Literal["auto", "bulk", "direct"] = "auto"
     operands: Literal["auto", "registers", "reload"] = "auto"
+    stream: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["normal", "streaming"] = "streaming"
@@ -57,6 +61,10 @@ class RowSchedule:
         require(1 <= self.rows <= 24, "rows must be 1 to 24")
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
+
+    def streams(self, width: int) -> bool:
+        """Whether rows of that length are gone through piece by piece."""
+        return width > MOST_WIDTH if self.stream == "auto" else self.stream == "yes"
 
     @property
     def compute_warps(self) -> int:
@@ -144,6 +152,7 @@ _PARSERS: dict[str, Any] = {
     "width": int, "warps": int, "rows": int, "stages": int, "split": choice("auto", "yes", "no"),
     "blocks_per_sm": int,
     "source": choice("auto", "bulk", "direct"), "operands": choice("auto", "registers", "reload"),
+    "stream": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("normal", "streaming"),
 }  # fmt: skip
@@ -151,6 +160,7 @@ _HELP = {
     "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct", "operands": "auto, registers or reload",
+    "stream": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64", "cache": "normal or streaming",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -13,12 +13,14 @@ from functools import cached_property, reduce
 from math import prod
 from operator import mul
 
-import networkx as nx
-
-from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
-from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
-from syncverify.fusion.lower import full_barrier, stored_node, tile_buffer
+from syncverify.fusion.dataflow import Dataflow, Part, register, renamed, row_numbers, row_start
+from syncverify.fusion.functions import REDUCTIONS
+from syncverify.fusion.graph import Fusion, Output
+from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
+from syncverify.fusion.online import reduced_over_lanes
+from syncverify.fusion.persistent import dealt, facts, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
+from syncverify.fusion.streamed import check_operands, part_buffer
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import (
     Barrier,
@@ -33,17 +35,13 @@ from syncverify.ir.nodes import (
     LdGlobal,
     LdShared,
     Let,
-    LoadIndex,
-    Param,
     Region,
     Shared,
-    Shuffle,
     StGlobal,
     Stmt,
     StShared,
     Tensor,
 )
-from syncverify.passes.rewrite import replaced, walk
 from syncverify.source import InputError
 
 #: Elements of a row that one thread handles together.
@@ -82,16 +80,7 @@ class RowKernel:
     width: int
 
     def __post_init__(self) -> None:
-        dims = self.fusion.dims
-        for name, t in self.fusion.inputs:
-            if t.dims not in (dims, dims[:-1], dims[-1:], ()):
-                raise InputError(
-                    f"{self.fusion.name}: {name} has dimensions {t.dims}; beside rows ({', '.join(dims)}) "
-                    f"there may be operands of ({', '.join(dims[:-1])}), of ({dims[-1]}) and scalars",
-                    self.fusion.span,
-                )
-            if t.dims == dims and t.dtype in INDEX_DTYPES:
-                raise InputError(f"{self.fusion.name}: {name} holds indices; they are for whole rows")
+        check_operands(self.fusion)
 
     # ------------------------------------------------------------ shape
 
@@ -159,12 +148,12 @@ class RowKernel:
             for n in f.streamed
         ]
         row = first + Var("warp") if s.tile_rows > 1 else first
-        body: list[Stmt] = [Let("n", Var("each") + (Var("block") < Var("more"))), *self._held()]
+        body: list[Stmt] = [rounds(), *self._held()]
         body.append(For("i", Int(0), Var("n"), Int(1), (*copies, Let("row", row), *self._row(bulk))))
         if s.tile_rows > 1:
             # warps without a row compute the last one again, and store nothing: all shuffle alike
             own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + Var("warp")
-            rows = reduce(mul, map(Var, f.dims[:-1]))
+            rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
             last = Let("row", Call("min", (own, rows - 1)))
             ragged = renamed(tuple(self._row(False, Var("warp") < Var("rest"))), "last")
             body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
@@ -176,13 +165,12 @@ class RowKernel:
             Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.warps)))
             for d, found in self._exchanges.items()
         ]
-        leading = f.dims[:-1]
+        leading, sized = f.dims[:-1], sized_beside(f)
         return Kernel(
             name=f.name,
             launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(s.compute_warps * LANES, 1, 1)),
-            params=tuple(
-                Param(name, "i32" if name in _I32 else s.index, v)
-                for name, v in row_values(s.tile_rows, self.default_sizes(), 2, leading).items()
+            params=parameters(
+                row_values(s.tile_rows, self.default_sizes(), 2, leading) | dict.fromkeys(sized, 1), s.index
             ),
             tensors=tuple(
                 [Tensor(n, t.dtype, self._shape(t.dims), "in") for n, t in f.inputs]
@@ -190,15 +178,7 @@ class RowKernel:
             ),
             shared=tuple(shared),
             barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
-            assumes=(
-                *(Var(d) >= 1 for d in leading),
-                Var("each") >= 0,
-                Var("more") >= 0,
-                Var("more") < Var("blocks"),
-                Var("rest") >= 0,
-                Var("rest") < s.tile_rows,
-                Var("blocks") >= 1,
-            ),
+            assumes=(*(Var(d) >= 1 for d in (*leading, *sized)), *facts(s.tile_rows)),
             body=tuple(body),
             span=f.span,
         )
@@ -218,55 +198,13 @@ class RowKernel:
     # ------------------------------------------------------------ what is computed when
 
     @cached_property
-    def _live(self) -> list[int]:
-        graph = self.fusion.graph
-        targets = {stored_node(self.fusion, o) for o in self.fusion.outputs}
-        needed = targets.union(*(nx.ancestors(graph, t) for t in targets))
-        return [i for i in self.fusion.order() if i in needed]
-
-    def _wide(self, i: int) -> bool:
-        """Whether a node differs along the row."""
-        return self.fusion.dims[-1] in self.fusion.dims_of(i)
-
-    @cached_property
-    def _depth(self) -> dict[int, int]:
-        """How many reductions, one after the other, come before a node."""
-        depth: dict[int, int] = {}
-        for i in self._live:
-            node = self.fusion.node(i)
-            before = max((depth[a] for a in node.args), default=0)
-            depth[i] = before + 1 if node.op in REDUCTIONS else before
-        return depth
-
-    @cached_property
-    def _named(self) -> frozenset[int]:
-        """Nodes with registers of their own: used twice, or a row's number that its elements use."""
-        f, live = self.fusion, set(self._live)
-        stored = [stored_node(f, o) for o in f.outputs]
-        found: set[int] = set()
-        for i in self._live:
-            node = f.node(i)
-            users = [u for u in f.graph.successors(i) if u in live]
-            if node.op in ("input", "const", "size", "index", *COMPARISONS):
-                continue
-            number = not self._wide(i) and any(self._wide(u) for u in users)
-            if node.op in ("take", *REDUCTIONS) or number or len(users) + stored.count(i) > 1:
-                found.add(i)
-        return frozenset(found)
-
-    @cached_property
-    def _reductions(self) -> dict[int, list[int]]:
-        """For every step, the reductions that end it."""
-        steps: dict[int, list[int]] = {}
-        for i in self._live:
-            if self.fusion.node(i).op in REDUCTIONS:
-                steps.setdefault(self._depth[i] - 1, []).append(i)
-        return steps
+    def _flow(self) -> Dataflow:
+        return Dataflow(self.fusion, self.fusion.dims[-1])
 
     @property
     def _exchanges(self) -> dict[int, list[int]]:
         """The reductions that need shared memory."""
-        return self._reductions if self.schedule.warps > 1 else {}
+        return self._flow.reductions if self.schedule.warps > 1 else {}
 
     @property
     def _slots(self) -> int:
@@ -282,26 +220,27 @@ class RowKernel:
         """
         loaded: set[tuple[str, int | None]] = set()
         stored: set[str] = set()
-        last = max(self._depth.values(), default=0)
-        yield from self._numbers()
-        for step in range(last + 1):
-            here = [i for i in self._live if self._depth[i] == step and i in self._named]
-            numbers = [i for i in here if not self._wide(i) and self.fusion.node(i).op not in REDUCTIONS]
-            yield from (Compute(f"t{i}", self._expression(i, None, top=True)) for i in numbers)
-            outputs = [o for o in self.fusion.outputs if self._depth[stored_node(self.fusion, o)] == step]
+        flow, whole = self._flow, self._part(None)
+        yield from row_numbers(flow, Var("row"), Int(self.width))
+        for step in range(flow.steps):
+            here = flow.at(step)
+            numbers = [i for i in here if not flow.wide(i) and flow.node(i).op not in REDUCTIONS]
+            yield from (Compute(f"t{i}", whole.expression(i, top=True)) for i in numbers)
+            outputs = [o for o in self.fusion.outputs if flow.depth[stored_node(self.fusion, o)] == step]
             for g in self.groups:
-                wide = [i for i in here if self._wide(i)]
-                reduced = self._reductions.get(step, [])
-                roots = [*wide, *(a for i in reduced for a in self.fusion.node(i).args)]
+                part = self._part(g)
+                wide = [i for i in here if flow.wide(i)]
+                reduced = flow.reductions.get(step, [])
+                roots = [*wide, *(a for i in reduced for a in flow.node(i).args)]
                 roots += [stored_node(self.fusion, o) for o in outputs]
-                for name in self._inputs_of(roots):
-                    if (name, g.number) not in loaded:
+                for name in flow.inputs_of(roots):
+                    if (name, g.number) not in loaded and not self._kept(name):
                         loaded.add((name, g.number))
                         yield from self._load(name, g, staged)
-                yield from (Compute(f"t{i}_{g.number}", self._expression(i, g, top=True)) for i in wide)
+                yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
                 yield from (self._local(i, g) for i in reduced)
                 for o in outputs:
-                    if self._wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
+                    if flow.wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
                         yield _guarded(self._store(o, g), stores)
                         stored.add(o.name)
             for o in outputs:
@@ -310,41 +249,6 @@ class RowKernel:
                     store = StGlobal(GlobalRegion(o.name, Var("row")), self._result(o, None))
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
-
-    def _numbers(self) -> Iterator[Stmt]:
-        """Loads of what a row has one of: its operands, and elements that they name."""
-        f = self.fusion
-        taken = [i for i in self._live if f.node(i).op == "take"]
-        places = {f.node(f.node(i).args[1]).name for i in taken}
-        others = {f.node(a).name for i in self._live if i not in taken for a in f.node(i).args}
-        for name, t in f.inputs:
-            if t.dims and t.dims == f.dims[:-1] and (name not in places or name in others):
-                yield LdGlobal(_register(name), GlobalRegion(name, Var("row")))
-        for name in sorted(places):
-            yield LoadIndex(f"{name}_at", GlobalRegion(name, Var("row")))
-        for i in taken:
-            x, place = (f.node(a).name for a in f.node(i).args)
-            at = Call("select", (_within(Var(f"{place}_at"), self.width), Var(f"{place}_at"), Int(0)))
-            yield LdGlobal(f"x{i}", GlobalRegion(x, Var("row") * self.width + at))
-
-    def _inputs_of(self, roots: list[int]) -> list[str]:
-        """The inputs along the row that some nodes read, directly or through nodes without registers."""
-        found: list[str] = []
-        work, seen = list(roots), set[int]()
-        while work:
-            i = work.pop(0)
-            if i in seen:
-                continue
-            seen.add(i)
-            node = self.fusion.node(i)
-            if node.op == "take":
-                continue
-            if node.op == "input" and self._wide(i) and not self._kept(node.name):
-                found.append(node.name)
-            elif i in roots or i not in self._named:
-                work += node.args
-        order = [n for n, _ in self.fusion.inputs]
-        return sorted(set(found), key=order.index)
 
     def _kept(self, name: str) -> bool:
         """Whether an operand that all rows share stays in registers."""
@@ -357,7 +261,7 @@ class RowKernel:
         """Loads of what all rows share, before the first."""
         for name, t in self.fusion.inputs:
             if not t.dims:
-                yield LdGlobal(_register(name), GlobalRegion(name, Int(0)))
+                yield LdGlobal(register(name), GlobalRegion(name, Int(0)))
             elif self._kept(name):
                 for g in self.groups:
                     yield from self._load(name, g, False)
@@ -367,15 +271,16 @@ class RowKernel:
         streamed = t.dims == self.fusion.dims
         at = self._place(g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
-        register = _register(name, g)
+        to = register(name, str(g.number))
         if streamed and staged:
             (chunk,) = (c for c in self.chunks if c.number in (None, g.number))
             base = self._place(replace(g, start=g.start - chunk.start), chunk.start)
             base = Var("warp") * self.width + base if self.schedule.tile_rows > 1 else base
-            yield LdShared(register, Region(_chunk_buffer(name, chunk), (), base, Int(self.vector), *rows))
+            yield LdShared(to, Region(_chunk_buffer(name, chunk), (), base, Int(self.vector), *rows))
         else:
-            base = Var("row") * self.width + at if streamed else at
-            yield LdGlobal(register, GlobalRegion(name, base, Int(self.vector), *rows))
+            start = row_start(self.fusion, name, Var("row"), Int(self.width))
+            base = at if start is None else start + at
+            yield LdGlobal(to, GlobalRegion(name, base, Int(self.vector), *rows))
 
     def _place(self, g: Group, before: int = 0) -> Expr:
         """The first element of the row that a thread holds of a group; inside the row for all threads.
@@ -395,7 +300,7 @@ class RowKernel:
         node = self.fusion.node(i)
         made = REDUCTIONS[node.op]
         (a,) = node.args
-        x = self._expression(a, g)
+        x = self._part(g).expression(a)
         if g.count is not None:
             x = Call("select", (self._inside(g), x, Float(made.identity)))
         part: Expr = Call(node.op, (x,))
@@ -403,12 +308,9 @@ class RowKernel:
 
     def _across(self, step: int) -> Iterator[Stmt]:
         """What threads reduced, reduced over the warp and over the warps of a row."""
-        found = self._reductions.get(step, [])
+        found = self._flow.reductions.get(step, [])
         for i in found:
-            combine = REDUCTIONS[self.fusion.node(i).op].combine
-            for distance in (16, 8, 4, 2, 1):
-                yield Shuffle(f"s{i}", Var(f"t{i}"), Int(distance))
-                yield Compute(f"t{i}", combine(Var(f"t{i}"), Var(f"s{i}")))
+            yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op)
         warps = self.schedule.warps
         if not found or warps == 1:
             return
@@ -434,82 +336,37 @@ class RowKernel:
     # ------------------------------------------------------------ expressions
 
     def _result(self, o: Output, g: Group | None) -> Expr:
-        return self._expression(stored_node(self.fusion, o), g)
+        return self._part(g).expression(stored_node(self.fusion, o))
 
-    def _expression(self, i: int, g: Group | None, top: bool = False) -> Expr:
-        """A node for one group; ``top``: its own computation, not its register."""
-        node = self.fusion.node(i)
-        wide = self._wide(i)
-        if node.op == "input":
-            return Var(_register(node.name, g if wide else None))
-        if node.op in ("const", "size"):
-            return Float(node.value if node.op == "const" else float(self.width))
-        if i in self._named and (not top or node.op in REDUCTIONS):
-            return Var(f"t{i}_{g.number}" if wide and g is not None else f"t{i}")
-        if node.op == "take":
-            at = Var(f"{self.fusion.node(node.args[1]).name}_at")
-            inside = Call("select", (at < self.width, Var(f"x{i}"), Float(0.0)))
-            return Call("select", (at >= 0, inside, Float(0.0)))
-        if node.op == "index":
-            assert g is not None
-            return self._iota(g) + self._place(g)
-        if node.op in COMPARISONS:
-            found = self._compared_index(i, g)
-            if found is not None:
-                return found
-        return FUNCTIONS[node.op].express(*(self._expression(a, g) for a in node.args))
+    def _part(self, g: Group | None) -> Part:
+        if g is None:
+            return Part(self._flow, "", self._size, others=self._others)
+        iota = Call("iota", (Int(self.vector), Int(g.rows), Int(self.threads * self.vector)))
+        return Part(self._flow, str(g.number), self._size, iota, self._place(g), self._others)
 
-    def _compared_index(self, i: int, g: Group | None) -> Expr | None:
-        """A comparison of the place in the row with a number of the row: constants against a difference."""
-        node = self.fusion.node(i)
-        a, b = node.args
-        if g is None or self.fusion.node(a).op != "index" or self._wide(b):
-            return None
-        return FUNCTIONS[node.op].express(self._iota(g), self._expression(b, g) - self._place(g))
+    @property
+    def _others(self) -> dict[str, Expr]:
+        leading = self.fusion.dims[:-1]
+        return {leading[0]: Var("row")} if len(leading) == 1 else {}
 
-    def _iota(self, g: Group) -> Expr:
-        return Call("iota", (Int(self.vector), Int(g.rows), Int(self.threads * self.vector)))
-
-
-_I32 = ("more", "rest", "blocks")
-#: Statements that set value registers.
-_MAKERS = (LdGlobal, LdShared, Compute, Shuffle)
-
-
-def part_buffer(step: int) -> str:
-    """The shared memory through which warps exchange what they reduced at the end of a step."""
-    return f"part{step}"
+    def _size(self, dim: str) -> Expr:
+        return Float(float(self.width)) if dim == self.fusion.dims[-1] else Var(dim)
 
 
 def row_values(
     tile_rows: int, sizes: Mapping[str, int], blocks: int, leading: tuple[str, ...]
 ) -> dict[str, int]:
     """A lowered kernel's parameters: tiles of ``each`` block, blocks with ``more``, rows that ``rest``."""
-    tiles, rest = divmod(prod(sizes[d] for d in leading), tile_rows)
-    grid = max(1, min(tiles, blocks))
-    return {
-        **{d: sizes[d] for d in leading},
-        "each": tiles // grid,
-        "more": tiles % grid,
-        "rest": rest,
-        "blocks": grid,
-    }
+    own = {d: sizes[d] for d in leading}
+    return dealt(prod(own.values()), tile_rows, own, blocks)
 
 
 def _chunk_buffer(tensor: str, chunk: Chunk) -> str:
     return tile_buffer(tensor) + ("" if chunk.number is None else str(chunk.number))
 
 
-def _register(tensor: str, g: Group | None = None) -> str:
-    return f"{tensor}_v" if g is None else f"{tensor}_v{g.number}"
-
-
 def _plus(a: Expr, n: int) -> Expr:
     return a if n == 0 else a + n
-
-
-def _within(e: Expr, width: int) -> Expr:
-    return Binary("and", e >= 0, e < width)
 
 
 def _guarded(stmt: Stmt, condition: Expr | None) -> Stmt:
@@ -520,14 +377,3 @@ def _guarded(stmt: Stmt, condition: Expr | None) -> Stmt:
             return If(Binary("and", condition, cond), then)
     assert condition is not None
     return If(condition, (stmt,))
-
-
-def renamed(body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
-    """Statements with value registers of their own: those set among them get a suffix."""
-    made = {s.name: Var(f"{s.name}_{suffix}") for s in walk(body) if isinstance(s, _MAKERS)}
-
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        stmt = replaced(stmt, made)
-        return (replace(stmt, name=made[stmt.name].name),) if isinstance(stmt, _MAKERS) else (stmt,)
-
-    return tuple(x for s in body for x in change(s))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from math import prod
 from typing import Any, Literal, TypeVar
 
+from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
 from syncverify.source import InputError
 
@@ -100,6 +102,13 @@ class Schedule:
         result = apply_settings(self, settings, _PARSERS, _HELP)
         result.check()
         return result
+
+
+def check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: int) -> None:
+    """With 32-bit indices the last index that any thread forms must fit; ``ahead``: elements past the end."""
+    elements = prod(sizes[d] for d in fusion.dims)
+    if index == "i32" and elements + ahead >= 2**31:
+        raise InputError(f"{fusion.name}: {elements} elements need the schedule's index=i64")
 
 
 S = TypeVar("S")

@@ -37,10 +37,11 @@ def build(
     policy: Policy = Policy.PRACTICAL,
     vector: int | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
+    width: int = 0,
 ) -> Kernel:
     """The synchronized kernel."""
     schedule = fitted(fusion, schedule)
-    kernel = lower(fusion, schedule, vector)
+    kernel = lower(fusion, schedule, vector, width)
     if observe is not None:
         observe("lower", kernel)
     return run(kernel, passes(fusion, schedule, policy), observe)

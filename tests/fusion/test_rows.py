@@ -10,7 +10,18 @@ import pytest
 from syncverify import gate, simulate
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import rows as examples
-from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, softmax, trace
+from syncverify.fusion import (
+    Fusion,
+    RowSchedule,
+    Schedule,
+    Tensor,
+    Value,
+    fusion,
+    index,
+    size,
+    softmax,
+    trace,
+)
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.pipeline import build_rows
 from syncverify.fusion.plan import launch_values, plan_of
@@ -180,9 +191,14 @@ def test_elementwise_fusions_may_run_by_rows() -> None:
     np.testing.assert_array_equal(simulate.run(kernel, values, {"x": x, "b": b})["out"], x * 2 + b)
 
 
-def test_only_the_innermost_dimension_is_reduced() -> None:
-    with pytest.raises(InputError, match="only C, the innermost dimension"):
-        trace(lambda x: x.sum("R"), {"x": Tensor("f32", ("R", "C"))})
+def test_sizes_and_places_along_other_dimensions() -> None:
+    f = trace(lambda x: x.sum() * size("R") + index("R"), {"x": Tensor("f32", ("R", "C"))})
+    for settings in ("rows=2 stages=2", "warps=2 source=direct"):
+        kernel = built(f, 256, settings)
+        x = np.random.default_rng(0).standard_normal((5, 256)).astype(np.float32)
+        values = launch_values(f, kernel, {"R": 5, "C": 256}, 2)
+        (want,) = f.reference([x], np.float64)
+        np.testing.assert_allclose(simulate.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
 
 
 def test_a_reduction_along_a_dimension_that_is_not_there() -> None:
@@ -195,13 +211,22 @@ def test_a_schedule_of_tiles_for_a_fusion_of_rows() -> None:
         plan_of(examples.softmax, Schedule())
 
 
-def test_operands_of_other_shapes_are_refused() -> None:
-    @fusion(x=Tensor("f32", ("A", "B", "C")), y=Tensor("f32", ("B", "C")))
-    def f(x: Value, y: Value) -> Value:
-        return (x * y).sum()
+@pytest.mark.parametrize("settings", ["rows=2 stages=2", "warps=2 source=direct", "stream=yes warps=2"])
+def test_operands_may_lack_any_dimensions(settings: str) -> None:
+    @fusion(
+        x=Tensor("f32", ("A", "B", "C")), y=Tensor("f32", ("B", "C")), z=Tensor("f32", ("B",)),
+        w=Tensor("f32", ("A",)),
+    )  # fmt: skip
+    def f(x: Value, y: Value, z: Value, w: Value) -> Value:
+        return (x * y).sum() * z + w
 
-    with pytest.raises(InputError, match="y has dimensions"):
-        built(f, 256, "rows=2")
+    plan = plan_of(f, RowSchedule(width=256).with_settings(settings.split()))
+    kernel = plan.build(plan.main, Policy.PRACTICAL)
+    sizes = {"A": 3, "B": 5, "C": 256}
+    given = f.random_inputs(sizes)
+    (want,) = f.reference(given, np.float64)
+    got = simulate.run(kernel, launch_values(f, kernel, sizes, 2), given)["out"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

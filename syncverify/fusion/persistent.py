@@ -1,0 +1,57 @@
+"""Persistent grids: how the host deals out tiles to blocks, and what a kernel may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from syncverify.ir.expr import Binary, Expr, Int, Var
+from syncverify.ir.nodes import Kernel, Let, Param
+from syncverify.source import InputError
+
+_I32 = ("more", "rest", "blocks")
+
+
+def facts(tile: int) -> tuple[Expr, ...]:
+    """What every launch keeps to; ``tile``: more than what is left over after whole tiles."""
+    return (
+        Var("each") >= 0,
+        Var("more") >= 0,
+        Var("more") < Var("blocks"),
+        Var("rest") >= 0,
+        Var("rest") < tile,
+        Var("blocks") >= 1,
+    )
+
+
+def dealt(elements: int, tile: int, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
+    """The parameters of a kernel for so many blocks at most.
+
+    ``each``: whole tiles of every block; the first ``more`` blocks have another one. ``rest``: elements left
+    over. ``blocks``: the grid, one for each whole tile, but at least 1.
+    """
+    tiles, rest = divmod(elements, tile)
+    grid = max(1, min(tiles, blocks))
+    return {**sizes, "each": tiles // grid, "more": tiles % grid, "rest": rest, "blocks": grid}
+
+
+def parameters(values: Mapping[str, int], index: str, small: Iterable[str] = ()) -> tuple[Param, ...]:
+    """The parameters of a kernel with their defaults; ``small``: those beside the usual that fit 32 bits."""
+    narrow = {*_I32, *small}
+    return tuple(Param(n, "i32" if n in narrow else index, v) for n, v in values.items())  # type: ignore[arg-type]
+
+
+def rounds() -> Let:
+    """``n``, the number of whole tiles of a block."""
+    return Let("n", Var("each") + (Var("block") < Var("more")))
+
+
+def tile_of(kernel: Kernel) -> int:
+    """The tile of a kernel: it assumes that less than one is left over."""
+    for fact in kernel.assumes:
+        match fact:
+            case Binary("<", Var("rest"), Int(tile)):
+                return tile
+    raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
+
+
+__all__ = ["dealt", "facts", "parameters", "rounds", "tile_of"]

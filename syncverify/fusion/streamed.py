@@ -1,0 +1,304 @@
+"""Rows of any length: each block goes through a row piece by piece, once for every step of reductions.
+
+What it keeps between pieces is a few numbers for each thread (``online``); elements are read again for the
+next step and for results along the row. The length is a size of the kernel, as the number of rows is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+
+import networkx as nx
+
+from syncverify.fusion import online
+from syncverify.fusion.dataflow import Dataflow, Part, register, row_numbers, row_start
+from syncverify.fusion.functions import REDUCTIONS
+from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
+from syncverify.fusion.lower import sized_beside, stored_node
+from syncverify.fusion.persistent import dealt, facts, parameters, rounds
+from syncverify.fusion.row_schedule import RowSchedule
+from syncverify.ir import nodes as ir
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var
+from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Stmt
+from syncverify.source import InputError
+
+LANES = 32
+#: Bytes that one thread reads together.
+PIECE_BYTES = 64
+#: Warps of a block, and blocks on an SM.
+WARPS, BLOCKS = 16, 2
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a block reads together: ``runs`` runs of neighbouring vectors. ``at``: a thread's first element.
+
+    ``inside``: whether the thread has any, where not all do.
+    """
+
+    suffix: str
+    runs: int
+    at: Expr
+    inside: Expr | None = None
+
+
+@dataclass(frozen=True)
+class StreamedRows:
+    """One fusion for rows of any multiple of ``vector`` elements."""
+
+    fusion: Fusion
+    schedule: RowSchedule
+    vector: int
+
+    def __post_init__(self) -> None:
+        check_operands(self.fusion)
+
+    # ------------------------------------------------------------ shape
+
+    @property
+    def warps(self) -> int:
+        return self.schedule.warps or WARPS
+
+    @property
+    def span(self) -> int:
+        """Elements of one run of all threads."""
+        return self.warps * LANES * self.vector
+
+    @cached_property
+    def runs(self) -> int:
+        sizes = [ir.DTYPE_BYTES[t.dtype] for n, t in self.fusion.inputs if n in self.fusion.streamed]
+        return max(1, PIECE_BYTES // (self.vector * max(1, sum(sizes))))
+
+    @property
+    def inner(self) -> str:
+        return self.fusion.dims[-1]
+
+    # ------------------------------------------------------------ the kernel
+
+    def lower(self) -> ir.Kernel:
+        """The kernel without synchronization."""
+        f = self.fusion
+        row = Var("block") + Var("i") * Var("grid")
+        loop = For("i", Int(0), Var("n"), Int(1), (Let("row", row), *self._row()))
+        values = streamed_values(self.span * self.runs, self.default_sizes(), 2, f.dims)
+        chunk = self.span * self.runs
+        sized = sized_beside(f)
+        shared = [
+            ir.Shared(part_buffer(step), "f32", (Int(self._slots), Int(len(self._kept(step)) * self.warps)))
+            for step in self._steps
+        ]
+        return ir.Kernel(
+            name=f.name,
+            launch=ir.Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(self.warps * LANES, 1, 1)),
+            params=parameters({**values, **dict.fromkeys(sized, 1)}, self.schedule.index, ("chunks",)),
+            tensors=tuple(
+                [ir.Tensor(n, t.dtype, _shape(t.dims), "in") for n, t in f.inputs]
+                + [ir.Tensor(o.name, o.dtype, _shape(o.dims), "out") for o in f.outputs]
+            ),
+            shared=tuple(shared),
+            assumes=(
+                *(Var(d) >= 1 for d in (*f.dims, *sized)),
+                *(((Var(self.inner) % self.vector).eq(0),) if self.vector > 1 else ()),
+                Var("chunks") >= 0,
+                Var("chunks") * chunk <= Var(self.inner),
+                *facts(1),
+            ),
+            body=(rounds(), *self._scalars(), loop),
+            span=f.span,
+        )
+
+    def default_sizes(self) -> dict[str, int]:
+        """Sizes of an exact check: some pieces, and a ragged end."""
+        sizes = dict.fromkeys(self.fusion.dims, 1)
+        sizes[self.fusion.dims[0]] = 5
+        sizes[self.inner] = 2 * self.span * self.runs + self.span + self.vector
+        return sizes
+
+    # ------------------------------------------------------------ what is computed when
+
+    @cached_property
+    def statistics(self) -> tuple[online.Statistic, ...]:
+        plain = Dataflow(self.fusion, self.inner)
+        return online.statistics(self.fusion, self.inner, plain.live)
+
+    @cached_property
+    def flow(self) -> Dataflow:
+        return Dataflow(self.fusion, self.inner, online.together(self.statistics))
+
+    @cached_property
+    def _steps(self) -> dict[int, list[online.Statistic]]:
+        """For every step, what ends it."""
+        steps: dict[int, list[online.Statistic]] = {}
+        for s in self.statistics:
+            steps.setdefault(self.flow.depth[s.nodes[0]] - 1, []).append(s)
+        return steps
+
+    @property
+    def _slots(self) -> int:
+        """With two exchanges a row each barrier separates the other's rounds; one alone takes turns."""
+        return 2 if len(self._steps) == 1 else 1
+
+    def _kept(self, step: int) -> list[str]:
+        return [r for s in self._steps.get(step, []) for r in s.registers]
+
+    def _part(self, piece: Piece | None) -> Part:
+        if piece is None:
+            return Part(self.flow, "", Var, others=self._others)
+        iota = Call("iota", (Int(self.vector), Int(piece.runs), Int(self.span)))
+        return Part(self.flow, piece.suffix, Var, iota, piece.at, self._others)
+
+    @property
+    def _others(self) -> dict[str, Expr]:
+        leading = self.fusion.dims[:-1]
+        return {leading[0]: Var("row")} if len(leading) == 1 else {}
+
+    # ------------------------------------------------------------ one row
+
+    def _scalars(self) -> Iterator[Stmt]:
+        for name, t in self.fusion.inputs:
+            if not t.dims:
+                yield ir.LdGlobal(register(name), GlobalRegion(name, Int(0)))
+
+    def _row(self) -> Iterator[Stmt]:
+        yield from row_numbers(self.flow, Var("row"), Var(self.inner))
+        for step in range(self.flow.steps):
+            yield from self._numbers(step)
+            outputs = [o for o in self.fusion.outputs if self._step_of(o) == step]
+            along = [o for o in outputs if self._is_along(o)]
+            found = self._steps.get(step, [])
+            for s in found:
+                yield from s.start()
+            if along or found:
+                yield from self._pieces(step, along)
+            for o in outputs:
+                if o not in along:
+                    value = self._part(None).expression(stored_node(self.fusion, o))
+                    store = ir.StGlobal(GlobalRegion(o.name, Var("row")), value)
+                    yield If(Var("tid").eq(0), (store,))
+            yield from self._across(step)
+
+    def _numbers(self, step: int) -> Iterator[Stmt]:
+        """What is computed once for the row."""
+        for i in self.flow.at(step):
+            if not self.flow.wide(i) and self.flow.node(i).op not in REDUCTIONS:
+                yield Compute(f"t{i}", self._part(None).expression(i, top=True))
+
+    def _pieces(self, step: int, outputs: list[Output]) -> Iterator[Stmt]:
+        """All elements of the row: whole pieces, then runs that some threads have no part of."""
+        span, each, inner = self.span, self.runs * self.span, Var(self.inner)
+        whole = Piece(f"w{step}", self.runs, Var("at_"))
+        at = Var("k") * each + Var("tid") * self.vector
+        yield For(
+            "k", Int(0), Var("chunks"), Int(1), (Let("at_", at), *self._piece(step, whole, outputs))
+        )  # fmt: skip
+        left = Call("cdiv", (inner - Var("chunks") * each, Int(span)))
+        last = Var("chunks") * each + Var("j") * span + Var("tid") * self.vector
+        ragged = Piece(f"r{step}", 1, Var("at_"), Var("own_") < inner)
+        own = (Let("own_", last), Let("at_", Call("min", (Var("own_"), inner - self.vector))))
+        yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
+
+    def _piece(self, step: int, piece: Piece, outputs: list[Output]) -> Iterator[Stmt]:
+        flow, part = self.flow, self._part(piece)
+        found = self._steps.get(step, [])
+        roots = [s.argument for s in found] + [stored_node(self.fusion, o) for o in outputs]
+        needed = set(roots).union(*(nx.ancestors(self.fusion.graph, r) for r in roots))
+        wide = [i for i in flow.live if i in needed and i in flow.named and flow.wide(i)]
+        wide = [i for i in wide if flow.node(i).op not in ("take", *REDUCTIONS)]
+        for name in flow.inputs_of([*wide, *roots]):
+            yield self._load(name, piece)
+        yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
+        for s in found:
+            yield from s.update(part.expression(s.argument), piece.runs * self.vector, piece.inside)
+        for o in outputs:
+            region = self._region(o.name, Var("row") * Var(self.inner), piece)
+            store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
+            yield store if piece.inside is None else If(piece.inside, (store,))
+
+    def _load(self, name: str, piece: Piece) -> Stmt:
+        start = row_start(self.fusion, name, Var("row"), Var(self.inner)) or Int(0)
+        return ir.LdGlobal(register(name, piece.suffix), self._region(name, start, piece))
+
+    def _region(self, tensor: str, start: Expr, piece: Piece) -> GlobalRegion:
+        rows = (Int(piece.runs), Int(self.span)) if piece.runs > 1 else (None, None)
+        at = piece.at if start == Int(0) else start + piece.at
+        return GlobalRegion(tensor, at, Int(self.vector), *rows)
+
+    def _across(self, step: int) -> Iterator[Stmt]:
+        """What threads keep becomes what the row has: over the lanes, then over the warps."""
+        found = self._steps.get(step, [])
+        for s in found:
+            yield from s.lanes()
+        if not found:
+            return
+        slot = (Var("i") % self._slots if self._slots > 1 else Int(0),)
+        places = {r: k * self.warps for k, r in enumerate(self._kept(step))}
+        buffer = part_buffer(step)
+        yield If(
+            Var("lane").eq(0),
+            tuple(
+                ir.StShared(ir.Region(buffer, slot, Var("warp") + k, Int(1)), Var(r))
+                for r, k in places.items()
+            ),
+        )
+        for r, k in places.items():
+            yield ir.LdShared(f"q{r}", ir.Region(buffer, slot, Int(k), Int(self.warps)))
+        for s in found:
+            yield from s.warps({r: f"q{r}" for r in s.registers})
+            yield from s.finish()
+
+    def _step_of(self, o: Output) -> int:
+        return self.flow.depth[stored_node(self.fusion, o)]
+
+    def _is_along(self, o: Output) -> bool:
+        return o.dims == self.fusion.dims
+
+
+def part_buffer(step: int) -> str:
+    """The shared memory through which warps exchange what they keep at the end of a step."""
+    return f"part{step}"
+
+
+def streamed_values(
+    chunk: int, sizes: Mapping[str, int], blocks: int, dims: tuple[str, ...]
+) -> dict[str, int]:
+    """A kernel's parameters: rows of ``each`` block, and whole ``chunks`` of a row."""
+    *leading, inner = dims
+    values = dealt(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
+    return {**values, "chunks": sizes[inner] // chunk}
+
+
+def launch_values(
+    kernel: ir.Kernel, sizes: Mapping[str, int], blocks: int, dims: tuple[str, ...]
+) -> dict[str, int]:
+    """The parameters of a lowered kernel, which says in its facts how many elements a chunk has."""
+    extra = {p.name: sizes[p.name] for p in kernel.params if p.name in sizes}
+    for fact in kernel.assumes:
+        match fact:
+            case Binary("<=", Binary("*", Var("chunks"), Int(chunk)), _):
+                return {**extra, **streamed_values(chunk, sizes, blocks, dims)}
+    raise InputError(f"kernel {kernel.name} is no lowered fusion of rows", kernel.span)
+
+
+def fitted(schedule: RowSchedule) -> RowSchedule:
+    """The schedule with what it leaves open chosen."""
+    schedule.check()
+    warps = schedule.warps or WARPS
+    blocks = schedule.blocks_per_sm or max(1, min(16, BLOCKS * WARPS // warps))
+    return replace(schedule, warps=warps, blocks_per_sm=blocks, stages=1, source="direct")
+
+
+def check_operands(fusion: Fusion) -> None:
+    """Raises InputError for indices that are not for whole rows."""
+    for name, t in fusion.inputs:
+        if fusion.dims[-1] in t.dims and t.dtype in INDEX_DTYPES:
+            raise InputError(f"{fusion.name}: {name} holds indices; they are for whole rows", fusion.span)
+
+
+def _shape(dims: tuple[str, ...]) -> tuple[Expr, ...]:
+    return tuple(Var(d) for d in dims) or (Int(1),)
+
+
+__all__ = ["StreamedRows", "check_operands", "fitted", "launch_values", "part_buffer", "streamed_values"]
