@@ -130,7 +130,7 @@ def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> 
     """The verdict on a PTX kernel for all values of its open sizes."""
     from syncverify.sizes import Limits, Problem, prove
 
-    limits = Limits(events=100_000, path=30_000, nodes=600, failures=1)
+    limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1)
     return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False)
 
 

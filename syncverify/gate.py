@@ -22,11 +22,13 @@ from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import encode, pointers
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import rests
 from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
+from syncverify.fusion.segments import whole
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
@@ -37,6 +39,7 @@ from syncverify.source import InputError
 from syncverify.store import digest
 
 if TYPE_CHECKING:
+    from syncverify.gate_sequence import CompiledSequence
     from syncverify.unsafe import UnsafeResult
 
 #: SMs of an H200, for checks on machines without a GPU.
@@ -175,7 +178,7 @@ class CompiledKernel:
         return self.plan.fusion
 
     @property
-    def schedule(self) -> Schedule | RowSchedule:
+    def schedule(self) -> Schedule | RowSchedule | ColumnSchedule:
         return self.plan.schedule
 
     @property
@@ -227,24 +230,25 @@ class CompiledKernel:
         ``out``: one array, or a tuple of them, to write to; otherwise new arrays of the inputs' library.
         Raises InputError for arrays or sizes it cannot use, VerificationError for sizes it cannot prove.
         """
-        given = self.fusion.bind(_named(self.fusion, arrays, named))
-        inputs = {n: _input(self.fusion, n, a) for n, a in given.items()}
+        given = self.fusion.bind(named_arrays(self.fusion, arrays, named))
+        inputs = {n: input_array(self.fusion, n, a) for n, a in given.items()}
         sizes = self.fusion.sizes(inputs)
         self.plan.check_extent(sizes)
         first = next(iter(inputs.values()))
-        results = _results(self.fusion, first, sizes, out)
+        results = result_arrays(self.fusion, first, sizes, out)
         if math.prod(sizes[d] for d in self.fusion.dims):
             # a kernel of no elements has nothing to prove or to run
-            self._run(inputs, results, sizes, stream)
+            self.execute(inputs, results, sizes, stream)
         owners = tuple(results[o.name].owner for o in self.fusion.outputs)
         return owners[0] if len(owners) == 1 else owners
 
-    def _run(
+    def execute(
         self, inputs: Mapping[str, DeviceArray], results: Mapping[str, DeviceArray], sizes: Mapping[str, int],
         stream: int | None,
     ) -> None:  # fmt: skip
+        """Runs the kernel for given sizes on arrays by name, which the caller has checked."""
         arrays = {**inputs, **results}
-        device = _device(arrays)
+        device = device_of(arrays)
         values = self.launch_values(sizes, driver.multiprocessors(device or 0))
         program = self.program(sizes)
         program.require_proof(values)
@@ -255,6 +259,23 @@ class CompiledKernel:
         model = next(iter(inputs.values()))
         launch(program, addresses, values, device, current_stream(model) if stream is None else stream)
 
+    def simulate(self, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        """The results by the simulator, for NumPy arrays and a machine of two SMs."""
+        from syncverify import simulate
+
+        f, program = self.fusion, self.program(sizes)
+        values = launch_values(f, program.kernel, sizes, 2)
+        program.require_proof(values)
+        model = describe(next(iter(inputs.values())))
+        outputs = {
+            o.name: empty_like(model, tuple(sizes[d] for d in o.dims), o.dtype) for o in f.outputs
+        }  # fmt: skip
+        results = simulate.run(program.kernel, values, {**inputs, **outputs})
+        for name, rest in rests(program.kernel).items():
+            if values["rest"]:
+                results[name].reshape(-1)[-values["rest"] :] = results[rest]
+        return tuple(results[o.name] for o in f.outputs)
+
 
 def compile(
     fusion: Fusion,
@@ -263,9 +284,26 @@ def compile(
     *,
     cache: Cache | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
+) -> CompiledKernel | CompiledSequence:
+    """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved.
+
+    What one kernel cannot hold comes back as a sequence of several, which is called alike.
+    """
+    if schedule is None and not whole(fusion):
+        from syncverify.gate_sequence import compile_sequence
+
+        return compile_sequence(fusion, policy, cache=cache, observe=observe)
+    return compiled(plan_of(fusion, schedule), policy, cache=cache, observe=observe)
+
+
+def compiled(
+    plan: Plan,
+    policy: Policy = Policy.PRACTICAL,
+    *,
+    cache: Cache | None = None,
+    observe: Callable[[str, Kernel], None] | None = None,
 ) -> CompiledKernel:
-    """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved."""
-    plan = plan_of(fusion, schedule)
+    """The kernel of one plan, compiled and proved."""
     store = cache or Cache.default()
 
     def make(variant: int) -> Program:
@@ -289,10 +327,12 @@ class RunResult:
 
 
 #: Relative tolerance against the NumPy reference, by element type.
-TOLERANCE = {"f32": 1e-5, "bf16": 2.0**-7, "f16": 2.0**-10}
+TOLERANCE = {
+    "f32": 1e-5, "bf16": 2.0**-7, "f16": 2.0**-10, "e4m3": 2.0**-3, "e5m2": 2.0**-2, "i32": 0.0, "bool": 0.0,
+}  # fmt: skip
 
 
-def run(kernel: CompiledKernel, sizes: Mapping[str, int], seed: int = 0) -> RunResult:
+def run(kernel: CompiledKernel | CompiledSequence, sizes: Mapping[str, int], seed: int = 0) -> RunResult:
     """Executes on random inputs, on the GPU if there is one, else in the simulator, and compares."""
     inputs = kernel.fusion.random_inputs(sizes, seed)
     reference = kernel.fusion.reference(inputs)
@@ -300,24 +340,7 @@ def run(kernel: CompiledKernel, sizes: Mapping[str, int], seed: int = 0) -> RunR
         result = kernel(**inputs)
         outputs = result if isinstance(result, tuple) else (result,)
         return _compared(kernel.fusion, "gpu", outputs, reference)
-    return _compared(kernel.fusion, "simulator", _simulate(kernel, inputs, sizes), reference)
-
-
-def _simulate(kernel: CompiledKernel, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
-    from syncverify import simulate
-
-    program = kernel.program(sizes)
-    values = launch_values(kernel.fusion, program.kernel, sizes, 2)
-    program.require_proof(values)
-    model = describe(next(iter(inputs.values())))
-    outputs = {
-        o.name: empty_like(model, tuple(sizes[d] for d in o.dims), o.dtype) for o in kernel.fusion.outputs
-    }
-    results = simulate.run(program.kernel, values, {**inputs, **outputs})
-    for name, rest in rests(program.kernel).items():
-        if values["rest"]:
-            results[name].reshape(-1)[-values["rest"] :] = results[rest]
-    return tuple(results[o.name] for o in kernel.fusion.outputs)
+    return _compared(kernel.fusion, "simulator", kernel.simulate(inputs, sizes), reference)
 
 
 def _compared(
@@ -376,7 +399,7 @@ def _rest_addresses(
     return out
 
 
-def _named(
+def named_arrays(
     fusion: Fusion, arrays: Sequence[Any], named: Mapping[str, Any]
 ) -> Mapping[str, Any] | Sequence[Any]:
     if arrays and named:
@@ -384,7 +407,7 @@ def _named(
     return named or arrays
 
 
-def _input(fusion: Fusion, name: str, array: Any) -> DeviceArray:
+def input_array(fusion: Fusion, name: str, array: Any) -> DeviceArray:
     return _checked(fusion, name, describe(array), dict(fusion.inputs)[name].dtype)
 
 
@@ -400,7 +423,7 @@ def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str) -> Devic
     return array
 
 
-def _results(
+def result_arrays(
     fusion: Fusion, model: DeviceArray, sizes: Mapping[str, int], out: Any
 ) -> dict[str, DeviceArray]:
     shapes = {o.name: tuple(sizes[d] for d in o.dims) for o in fusion.outputs}
@@ -418,7 +441,7 @@ def _results(
     return results
 
 
-def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
+def device_of(arrays: Mapping[str, DeviceArray]) -> int | None:
     devices = {a.device for a in arrays.values()}
     if len(devices) != 1:
         listed = ", ".join(

@@ -56,7 +56,8 @@ def check_ptx(
     if report.verdict is Verdict.PROVED:
         # every size of the kernel was left open
         return replace(report, scope=replace(report.scope, kind=ScopeKind.ALL, values={}))
-    return report
+    # undecided for every size: the usual ones are proved, and the gate asks for those of each launch
+    return first if report.verdict is Verdict.UNKNOWN else report
 
 
 def launch_facts(kernel: Kernel) -> LaunchFacts:

@@ -16,7 +16,7 @@ from syncverify.codegen import driver
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.plan import with_settings
+from syncverify.fusion.plan import plan_of, with_settings
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.source import InputError
@@ -101,7 +101,8 @@ def _trial(
     fusion: Fusion, sizes: Mapping[str, int], timer: Timer, text: str, policy: Policy, cache: Cache
 ) -> Trial:
     try:
-        kernel = gate.compile(fusion, with_settings(fusion, text.split()), policy, cache=cache)
+        plan = plan_of(fusion, with_settings(fusion, text.split()))
+        kernel = gate.compiled(plan, policy, cache=cache)
         _ = kernel.program(sizes).proofs
     except (InputError, gate.VerificationError) as e:
         return Trial(text, None, str(e))

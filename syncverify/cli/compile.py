@@ -11,9 +11,11 @@ from syncverify.cli.common import Exit, emit, write_bytes
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.plan import with_settings
+from syncverify.fusion.segments import whole
 from syncverify.gate import STAGES, CompiledKernel, VerificationError
 from syncverify.gate import compile as compile_fusion
 from syncverify.gate import run as run_fusion
+from syncverify.gate_sequence import CompiledSequence
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.printer import print_kernel
 from syncverify.report.base import Report, values_text
@@ -55,6 +57,8 @@ def compile_command(
     except VerificationError as e:
         return _refuse(e)
     if what == "cubin":
+        if isinstance(kernel, CompiledSequence):
+            raise InputError(f"{name} takes {len(kernel.kernels)} kernels; --emit cubin is for one")
         write_bytes(kernel.cubin, output)
     else:
         emit(_text(kernel, what), output)
@@ -107,8 +111,9 @@ def load_fusion(name: str) -> Fusion:
 
 def _compile(
     fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...]
-) -> CompiledKernel:
-    schedule = with_settings(fusion, settings)
+) -> CompiledKernel | CompiledSequence:
+    # a fusion of several kernels takes no settings
+    schedule = with_settings(fusion, settings) if settings or whole(fusion) else None
     seen: list[str] = []
 
     def observe(name: str, kernel: Kernel) -> None:
@@ -146,10 +151,11 @@ def _refuse(e: VerificationError) -> int:
     return Exit.REFUTED if e.report.verdict is Verdict.REFUTED else Exit.UNKNOWN
 
 
-def _proofs(kernel: CompiledKernel) -> str:
+def _proofs(kernel: CompiledKernel | CompiledSequence) -> str:
     """One line for each stage of the gate."""
     lines = []
-    for stage, report in (("ir", kernel.report), ("ptx", kernel.ptx_report)):
+    kernels = kernel.kernels if isinstance(kernel, CompiledSequence) else (kernel,)
+    for stage, report in ((s, r) for k in kernels for s, r in (("ir", k.report), ("ptx", k.ptx_report))):
         where = "every size"
         if report.scope.kind is not ScopeKind.ALL:
             where = f"{values_text(report.scope.values)}, each launch on its own"
@@ -157,7 +163,8 @@ def _proofs(kernel: CompiledKernel) -> str:
     return "\n".join(lines)
 
 
-def _text(kernel: CompiledKernel, what: str) -> str:
+def _text(kernel: CompiledKernel | CompiledSequence, what: str) -> str:
     if what == "ir":
-        return print_kernel(kernel.ir)
+        kernels = kernel.kernels if isinstance(kernel, CompiledSequence) else (kernel,)
+        return "\n".join(print_kernel(k.ir) for k in kernels)
     return kernel.ptx if what == "ptx" else kernel.source

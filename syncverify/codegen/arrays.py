@@ -14,7 +14,9 @@ from syncverify.source import InputError
 _DTYPES = {
     "float32": "f32", "bfloat16": "bf16", "float16": "f16", "torch.float32": "f32", "torch.bfloat16": "bf16",
     "torch.float16": "f16", "<f4": "f32", "<f2": "f16", "int32": "i32", "int64": "i64", "torch.int32": "i32",
-    "torch.int64": "i64", "<i4": "i32", "<i8": "i64",
+    "torch.int64": "i64", "<i4": "i32", "<i8": "i64", "bool": "bool", "torch.bool": "bool", "|b1": "bool",
+    "float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2", "torch.float8_e4m3fn": "e4m3",
+    "torch.float8_e5m2": "e5m2",
 }  # fmt: skip
 
 
@@ -82,23 +84,31 @@ def _dtype(dtype: Any) -> str:
     return _DTYPES.get(str(dtype), str(dtype))
 
 
+#: What each library calls the types that it has.
+_TORCH = {
+    "f32": "float32", "bf16": "bfloat16", "f16": "float16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+    "i32": "int32", "bool": "bool",
+}  # fmt: skip
+_CUPY = {"f32": "float32", "f16": "float16", "i32": "int32", "bool": "bool"}
+_ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+
+
 def empty_like(model: DeviceArray, shape: tuple[int, ...], dtype: str) -> Any:
     """A new array of the same library and device."""
     if model.library == "torch":
         torch = sys.modules["torch"]
-        kind = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]
-        return torch.empty(shape, dtype=kind, device=model.owner.device)
+        return torch.empty(shape, dtype=getattr(torch, _TORCH[dtype]), device=model.owner.device)
     if model.library == "cupy":
         cupy = sys.modules["cupy"]
-        if dtype == "bf16":
-            raise InputError("CuPy has no bfloat16: pass torch or NumPy arrays")
-        return cupy.empty(shape, dtype={"f32": "float32", "f16": "float16"}[dtype])
+        if dtype not in _CUPY:
+            raise InputError(f"CuPy has no type {dtype}: pass torch or NumPy arrays")
+        return cupy.empty(shape, dtype=_CUPY[dtype])
     if model.library == "numpy":
-        if dtype == "bf16":
+        if dtype in _ML_DTYPES:
             import ml_dtypes
 
-            return np.empty(shape, dtype=ml_dtypes.bfloat16)
-        return np.empty(shape, dtype={"f32": np.float32, "f16": np.float16}[dtype])
+            return np.empty(shape, dtype=getattr(ml_dtypes, _ML_DTYPES[dtype]))
+        return np.empty(shape, dtype=_CUPY[dtype])
     raise InputError(f"cannot create {model.library} arrays: pass out=")
 
 

@@ -58,5 +58,8 @@ __device__ __forceinline__ void semaphore_wait(const uint32* at, uint32 n) {
   do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(__cvta_generic_to_global(at)) : "memory");
   while (seen < n);
 }
+__device__ __forceinline__ void semaphore_set(uint32* at, uint32 n) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(at)), "r"(n) : "memory");
+}
 __device__ __forceinline__ void griddep_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 __device__ __forceinline__ void griddep_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }

@@ -78,6 +78,8 @@ def call(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
             return f"semaphore_add({to.into_global(dst)}, {to.index(value)});"
         case n.SpinGlobal(src, ">=", value, "acquire", "gpu") if _type(kernel, src.tensor) == "u32":
             return f"semaphore_wait({to.into_global(src)}, {to.index(value)});"
+        case n.StGlobal(dst, Int(v), "relaxed", "gpu") if _type(kernel, dst.tensor) == "u32":
+            return f"semaphore_set({to.into_global(dst)}, {v});"
         case n.GridDepWait():
             return "griddep_wait();"
         case n.GridDepLaunch():

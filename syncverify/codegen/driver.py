@@ -122,6 +122,33 @@ def allocate(size: int) -> int:
     return int(checked(_driver().cuMemAlloc(max(size, 16)), f"allocating {size} bytes"))
 
 
+def zeroed(size: int) -> int:
+    """New memory full of zeros, also where a stream is being captured: nothing of this becomes part of it."""
+    driver = _driver()
+    relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = checked(driver.cuThreadExchangeStreamCaptureMode(relaxed), "asking for memory")
+    try:
+        address = allocate(size)
+        flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        own = checked(driver.cuStreamCreate(int(flags)), "making a stream")
+        checked(driver.cuMemsetD8Async(address, 0, max(size, 16), own), "clearing memory")
+        checked(driver.cuStreamSynchronize(own), "clearing memory")
+        checked(driver.cuStreamDestroy(own), "clearing memory")
+    finally:
+        checked(driver.cuThreadExchangeStreamCaptureMode(before), "asking for memory")
+    return address
+
+
+def capture(stream: int) -> int:
+    """The number of the capture that a stream is in; 0 outside of any."""
+    if stream == 0:
+        return 0
+    driver = _driver()
+    status, state, number, *_ = driver.cuStreamGetCaptureInfo(stream)
+    active = driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE
+    return int(number) if checked((status, state), "asking for captures") == active else 0
+
+
 def free_all(addresses: Iterable[int]) -> None:
     """Gives memory back; a context that a kernel broke cannot, and what broke it is already reported."""
     for address in addresses:

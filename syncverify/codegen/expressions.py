@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncverify.codegen.rings import Key, Ring, parity_of, slot_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, walk
@@ -27,8 +27,10 @@ _FUNCTIONS = {
     "exp": "expf", "exp2": "exp2f", "log": "logf", "log2": "log2f", "sin": "sinf", "cos": "cosf",
     "tanh": "tanhf",
     "sqrt": "sqrtf", "rsqrt": "rsqrtf", "abs": "fabsf", "erf": "erff", "pow": "powf", "floor": "floorf",
-    "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan",
-    "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "sigmoid": "sigmoid",
+    "ceil": "ceilf", "fma": "fmaf", "min": "min_nan", "max": "max_nan", "log1p": "log1pf", "expm1": "expm1f",
+    "round": "rintf", "trunc": "truncf",
+    "cast.bf16": "rounded<bf16>", "cast.f16": "rounded<f16>", "cast.e4m3": "rounded<e4m3>",
+    "cast.e5m2": "rounded<e5m2>", "sigmoid": "sigmoid",
 }  # fmt: skip
 #: Cheaper forms, and the most bits of a result whose rounding hides their error.
 _FAST = {
@@ -158,10 +160,15 @@ def _type(e: Expr, names: Names) -> str:
 
 @dataclass(frozen=True)
 class Values:
-    """Value registers in scope: how many elements each has; ``bits`` of the most precise result."""
+    """Value registers in scope: how many elements each has, and which hold integers.
+
+    ``bits`` of the most precise result. ``at``: which element of a register is meant.
+    """
 
     lengths: Mapping[str, int]
     bits: int = 24
+    integers: frozenset[str] = frozenset()
+    at: str = "k"
 
     def length(self, e: Expr) -> int:
         match e:
@@ -169,14 +176,58 @@ class Values:
                 return self.lengths.get(name, 1)
             case Call("reduce.add" | "reduce.max" | "reduce.min"):
                 return 1
-            case Call("iota", (Int(count), Int(rows), _)):
+            case Call("iota", (Int(count), Int(rows), _)) | Call(
+                "philox", (_, _, _, Int(count), Int(rows), _)
+            ):
                 return count * rows
         return max((self.length(x) for x in children(e)), default=1)
 
+    def integral(self, e: Expr) -> bool:
+        """Whether an expression is an integer of 32 bits; all others are in f32."""
+        match e:
+            case Var(name):
+                return name in self.integers
+            case Unary("-" | "~", a) | Call("abs" | "neg", (a,)):
+                return self.integral(a)
+            case Binary("/", _, _):
+                return False
+            case Unary("not", _) | Call("cast.i32", _) | Binary("&" | "|" | "^", _, _):
+                return True
+            case Binary(op, _, _) if op in _TRUTHS:
+                return True
+            case Binary(_, a, b) | Call("min" | "max", (a, b)) | Call("select", (_, a, b)):
+                parts = [x for x in (a, b) if not isinstance(x, Int)]
+                return bool(parts) and all(self.integral(x) for x in parts)
+        return False
+
+
+_TRUTHS = frozenset({"<", "<=", ">", ">=", "==", "!=", "and", "or"})
+_VALUE_OPS = {
+    **{op: op for op in ("+", "-", "*", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^")},
+    "and": "&&", "or": "||",
+}  # fmt: skip
+_WRAPPING = {"+": "add_int", "-": "subtract_int", "*": "multiply_int"}
+
 
 def value(e: Expr, values: Values) -> str:
-    """One element (``[k]``) of a value expression, in f32."""
+    """One element (``[k]``) of a value expression, in f32 or, where it is integral, in 32-bit integers."""
     return _value(e, values)[0]
+
+
+def _numbers(values: Values, *parts: Expr) -> list[tuple[str, int]]:
+    """Operands of one operation: literals are integers beside integers."""
+    whole = any(values.integral(x) for x in parts)
+    return [
+        (str(x.value), _ATOM if x.value >= 0 else _UNARY)
+        if whole and isinstance(x, Int)
+        else _value(x, values)
+        for x in parts
+    ]
+
+
+def _float_of(e: Expr, values: Values) -> str:
+    """An operand of a function of floats."""
+    return f"float({value(e, values)})" if values.integral(e) else value(e, values)
 
 
 def _value(e: Expr, values: Values) -> tuple[str, int]:
@@ -188,22 +239,45 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Var(n):
             if n not in values.lengths:  # an integer
                 return f"float({index(e, Names())})", _ATOM
-            return (f"{n}[k]" if values.lengths[n] > 1 else f"{n}[0]"), _ATOM
+            return (f"{n}[{values.at}]" if values.lengths[n] > 1 else f"{n}[0]"), _ATOM
+        case Unary("-", a) | Call("neg", (a,)) if values.integral(a):
+            return f"subtract_int(0, {value(a, values)})", _ATOM
         case Unary("-", a) | Call("neg", (a,)):
             return "-" + _at_least(_value(a, values), _ATOM), _UNARY
-        case Binary("+" | "-" | "*" | "/" | "<" | "<=" | ">" | ">=" | "==" | "!=" as op, a, b):
-            return _infix(op, _value(a, values), _value(b, values))
-        case Call("select", (c, a, b)):
-            parts = (
-                _at_least(_value(c, values), 3),
-                _at_least(_value(a, values), 3),
-                _at_least(_value(b, values), 3),
+        case Unary("~", a):
+            return "~" + _at_least(_value(a, values), _ATOM), _UNARY
+        case Unary("not", a):
+            return "!" + _at_least(_value(a, values), _ATOM), _UNARY
+        case Binary("+" | "-" | "*" as op, a, b) if values.integral(e):
+            (x, _), (y, _) = _numbers(values, a, b)
+            return f"{_WRAPPING[op]}({x}, {y})", _ATOM
+        case Binary("/", a, b):
+            return _infix(
+                "/",
+                (_float_of(a, values), _ATOM if values.integral(a) else _value(a, values)[1]),
+                (_float_of(b, values), _ATOM if values.integral(b) else _value(b, values)[1]),
             )
-            return "{} ? {} : {}".format(*parts), _TERNARY
+        case Binary(op, a, b) if op in _VALUE_OPS:
+            return _infix(_VALUE_OPS[op], *_numbers(values, a, b))
+        case Call("select", (c, a, b)):
+            condition = _at_least(_value(c, values), 3)
+            x, y = (_at_least(part, 3) for part in _numbers(values, a, b))
+            return f"{condition} ? {x} : {y}", _TERNARY
+        case Call("min" | "max" as name, (a, b)) if values.integral(e):
+            (x, _), (y, _) = _numbers(values, a, b)
+            return f"{'least' if name == 'min' else 'most'}<int>({x}, {y})", _ATOM
+        case Call("abs", (a,)) if values.integral(a):
+            return f"abs({value(a, values)})", _ATOM
+        case Call("cast.i32", (a,)):
+            return (value(a, values) if values.integral(a) else f"int({value(a, values)})"), _ATOM
+        case Call("pairs", (a,)) if values.length(a) % 2 == 0:
+            k = values.at
+            x = _at_least(_value(a, replace(values, at=f"({k} ^ 1)")), _ATOM)
+            return f"({k} % 2 ? {x} : -{x})", _ATOM
         case Call("relu", (a,)):
             return f"max_nan({value(a, values)}, 0.0f)", _ATOM
         case Call("cast.f32", (a,)):
-            return _value(a, values)
+            return (f"float({value(a, values)})", _ATOM) if values.integral(a) else _value(a, values)
         case Call("reduce.add" | "reduce.max" | "reduce.min" as name, (a,)):
             inner = f"[&](int k) {{ return {value(a, values)}; }}"
             return f"{name.replace('.', '_')}<{values.length(a)}>({inner})", _ATOM
@@ -215,7 +289,7 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Call(name, args) if name in _FUNCTIONS:
             fast, most = _FAST.get(name, ("", 0))
             function = fast if values.bits <= most else _FUNCTIONS[name]
-            return f"{function}({', '.join(value(a, values) for a in args)})", _ATOM
+            return f"{function}({', '.join(_float_of(a, values) for a in args)})", _ATOM
     raise InputError(f"cannot write {e} as a value expression of CUDA")
 
 

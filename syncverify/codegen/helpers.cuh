@@ -5,6 +5,8 @@ using uint64 = unsigned long long;
 
 struct bf16 { unsigned short bits; };
 struct f16 { unsigned short bits; };
+struct e4m3 { unsigned char bits; };
+struct e5m2 { unsigned char bits; };
 
 __device__ __forceinline__ uint32 shared_address(const void* p) { return static_cast<uint32>(__cvta_generic_to_shared(p)); }
 
@@ -107,11 +109,30 @@ __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ float widen(bf16 x) { return __uint_as_float(static_cast<uint32>(x.bits) << 16); }
 __device__ __forceinline__ float widen(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
 __device__ __forceinline__ float widen(signed char x) { return static_cast<float>(x); }
-__device__ __forceinline__ float widen(int x) { return static_cast<float>(x); }
-__device__ __forceinline__ float widen(long long x) { return static_cast<float>(x); }
+__device__ __forceinline__ int widen(int x) { return x; }
+__device__ __forceinline__ int widen(bool x) { return x; }
+__device__ __forceinline__ void widen2(float& lo, float& hi, unsigned short pair, e4m3) {
+  asm("{ .reg .b32 h; .reg .b16 a, b; cvt.rn.f16x2.e4m3x2 h, %2; mov.b32 {a, b}, h; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; }" : "=f"(lo), "=f"(hi) : "h"(pair));
+}
+__device__ __forceinline__ void widen2(float& lo, float& hi, unsigned short pair, e5m2) {
+  asm("{ .reg .b32 h; .reg .b16 a, b; cvt.rn.f16x2.e5m2x2 h, %2; mov.b32 {a, b}, h; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; }" : "=f"(lo), "=f"(hi) : "h"(pair));
+}
+__device__ __forceinline__ float widen(e4m3 x) { float y, none; widen2(y, none, static_cast<unsigned short>(x.bits), x); return y; }
+__device__ __forceinline__ float widen(e5m2 x) { float y, none; widen2(y, none, static_cast<unsigned short>(x.bits), x); return y; }
+__device__ __forceinline__ long long widen(long long x) { return x; }
 __device__ __forceinline__ void narrow(float& y, float x) { y = x; }
 __device__ __forceinline__ void narrow(bf16& y, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
 __device__ __forceinline__ void narrow(f16& y, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
+__device__ __forceinline__ void narrow2(unsigned short& pair, float lo, float hi, e4m3) { asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(hi), "f"(lo)); }
+__device__ __forceinline__ void narrow2(unsigned short& pair, float lo, float hi, e5m2) { asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(hi), "f"(lo)); }
+__device__ __forceinline__ void narrow(e4m3& y, float x) { unsigned short pair; narrow2(pair, x, 0.0f, y); y.bits = static_cast<unsigned char>(pair); }
+__device__ __forceinline__ void narrow(e5m2& y, float x) { unsigned short pair; narrow2(pair, x, 0.0f, y); y.bits = static_cast<unsigned char>(pair); }
+template <class X> __device__ __forceinline__ void narrow(int& y, X x) { y = static_cast<int>(x); }
+template <class X> __device__ __forceinline__ void narrow(bool& y, X x) { y = x != X(0); }
+// integers wrap around
+__device__ __forceinline__ int add_int(int a, int b) { return static_cast<int>(static_cast<uint32>(a) + static_cast<uint32>(b)); }
+__device__ __forceinline__ int subtract_int(int a, int b) { return static_cast<int>(static_cast<uint32>(a) - static_cast<uint32>(b)); }
+__device__ __forceinline__ int multiply_int(int a, int b) { return static_cast<int>(static_cast<uint32>(a) * static_cast<uint32>(b)); }
 template <class T> __device__ __forceinline__ float rounded(float x) { T y; narrow(y, x); return widen(y); }
 __device__ __forceinline__ float min_nan(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
@@ -131,6 +152,36 @@ template <int N, class F> __device__ __forceinline__ float reduce_max(F f) {
 }
 template <int N, class F> __device__ __forceinline__ float reduce_min(F f) {
   return -reduce_max<N>([&](int k) { return -f(k); });
+}
+// ---- Philox 4x32-10: uniform numbers in [0, 1) for a thread's elements, by their places
+__device__ __forceinline__ uint4 philox_words(uint64 seed, uint64 offset, uint64 block) {
+  uint4 c = {static_cast<uint32>(block), static_cast<uint32>(block >> 32), static_cast<uint32>(offset), static_cast<uint32>(offset >> 32)};
+  uint32 k0 = static_cast<uint32>(seed), k1 = static_cast<uint32>(seed >> 32);
+#pragma unroll
+  for (int r = 0; r < 10; ++r) {
+    const uint64 a = uint64(0xD2511F53u) * c.x, b = uint64(0xCD9E8D57u) * c.z;
+    c = {static_cast<uint32>(b >> 32) ^ c.y ^ k0, static_cast<uint32>(b), static_cast<uint32>(a >> 32) ^ c.w ^ k1, static_cast<uint32>(a)};
+    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+__device__ __forceinline__ float unit_interval(uint32 word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
+// runs of Count elements, Pitch apart, from one that is a multiple of 4
+template <int Count, int Pitch, int N> __device__ __forceinline__ void philox_aligned(float (&x)[N], uint64 seed, uint64 offset, uint64 first) {
+#pragma unroll
+  for (int k = 0; k < N; k += 4) {
+    const uint4 w = philox_words(seed, offset, (first + k / Count * Pitch + k % Count) >> 2);
+    x[k] = unit_interval(w.x), x[k + 1] = unit_interval(w.y), x[k + 2] = unit_interval(w.z), x[k + 3] = unit_interval(w.w);
+  }
+}
+template <int Count, int Pitch, int N> __device__ __forceinline__ void philox(float (&x)[N], uint64 seed, uint64 offset, uint64 first) {
+#pragma unroll
+  for (int k = 0; k < N; ++k) {
+    const uint64 place = first + k / Count * Pitch + k % Count;
+    const uint4 w = philox_words(seed, offset, place >> 2);
+    const uint32 low = place & 1 ? w.y : w.x, high = place & 1 ? w.w : w.z;
+    x[k] = unit_interval(place & 2 ? high : low);
+  }
 }
 // a value that the compiler computes here and not later
 __device__ __forceinline__ void keep(float& x) { asm volatile("" : "+f"(x)); }
@@ -154,13 +205,14 @@ template <> struct word<16> { using type = uint4; };
 template <> struct word<8> { using type = uint2; };
 template <> struct word<4> { using type = uint32; };
 template <> struct word<2> { using type = unsigned short; };
+template <> struct word<1> { using type = unsigned char; };
 
 template <int N, class T, int Align> struct pack {
   static constexpr int even = (N & -N) * sizeof(T), allowed = Align ? Align * sizeof(T) : 16;
   static constexpr int most = even < allowed ? even : allowed, bytes = most < 16 ? most : 16;
   static constexpr int words = N * sizeof(T) / bytes;
   using word_type = typename word<bytes>::type;
-  union { word_type word[words]; T element[N]; uint32 pair[N * sizeof(T) < 4 ? 1 : N * sizeof(T) / 4]; };
+  union { word_type word[words]; T element[N]; uint32 pair[N * sizeof(T) < 4 ? 1 : N * sizeof(T) / 4]; unsigned short couple[N * sizeof(T) < 2 ? 1 : N * sizeof(T) / 2]; };
 };
 __device__ __forceinline__ void widen2(float& lo, float& hi, uint32 pair, bf16) {
   lo = __uint_as_float(pair << 16), hi = __uint_as_float(pair & 0xffff0000u);
@@ -174,36 +226,48 @@ __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, bf16) 
 __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, f16) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
 }
-template <int Align = 0, int N, class T> __device__ __forceinline__ void load(float (&x)[N], const T* from) {
+template <class T> constexpr bool is_float8 = false;
+template <> constexpr bool is_float8<e4m3> = true;
+template <> constexpr bool is_float8<e5m2> = true;
+template <class T> constexpr bool is_float16 = false;
+template <> constexpr bool is_float16<bf16> = true;
+template <> constexpr bool is_float16<f16> = true;
+template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void load(X (&x)[N], const T* from) {
   pack<N, T, Align> v;
 #pragma unroll
   for (int k = 0; k < pack<N, T, Align>::words; ++k) v.word[k] = reinterpret_cast<const typename pack<N, T, Align>::word_type*>(from)[k];
-  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+  if constexpr (is_float16<T> && N % 2 == 0) {
 #pragma unroll
     for (int k = 0; k < N; k += 2) widen2(x[k], x[k + 1], v.pair[k / 2], T());
+  } else if constexpr (is_float8<T> && N % 2 == 0) {
+#pragma unroll
+    for (int k = 0; k < N; k += 2) widen2(x[k], x[k + 1], v.couple[k / 2], T());
   } else {
 #pragma unroll
     for (int k = 0; k < N; ++k) x[k] = widen(v.element[k]);
   }
 }
-template <int Align, int N, class T> __device__ __forceinline__ pack<N, T, Align> packed(const float (&x)[N]) {
+template <int Align, int N, class T, class X> __device__ __forceinline__ pack<N, T, Align> packed(const X (&x)[N]) {
   pack<N, T, Align> v;
-  if constexpr (sizeof(T) == 2 && N % 2 == 0) {
+  if constexpr (is_float16<T> && N % 2 == 0) {
 #pragma unroll
     for (int k = 0; k < N; k += 2) narrow2(v.pair[k / 2], x[k], x[k + 1], T());
+  } else if constexpr (is_float8<T> && N % 2 == 0) {
+#pragma unroll
+    for (int k = 0; k < N; k += 2) narrow2(v.couple[k / 2], x[k], x[k + 1], T());
   } else {
 #pragma unroll
     for (int k = 0; k < N; ++k) narrow(v.element[k], x[k]);
   }
   return v;
 }
-template <int Align = 0, int N, class T> __device__ __forceinline__ void store(T* to, const float (&x)[N]) {
+template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void store(T* to, const X (&x)[N]) {
   pack<N, T, Align> v = packed<Align, N, T>(x);
 #pragma unroll
   for (int k = 0; k < pack<N, T, Align>::words; ++k) reinterpret_cast<typename pack<N, T, Align>::word_type*>(to)[k] = v.word[k];
 }
 // the same for data that nobody will read soon
-template <int Align = 0, int N, class T> __device__ __forceinline__ void store_streaming(T* to, const float (&x)[N]) {
+template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void store_streaming(T* to, const X (&x)[N]) {
   pack<N, T, Align> v = packed<Align, N, T>(x);
 #pragma unroll
   for (int k = 0; k < pack<N, T, Align>::words; ++k) __stcs(reinterpret_cast<typename pack<N, T, Align>::word_type*>(to) + k, v.word[k]);
@@ -243,6 +307,14 @@ __device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, c
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                ::"l"(&map), "r"(x), "r"(y), "r"(shared_address(from)) : "memory");
 }
+__device__ __forceinline__ void tma_load_3d(void* to, const tensor_map& map, int x, int y, int z, uint64* bar) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];"
+               ::"r"(shared_address(to)), "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(bar)) : "memory");
+}
+__device__ __forceinline__ void tma_store(const tensor_map& map, int x, int y, int z, const void* from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
+               ::"l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(from)) : "memory");
+}
 // a matrix descriptor with 128-byte swizzle: start, leading and stride byte offsets in units of 16 bytes
 __device__ __forceinline__ uint64 matrix_128B(const void* p, uint32 leading, uint32 stride) {
   return uint64((shared_address(p) & 0x3ffff) >> 4) | uint64(leading >> 4) << 16 | uint64(stride >> 4) << 32 | uint64(1) << 62;
@@ -256,15 +328,15 @@ template <int N> __device__ __forceinline__ void pin(float (&d)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 // Rows runs of N elements, Pitch elements apart
-template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void load_rows(float (&x)[N], const T* from) {
+template <int Rows, int Pitch, int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_rows(X (&x)[N], const T* from) {
 #pragma unroll
-  for (int r = 0; r < Rows; ++r) load<Align>(reinterpret_cast<float (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);
+  for (int r = 0; r < Rows; ++r) load<Align>(reinterpret_cast<X (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);
 }
-template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void store_rows(T* to, const float (&x)[N]) {
+template <int Rows, int Pitch, int Align = 0, int N, class X, class T> __device__ __forceinline__ void store_rows(T* to, const X (&x)[N]) {
 #pragma unroll
-  for (int r = 0; r < Rows; ++r) store<Align>(to + r * Pitch, reinterpret_cast<const float (&)[N / Rows]>(x[r * (N / Rows)]));
+  for (int r = 0; r < Rows; ++r) store<Align>(to + r * Pitch, reinterpret_cast<const X (&)[N / Rows]>(x[r * (N / Rows)]));
 }
-template <int Rows, int Pitch, int Align = 0, int N, class T> __device__ __forceinline__ void store_rows_streaming(T* to, const float (&x)[N]) {
+template <int Rows, int Pitch, int Align = 0, int N, class X, class T> __device__ __forceinline__ void store_rows_streaming(T* to, const X (&x)[N]) {
 #pragma unroll
-  for (int r = 0; r < Rows; ++r) store_streaming<Align>(to + r * Pitch, reinterpret_cast<const float (&)[N / Rows]>(x[r * (N / Rows)]));
+  for (int r = 0; r < Rows; ++r) store_streaming<Align>(to + r * Pitch, reinterpret_cast<const X (&)[N / Rows]>(x[r * (N / Rows)]));
 }

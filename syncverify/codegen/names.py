@@ -17,6 +17,17 @@ RESERVED = frozenset(
 )
 
 
+#: Functions that CUDA or the helpers declare: a kernel cannot have their names.
+FUNCTIONS = frozenset(
+    """
+    abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh divide erf erfc exp exp2 expm1 fabs
+    floor fma fmax fmin fmod free hypot isfinite isinf isnan keep least ldexp lgamma load log log10 log1p log2
+    logb malloc max memcpy memset min most narrow norm pack packed philox pin pow printf remainder rint round
+    rounded rsqrt sigmoid sin sinh sqrt store swizzled tan tanh tgamma trunc widen word
+    """.split()
+)
+
+
 def entry_name(kernel: str) -> str:
     """The name of a kernel's function in CUDA, PTX and the cubin."""
-    return f"{kernel}_kernel" if kernel in RESERVED else kernel
+    return f"{kernel}_kernel" if kernel in RESERVED | FUNCTIONS else kernel

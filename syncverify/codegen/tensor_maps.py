@@ -15,8 +15,8 @@ from syncverify.source import InputError
 
 #: CUtensorMapDataType and CUtensorMapSwizzle (cuda.h).
 _DATA_TYPES = {
-    "u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "b8": 0, "u16": 1, "b16": 1, "u32": 2, "b32": 2, "i32": 3,
-    "u64": 4, "b64": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "tf32": 11,
+    "u8": 0, "i8": 0, "e4m3": 0, "e5m2": 0, "b8": 0, "bool": 0, "u16": 1, "b16": 1, "u32": 2,
+    "b32": 2, "i32": 3, "u64": 4, "b64": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "tf32": 11,
 }  # fmt: skip
 _SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 _NO_INTERLEAVE, _PROMOTE_256B, _FILL_ZEROS = 0, 3, 0

@@ -21,7 +21,7 @@ TMA_BOX = 256
 
 #: Functions of integers, and of values only, with their least and greatest number of arguments.
 INDEX_ARITY = {"min": (2, 8), "max": (2, 8), "cdiv": (2, 2), "select": (3, 3), "abs": (1, 1)}
-VALUE_ARITY = {"pow": (2, 2), "fma": (3, 3), "iota": (3, 3)}
+VALUE_ARITY = {"pow": (2, 2), "fma": (3, 3), "iota": (3, 3), "philox": (6, 6)}
 
 Kind = Literal["integer", "value"]
 

@@ -17,7 +17,7 @@ from syncverify.ir.execute_code import Code, Program
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
 from syncverify.ir.execute_lanes import Elections, elections, role_of
-from syncverify.ir.execute_tables import mixes_atomics, spins, synchronizes_globally, tables
+from syncverify.ir.execute_tables import exchanged, mixes_atomics, spins, synchronizes_globally, tables
 from syncverify.ir.execute_text import (
     BUILTIN_SLOTS,
     CLASS,
@@ -36,11 +36,14 @@ from syncverify.ir.execute_text import (
 from syncverify.ir.layout import launch_values
 from syncverify.ir.quiet import without_quiet
 from syncverify.model.events import Ev, Event, LaneSplit, SystemInfo, ThreadClass, Unanalysable
+from syncverify.model.teams import Undetermined, team_kinds, traced
 from syncverify.model.terms import Interrupted, Rewrite, Symbolic, mapped
 from syncverify.source import InputError
 
 #: Clusters that are run together where blocks wait for each other through global memory.
 MAX_CLUSTERS = 16
+#: Clusters of a larger grid that are run alone, to see which of them share data.
+MAX_TRACED = 512
 #: Steps without an event after which an agent gives up.
 _MAX_JUMPS = 10_000_000
 _SIZED_JUMPS = 20_000  # where a size is symbolic, and a loop need not end
@@ -73,12 +76,7 @@ def _systems(
     tracks = synchronizes_globally(kernel)
     together = tracks and grid.clusters <= MAX_CLUSTERS
     if (spins(kernel) or mixes_atomics(kernel)) and not together:
-        what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
-        yield Unanalysable(
-            f"blocks {what} global memory and the grid has {grid.clusters} clusters; "
-            f"at most {MAX_CLUSTERS} are analysed together",
-            kernel.span,
-        )
+        yield from _teams(kernel, known, grid, source_hash)
         return
     program = Program(
         kernel, known | grid.sizes(), tables(kernel, known, grid.clusters if together else 1, tracks)
@@ -92,6 +90,34 @@ def _systems(
     for cluster in firsts:
         for lane in elected_lanes(program, grid, cluster, choice):
             yield IrSystem.fresh(program, grid, known, cluster, lane, source_hash)
+
+
+def _teams(
+    kernel: n.Kernel, known: Mapping[str, int], grid: Grid, source_hash: str
+) -> Iterator[IrSystem | Unanalysable]:
+    """A system for each kind of team where a grid's clusters share global memory in small groups."""
+    what = "wait for each other through" if spins(kernel) else "mix atomics and bulk reductions in"
+    start = f"blocks {what} global memory and the grid has {grid.clusters} clusters"
+    if grid.clusters > MAX_TRACED:
+        yield Unanalysable(f"{start}; at most {MAX_TRACED} are compared", kernel.span)
+        return
+    values = {**known, **grid.sizes()}
+
+    def program(clusters: int) -> Program:
+        return Program(kernel, values, tables(kernel, known, clusters, True, exchanged(kernel)))
+
+    alone, choice = program(1), elections(kernel, known, grid)
+    lanes = elected_lanes(alone, grid, 0, choice)
+    try:
+        for lane in lanes:
+            first = IrSystem.fresh(alone, grid, known, 0, lane, source_hash)
+            traces = [traced(first.at(c)) for c in range(grid.clusters)]
+            for team in team_kinds(traces, MAX_CLUSTERS):
+                if elected_lanes(alone, grid, team[0], choice) != lanes:
+                    raise Undetermined("the lanes that are told apart depend on the block")
+                yield IrSystem.fresh(program(len(team)), grid, known, team[0], lane, source_hash)
+    except Undetermined as reason:
+        yield Unanalysable(f"{start}: {reason}", kernel.span)
 
 
 def elected_lanes(
@@ -296,6 +322,11 @@ class IrSystem:
     def agents(self) -> Sequence[IrAgent]:
         """Fresh agents at the kernel's entry, one per class."""
         return [self._agent(i, c) for i, c in enumerate(self.info.classes)]
+
+    def at(self, cluster: int) -> IrSystem:
+        """The same for another cluster, with the same classes."""
+        block = self.grid.coordinates(self.grid.block_of(cluster, 0))
+        return replace(self, cluster=cluster, info=replace(self.info, block=block))
 
     def refined(self, split: LaneSplit) -> IrSystem:
         """The same launch with one class split, and whatever splits follow from it."""

@@ -112,7 +112,8 @@ class DataOps(Ops):
     def _box(self, op: Op, name: str, coords: tuple[Expr, ...]) -> Callable[[Where, Sequence[Value]], int]:
         """The box's global footprint; -1 where it is not tracked, or the map's rank is not the tensor's."""
         m = self.t.maps[name]
-        if not self.t.tracks_global or not len(coords) == len(m.shape) == len(m.box):
+        tracked = self.t.tracks_global and m.tensor not in self.t.untracked
+        if not tracked or not len(coords) == len(m.shape) == len(m.box):
             return lambda where, v: -1
         at = [op.add(c, True) for c in coords]
         op.addresses |= set(at)

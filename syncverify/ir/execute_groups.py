@@ -41,6 +41,8 @@ def representatives(control: Control, grid: Grid) -> list[int] | None:
         return [0]
     import numpy as np
 
+    from syncverify.ir.vectors import evaluate_all
+
     first: dict[bytes, int] = {}
     for start in range(0, grid.clusters, _CHUNK):
         clusters = np.arange(start, min(start + _CHUNK, grid.clusters), dtype=np.int64)
@@ -48,8 +50,11 @@ def representatives(control: Control, grid: Grid) -> list[int] | None:
         for rank in range(grid.ctas):
             env = _block_builtins(grid, clusters, rank)
             for e in wanted:
-                with np.errstate(all="ignore"):
-                    columns.append(np.broadcast_to(_numbers(e, env), clusters.shape))
+                try:
+                    with np.errstate(all="ignore"):
+                        columns.append(np.broadcast_to(evaluate_all(e, env), clusters.shape))
+                except ZeroDivisionError:
+                    columns.append(clusters)  # what has no value tells nothing: all may differ
         for row, cluster in _unique_rows(columns, clusters):
             first.setdefault(row, cluster)
         if len(first) > MAX_REPRESENTATIVES:
@@ -314,57 +319,6 @@ def _block_builtins(grid: Grid, clusters: Numbers, rank: int) -> dict[str, Numbe
     for axis, size in zip("xyz", grid.grid, strict=True):
         env[f"grid.{axis}"] = size
     return env
-
-
-def _numbers(e: Expr, env: Mapping[str, Numbers | int]) -> Any:
-    """The values of a feature for many blocks at once."""
-    import numpy as np
-
-    match e:
-        case Int(v):
-            return v
-        case Var(name):
-            return env[name]
-        case Unary(op, a):
-            x = np.asarray(_numbers(a, env))
-            return -x if op == "-" else ~x if op == "~" else (x == 0) * 1
-        case Binary(op, a, b):
-            return _BINARY[op](np.asarray(_numbers(a, env)), np.asarray(_numbers(b, env)))
-        case Call("select", (c, a, b)):
-            return np.where(np.asarray(_numbers(c, env)) != 0, _numbers(a, env), _numbers(b, env))
-        case Call("cdiv", (a, b)):
-            return -(-np.asarray(_numbers(a, env)) // np.asarray(_numbers(b, env)))
-        case Call("abs", (a,)):
-            return np.abs(_numbers(a, env))
-        case Call(("min" | "max") as name, args):
-            pick = np.minimum if name == "min" else np.maximum
-            out = _numbers(args[0], env)
-            for other in args[1:]:
-                out = pick(out, _numbers(other, env))
-            return out
-    raise TypeError(f"not an index expression: {e}")
-
-
-_BINARY: dict[str, Any] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "==": lambda a, b: (a == b) * 1,
-    "!=": lambda a, b: (a != b) * 1,
-    "<": lambda a, b: (a < b) * 1,
-    "<=": lambda a, b: (a <= b) * 1,
-    ">": lambda a, b: (a > b) * 1,
-    ">=": lambda a, b: (a >= b) * 1,
-    "and": lambda a, b: ((a != 0) & (b != 0)) * 1,
-    "or": lambda a, b: ((a != 0) | (b != 0)) * 1,
-}
 
 
 def _unique_rows(columns: list[Numbers], clusters: Numbers) -> Iterator[tuple[bytes, int]]:

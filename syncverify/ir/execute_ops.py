@@ -221,7 +221,7 @@ class Ops:
 
     def _global(self, op: Op, g: n.GlobalRegion) -> Callable[[Where, Sequence[Value]], int]:
         """Adds what the global footprint needs (nothing where global memory is not tracked)."""
-        if not self.t.tracks_global:
+        if not self.t.tracks_global or self.t.tensors[g.tensor][0] in self.t.untracked:
             return lambda where, v: -1
         start, count = op.add(g.start, True), op.add(g.count, True)
         rows, pitch = op.maybe(g.rows, True), op.maybe(g.pitch, True)

@@ -53,6 +53,7 @@ class Tables:
     footprints: Footprints = field(init=False)
     _bases: dict[str, int] = field(default_factory=dict)
     _per_cta: int = 0
+    untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
@@ -74,8 +75,10 @@ class Tables:
         return cta * self._per_cta + self._bases[name] + index
 
 
-def tables(kernel: n.Kernel, values: Mapping[str, int], clusters: int, tracks_global: bool) -> Tables:
-    """Lays the kernel out. Raises InputError where the layout cannot be."""
+def tables(kernel: n.Kernel, values: Mapping[str, int], clusters: int, tracks_global: bool,
+           only: frozenset[str] | None = None) -> Tables:  # fmt: skip
+    """Lays the kernel out. ``only``: the tensors that are tracked, if not all. Raises InputError where the
+    layout cannot be."""
     laid = layout(kernel, values)
     names = [(b.offset, b.end, b.name) for b in laid.buffers.values()]
     names += [(b.offset, b.end, b.name) for b in laid.barriers.values()]
@@ -99,6 +102,7 @@ def tables(kernel: n.Kernel, values: Mapping[str, int], clusters: int, tracks_gl
         maps=_maps(kernel, values),
         fragments={f.name: i for i, f in enumerate(kernel.fragments)},
         smem_names=sorted(names),
+        untracked=frozenset(i for t, (i, _) in tensors.items() if only is not None and t not in only),
     )
 
 
@@ -113,6 +117,33 @@ def _maps(kernel: n.Kernel, values: Mapping[str, int]) -> dict[str, MapInfo]:
             raise InputError(f"the shape of {tensor.name} has no value: {problem}", tensor.span) from None
         out[m.name] = MapInfo(i, number, shape, m.box, n.DTYPE_BYTES[tensor.dtype], m.swizzle)
     return out
+
+
+def exchanged(kernel: n.Kernel) -> frozenset[str]:
+    """Tensors that are written, and read or combined with what others write."""
+    tensor_of = {m.name: m.tensor for m in kernel.maps}
+    written: set[str] = set()
+    seen: set[str] = set()
+    for s in statements(kernel.body):
+        match s:
+            case n.BulkStore(dst=g, reduce=how):
+                written.add(g.tensor)
+                seen |= {g.tensor} if how else set()
+            case n.TmaStore(map=name, reduce=how):
+                written.add(tensor_of[name])
+                seen |= {tensor_of[name]} if how else set()
+            case n.StGlobal(dst=g):
+                written.add(g.tensor)
+            case n.AtomGlobal(dst=g) | n.Multimem(target=g):
+                written.add(g.tensor)
+                seen.add(g.tensor)
+            case n.LdGlobal(src=g) | n.SpinGlobal(src=g) | n.BulkLoad(src=g) | n.CpAsync(src=g):
+                seen.add(g.tensor)
+            case n.LoadIndex(source=g):
+                seen.add(g.tensor)
+            case n.TmaLoad(map=name):
+                seen.add(tensor_of[name])
+    return frozenset(written & seen)
 
 
 def spins(kernel: n.Kernel) -> bool:

@@ -7,8 +7,10 @@ value registers. The IR verifier keeps them apart.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 Number = int | float
 
@@ -29,7 +31,8 @@ INDEX_CALLS = ("min", "max", "cdiv", "select", "abs")
 VALUE_CALLS = (
     "exp", "exp2", "log", "log2", "sin", "cos", "tanh", "sqrt", "rsqrt", "abs", "neg", "erf", "sigmoid",
     "relu", "min", "max", "pow", "floor", "ceil", "select", "fma", "cast.f32", "cast.bf16", "cast.f16",
-    "cast.i32", "reduce.add", "reduce.max", "reduce.min", "iota",
+    "cast.i32", "cast.e4m3", "cast.e5m2", "log1p", "expm1", "round", "trunc", "pairs", "philox",
+    "reduce.add", "reduce.max", "reduce.min", "iota",
 )  # fmt: skip
 
 
@@ -188,23 +191,36 @@ def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
     return e
 
 
-_BIN: dict[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "<<": lambda a, b: a << b,
-    ">>": lambda a, b: a >> b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "==": lambda a, b: int(a == b),
-    "!=": lambda a, b: int(a != b),
-    "<": lambda a, b: int(a < b),
-    "<=": lambda a, b: int(a <= b),
-    ">": lambda a, b: int(a > b),
-    ">=": lambda a, b: int(a >= b),
+#: What operators do to numbers, and to arrays of them.
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _counted(holds: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: int(holds(a, b))
+
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    **ARITHMETIC,
+    **{op: _counted(holds) for op, holds in COMPARISONS.items()},
     "and": lambda a, b: int(bool(a) and bool(b)),
     "or": lambda a, b: int(bool(a) or bool(b)),
 }
@@ -226,8 +242,9 @@ def evaluate(e: Expr, env: Mapping[str, int]) -> int:
             return ~evaluate(a, env)
         case Unary("not", a):
             return int(not evaluate(a, env))
-        case Binary(op, a, b):
-            return _BIN[op](evaluate(a, env), evaluate(b, env))
+        case Binary(op, a, b) if op in _BINARY:
+            found: int = _BINARY[op](evaluate(a, env), evaluate(b, env))
+            return found
         case Call("min", args):
             return min(evaluate(a, env) for a in args)
         case Call("max", args):

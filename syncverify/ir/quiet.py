@@ -99,8 +99,12 @@ def _kept(body: tuple[n.Stmt, ...], live: frozenset[str], values: frozenset[str]
     """The body without what is quiet; ``live``: names that are read after it."""
     out: list[n.Stmt] = []
     for s in reversed(body):
-        if isinstance(s, n.If | n.For) and _plain(s) and _apart(s, live, values):
-            continue
+        if isinstance(s, n.If | n.For) and _plain(s) and not _uses(s, values):
+            handed = _handed(s, live, values)
+            if handed is not None:
+                out += reversed(handed)
+                live = live - {load.name for load in handed}
+                continue
         match s:
             case n.If():
                 out.append(replace(s, then=_kept(s.then, live, values), orelse=_kept(s.orelse, live, values)))
@@ -150,11 +154,24 @@ def _positive(e: Expr) -> bool:
     return isinstance(e, Int) and e.value > 0
 
 
-def _apart(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> bool:
-    """Whether a statement hands nothing on, and uses no value that may have been read from shared memory."""
-    made = {name for b in bodies(s) for x in statements(b) for name in _made(x)}
-    used = {name for b in bodies(s) for name in _exposed(b, frozenset())}
-    return not made & live and not used & values
+def _uses(s: n.If | n.For, values: frozenset[str]) -> bool:
+    """Whether a statement uses a value that may have been read from shared memory."""
+    return any(name in values for b in bodies(s) for name in _exposed(b, frozenset()))
+
+
+def _handed(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> list[n.LdGlobal] | None:
+    """What stands for a statement: loads of the data that it hands on, of which nothing is known either.
+
+    None if it hands on an integer, or a register that it may leave with what was read from shared memory.
+    """
+    inside = [x for b in bodies(s) for x in statements(b)]
+    handed = {name for x in inside for name in _made(x)} & live
+    data = {x.name for x in inside if isinstance(x, n.Compute | n.LdGlobal)}
+    if not handed <= data - values:
+        return None
+    tensor = next(x.src.tensor if isinstance(x, n.LdGlobal) else x.dst.tensor for x in inside
+                  if isinstance(x, n.LdGlobal | n.StGlobal))  # fmt: skip
+    return [n.LdGlobal(name, n.GlobalRegion(tensor, Var("tid")), span=s.span) for name in sorted(handed)]
 
 
 def _exposed(body: tuple[n.Stmt, ...], made: frozenset[str]) -> Iterator[str]:

@@ -127,7 +127,7 @@ def test_blocks_that_wait_for_each_other_run_together() -> None:
 
 
 def test_a_large_grid_that_spins_is_not_analysed() -> None:
-    body = "spin.global.acquire.gpu a[0] >= 1"
+    body = "atom.global.add.release.gpu a[0], 1\n spin.global.acquire.gpu a[0] >= 17"
     (kernel,) = parse(f"kernel k {{\n launch grid [17] block [32]\n {SHARED}\n {body}\n }}")
     (found,) = systems(kernel, {})
     assert isinstance(found, Unanalysable)

@@ -52,6 +52,7 @@ def test_a_predicated_tail_is_left_out() -> None:
         "if (tid // N) < 1 {\n ld.global x, a[tid]\n }",  # may have no value
         "if tid < N {\n ld.global.acquire.gpu x, a[tid]\n }",
         "if tid < N {\n ld.global x, a[tid]\n }\ngriddep.wait",
+        "compute x = 0.0\nfor k in 0..N {\n ld.global x, a[k]\n let c = k\n }\nbar.sync c & 0",
     ],
 )
 def test_what_may_matter_stays(body: str) -> None:
@@ -62,3 +63,24 @@ def test_what_may_matter_stays(body: str) -> None:
 def test_values_made_inside_are_no_uses_of_others() -> None:
     k = kernel("ld.shared x, s[][tid : 1]\nst.shared s[][tid : 1], x\n" + TAIL)
     assert guards(without_quiet(k)) == 0
+
+
+SUM = """compute t = 0.0
+for k in 0..N {
+  ld.global x, a[k]
+  compute t = t + x
+}
+st.shared s[][tid : 1], t"""
+
+
+def test_a_loop_that_hands_on_data_becomes_a_load_of_it() -> None:
+    k = without_quiet(kernel(SUM))
+    assert [type(s).__name__ for s in k.body] == ["Compute", "LdGlobal", "StShared"]
+    report = check_kernel(kernel(SUM), scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_data_that_a_loop_hands_on_differs_between_lanes() -> None:
+    same = SUM.replace("[][tid : 1]", "[][0 : 1]").replace("block [64]", "block [32]")
+    assert check_kernel(kernel(same), scope=ScopeKind.EXACT).verdict is Verdict.REFUTED
+    assert check_kernel(kernel(same), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
