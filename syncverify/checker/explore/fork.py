@@ -36,7 +36,7 @@ FLAT = (
 #: What is treated below, or must be empty between two steps.
 TREATED = (
     "threads memory barriers named clusters contributors pools requests ready met pending locations maps "
-    "far_writes"
+    "far_writes walker in_a_row standing"
 ).split()
 
 
