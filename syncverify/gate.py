@@ -29,9 +29,10 @@ from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import whole
+from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
-from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.ir.nodes import DTYPE_BYTES, GridDepWait, Kernel
 from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.nvrtc import compile_kernel
 from syncverify.nvrtc import version as nvrtc_version
@@ -156,6 +157,11 @@ class Program:
                     self.proof(stage, values)
                 self._proved.add(point)
 
+    @cached_property
+    def dependent(self) -> bool:
+        """Whether the kernel waits for the grid before it itself (programmatic dependent launch)."""
+        return any(isinstance(s, GridDepWait) for s in statements(self.kernel.body))
+
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
         if device not in self._loaded:
@@ -222,7 +228,9 @@ class CompiledKernel:
     def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
         """The kernel's parameters for given sizes on a machine with that many SMs."""
         program = self.program(sizes)
-        return launch_values(self.fusion, program.kernel, sizes, multiprocessors * program.blocks_per_sm)
+        resident = multiprocessors * program.blocks_per_sm
+        most = self.plan.most_blocks(self.plan.variant(sizes), resident)
+        return launch_values(self.fusion, program.kernel, sizes, most)
 
     def __call__(self, *arrays: Any, out: Any = None, stream: int | None = None, **named: Any) -> Any:
         """Runs the kernel on the caller's stream; inputs in order or by name.
@@ -264,7 +272,7 @@ class CompiledKernel:
         from syncverify import simulate
 
         f, program = self.fusion, self.program(sizes)
-        values = launch_values(f, program.kernel, sizes, 2)
+        values = self.launch_values(sizes, 2)
         program.require_proof(values)
         model = describe(next(iter(inputs.values())))
         outputs = {
@@ -383,7 +391,9 @@ def launch(
     arguments += [(values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params]
     x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
     driver.use_device(device)
-    driver.launch(program.function(device), (x, y, z), kernel.launch.block, arguments, stream)
+    driver.launch(
+        program.function(device), (x, y, z), kernel.launch.block, arguments, stream, program.dependent
+    )
 
 
 def _rest_addresses(

@@ -31,8 +31,9 @@ _TILES = (
     "mode=pipelined", "tile=2048 stages=4", "compute_warps=4 blocks_per_sm=4",
 )  # fmt: skip
 _ROWS = (
-    "", "source=direct", "stages=2", "stages=4", "blocks_per_sm=2", "blocks_per_sm=4", "warps=4", "warps=8",
-    "warps=16", "operands=registers", "operands=reload", "split=yes stages=1", "cache=normal",
+    "", "source=direct", "source=bulk", "warps=4", "warps=8", "warps=16", "warps=32", "source=bulk stages=2",
+    "source=bulk stages=4", "grid=persistent", "blocks_per_sm=2", "blocks_per_sm=4", "cache=streaming",
+    "cache=normal", "operands=registers", "operands=reload", "split=yes stages=1",
 )  # fmt: skip
 
 

@@ -84,6 +84,9 @@ class HalvesPlan:
     def resources(self, variant: int) -> tuple[int, bool]:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
+    def most_blocks(self, variant: int, resident: int) -> int:
+        return resident
+
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         schedule, _ = self.fitted(self.variant(sizes))
         check_extent(self.fusion, sizes, schedule.index, 2 * schedule.tile)

@@ -29,6 +29,8 @@ from syncverify.ir.nodes import Kernel
 from syncverify.source import InputError
 
 Observe = Callable[[str, Kernel], None]
+#: The largest grid.
+MOST_BLOCKS = 2**31 - 1
 
 
 class Plan(Protocol):
@@ -52,6 +54,9 @@ class Plan(Protocol):
 
     def resources(self, variant: int) -> tuple[int, bool]:
         """Blocks per SM, and whether global data is used once."""
+
+    def most_blocks(self, variant: int, resident: int) -> int:
+        """The largest grid, on a machine on which so many blocks run together."""
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         """Raises InputError where an index would not fit the schedule's type."""
@@ -78,6 +83,9 @@ class TilePlan:
 
     def resources(self, variant: int) -> tuple[int, bool]:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
+
+    def most_blocks(self, variant: int, resident: int) -> int:
+        return resident
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         check_extent(self.fusion, sizes, self.schedule.index, 2 * self.schedule.tile)
@@ -113,8 +121,11 @@ class RowPlan:
         return build_rows(self.fusion, self.fitted(variant), variant, policy, observe)
 
     def resources(self, variant: int) -> tuple[int, bool]:
-        # what is streamed is read again
-        return self.fitted(variant).blocks_per_sm, variant > 0 and self.schedule.cache == "streaming"
+        fitted = self.fitted(variant)
+        return fitted.blocks_per_sm, fitted.cache == "streaming"
+
+    def most_blocks(self, variant: int, resident: int) -> int:
+        return MOST_BLOCKS if self.fitted(variant).grid == "tiles" else resident
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         check_extent(self.fusion, sizes, self.schedule.index, 32 * sizes[self.fusion.dims[-1]])
@@ -150,6 +161,9 @@ class ColumnPlan:
     def resources(self, variant: int) -> tuple[int, bool]:
         blocks = self.schedule.blocks_per_sm * self.schedule.warps * 32 // self.kernel(variant).threads
         return max(1, min(16, blocks)), self.schedule.cache == "streaming"
+
+    def most_blocks(self, variant: int, resident: int) -> int:
+        return resident
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         check_extent(self.fusion, sizes, self.schedule.index, 64 * sizes[self.fusion.dims[-1]])

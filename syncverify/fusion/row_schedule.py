@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from syncverify.fusion.functions import REDUCTIONS
+from syncverify.fusion import row_choices
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -14,8 +14,6 @@ from syncverify.source import InputError
 
 #: Bytes of the widest access of one thread.
 VECTOR_BYTES = 16
-#: Elements of a row that one thread holds, by the width from which on a row has that many warps.
-_WARPS = ((0, 1), (1025, 4), (2049, 8), (8193, 16), (32769, 32))
 #: The most elements of a row that one thread can hold in registers.
 MOST_ELEMENTS = 64
 #: The longest rows that are kept in registers unless it is asked for: 32 elements of a thread.
@@ -26,6 +24,9 @@ IN_FLIGHT = 128 * 1024
 MOST_STAGES, MOST_WITH_SEVERAL = 3, 2
 #: Warps of a row from which on its groups are copied one by one: much of it is on its way while some is read.
 SPLIT_FROM = 16
+#: A thread that holds more elements of a row has no registers left for operands.
+KEPT_OPERANDS = 16
+LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class RowSchedule:
     that share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in
     shared memory. ``split``: each group of a row's elements has a buffer of its own, which is free for the
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
+    ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
@@ -48,11 +50,12 @@ class RowSchedule:
     split: Literal["auto", "yes", "no"] = "auto"
     blocks_per_sm: int = 0
     source: Literal["auto", "bulk", "direct"] = "auto"
+    grid: Literal["auto", "persistent", "tiles"] = "auto"
     operands: Literal["auto", "registers", "reload"] = "auto"
     stream: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["normal", "streaming"] = "streaming"
+    cache: Literal["auto", "normal", "streaming"] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -100,67 +103,92 @@ def row_bytes(fusion: Fusion, width: int) -> int:
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
-    warps = schedule.warps or next(w for least, w in reversed(_WARPS) if width >= least)
-    per_thread = -(-width // (warps * 32))
+    warps = schedule.warps or row_choices.warps(fusion, width)
+    per_thread = -(-width // (warps * LANES))
     if per_thread > MOST_ELEMENTS:
         raise InputError(
             f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
         )
-    per_row = row_bytes(fusion, width)
+    tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
+    source = _source(fusion, schedule, width, tile)
+    if schedule.split == "yes" and (source != "bulk" or warps == 1):
+        raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
+    chosen = replace(schedule, warps=warps, source=source)
+    found = _ring(fusion, chosen, per_thread, tile) if source == "bulk" else _direct(chosen, per_thread)
+    return replace(
+        found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
+        cache=_either(found.cache, "normal" if source == "direct" else "streaming"),
+    )  # fmt: skip
+
+
+def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Literal["bulk", "direct"]:
     aligned = all(
         width * DTYPE_BYTES[t.dtype] % VECTOR_BYTES == 0 for n, t in fusion.inputs if n in fusion.streamed
     )
-    tile = (schedule.rows if warps == 1 else 1) * per_row
-    source = schedule.source
-    if source == "bulk" and not (aligned and tile):
+    if schedule.source == "bulk" and not (aligned and tile):
         raise InputError(
             f"{fusion.name}: rows of {width} elements are no multiple of 16 bytes: source=direct"
         )
-    if source == "auto":
-        source = "bulk" if aligned and tile and tile <= shared_per_block(1) else "direct"
-    threads = (warps if warps > 1 else schedule.rows) * 32 + (32 if source == "bulk" else 0)
+    if schedule.source != "auto":
+        return schedule.source
+    # who asks for slots asks for a ring
+    wanted = schedule.stages > 0 or schedule.split == "yes" or row_choices.ring(fusion, width)
+    return "bulk" if wanted and aligned and 0 < tile <= shared_per_block(1) else "direct"
+
+
+def _direct(schedule: RowSchedule, per_thread: int) -> RowSchedule:
+    blocks = schedule.blocks_per_sm or row_choices.resident(schedule.compute_warps * LANES, per_thread)
+    keeps = schedule.grid == "persistent" and per_thread <= KEPT_OPERANDS
+    return replace(
+        schedule, blocks_per_sm=blocks, stages=1, split="no",
+        operands=_either(schedule.operands, "registers" if keeps else "reload"),
+    )  # fmt: skip
+
+
+def _ring(fusion: Fusion, schedule: RowSchedule, per_thread: int, tile: int) -> RowSchedule:
+    warps, threads = schedule.warps, (schedule.compute_warps + 1) * LANES
     # 64 registers a thread hold 16 elements and what is made of them, 120 hold 64
     blocks = schedule.blocks_per_sm or max(1, min(8, (1024 if per_thread <= 32 else 544) // threads))
-    stages = schedule.stages
-    if source == "bulk":
-        while not schedule.blocks_per_sm and blocks > 1 and tile > shared_per_block(blocks):
-            blocks -= 1
-        most = shared_per_block(blocks) // tile
-        several = sum(fusion.node(i).op in REDUCTIONS for i in fusion.graph) > 2
-        limit = MOST_WITH_SEVERAL if several or warps >= SPLIT_FROM else MOST_STAGES
-        stages = stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), limit))
-        if stages > most:
-            raise InputError(
-                f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
-                f"{blocks} blocks per SM leave to each; lower stages or blocks_per_sm"
-            )
-    operands = schedule.operands
-    if operands == "auto":
-        operands = "registers" if per_thread <= 16 else "reload"
-    split = schedule.split
-    if split == "auto":
-        split = "yes" if source == "bulk" and (warps >= SPLIT_FROM or stages == 1 < warps) else "no"
-    if split == "yes" and (source != "bulk" or warps == 1):
-        raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
+    while not schedule.blocks_per_sm and blocks > 1 and tile > shared_per_block(blocks):
+        blocks -= 1
+    most = shared_per_block(blocks) // tile
+    slow = row_choices.several(fusion) or warps >= SPLIT_FROM
+    limit = MOST_WITH_SEVERAL if slow else MOST_STAGES
+    stages = schedule.stages or max(1, min(most, max(2, -(-IN_FLIGHT // (blocks * tile))), limit))
+    if stages > most:
+        raise InputError(
+            f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
+            f"{blocks} blocks per SM leave to each; lower stages or blocks_per_sm"
+        )
+    parts = "yes" if warps >= SPLIT_FROM or stages == 1 < warps else "no"
     return replace(
-        schedule, warps=warps, blocks_per_sm=blocks, stages=max(stages, 1), source=source, operands=operands,
-        split=split,
+        schedule, blocks_per_sm=blocks, stages=stages, split=_either(schedule.split, parts),
+        operands=_either(schedule.operands, "registers" if per_thread <= KEPT_OPERANDS else "reload"),
     )  # fmt: skip
+
+
+C = TypeVar("C", bound=str)
+
+
+def _either(given: C, chosen: C) -> C:
+    return chosen if given == "auto" else given
 
 
 _PARSERS: dict[str, Any] = {
     "width": int, "warps": int, "rows": int, "stages": int, "split": choice("auto", "yes", "no"),
     "blocks_per_sm": int,
-    "source": choice("auto", "bulk", "direct"), "operands": choice("auto", "registers", "reload"),
+    "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
+    "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("normal", "streaming"),
+    "cache": choice("auto", "normal", "streaming"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
     "split": "auto, yes or no",
-    "blocks_per_sm": "a number", "source": "auto, bulk or direct", "operands": "auto, registers or reload",
+    "blocks_per_sm": "a number", "source": "auto, bulk or direct",
+    "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no",
-    "arrive": "warp or thread", "index": "i32 or i64", "cache": "normal or streaming",
+    "arrive": "warp or thread", "index": "i32 or i64", "cache": "auto, normal or streaming",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

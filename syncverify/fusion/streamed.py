@@ -287,7 +287,11 @@ def fitted(schedule: RowSchedule) -> RowSchedule:
     schedule.check()
     warps = schedule.warps or WARPS
     blocks = schedule.blocks_per_sm or max(1, min(16, BLOCKS * WARPS // warps))
-    return replace(schedule, warps=warps, blocks_per_sm=blocks, stages=1, source="direct")
+    # what is streamed is read again
+    return replace(
+        schedule, warps=warps, blocks_per_sm=blocks, stages=1, source="direct", cache="normal",
+        grid="tiles" if schedule.grid == "auto" else schedule.grid,
+    )  # fmt: skip
 
 
 def check_operands(fusion: Fusion) -> None:

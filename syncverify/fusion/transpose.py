@@ -50,6 +50,9 @@ class TransposePlan:
     def resources(self, variant: int) -> tuple[int, bool]:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
+    def most_blocks(self, variant: int, resident: int) -> int:
+        return resident
+
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         rows, columns = (sizes[d] + 256 for d in self.fusion.dims[-2:])
         check_extent(self.fusion, {**sizes, **dict(zip(self.fusion.dims[-2:], (rows, columns), strict=True))},

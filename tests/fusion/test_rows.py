@@ -230,6 +230,70 @@ def test_operands_may_lack_any_dimensions(settings: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "blocks"),
+    [
+        ("warps=2 source=direct", 7),
+        ("rows=2 source=direct", 3),  # the last one takes the row that is left over
+        ("warps=2 stages=2 grid=tiles", 7),
+        ("warps=2 source=direct grid=persistent", 5),
+        ("warps=2 stages=2", 5),
+    ],
+)
+def test_blocks_of_a_grid(settings: str, blocks: int) -> None:
+    f = examples.log_softmax
+    plan = plan_of(f, RowSchedule(width=256).with_settings(settings.split()))
+    kernel = plan.build(256, Policy.PRACTICAL)
+    sizes = {"R": 7, "C": 256}
+    values = launch_values(f, kernel, sizes, plan.most_blocks(256, 5))
+    assert values["blocks"] == blocks
+    assert check_kernel(kernel, values).verdict is Verdict.PROVED
+    given = inputs(f, 7, 256)
+    (want,) = f.reference(given, np.float64)
+    got = simulate.run(kernel, values, {**given, "out": np.full((7, 256), np.nan, np.float32)})
+    assert worst_row(got["out"], want) < 1e-5
+
+
+def test_a_launch_has_a_block_for_each_row() -> None:
+    kernel = gate.compile(examples.row_sum, RowSchedule(width=2048))
+    assert kernel.report.scope.kind is kernel.ptx_report.scope.kind is ScopeKind.ALL
+    values = kernel.launch_values({"R": 100_000, "C": 2048})
+    assert (values["blocks"], values["each"], values["more"]) == (100_000, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("f", "width", "expected"),
+    [
+        (examples.softmax, 4096, ("direct", "tiles", "normal", "reload")),
+        (examples.log_softmax, 32768, ("direct", "tiles", "normal", "reload")),  # f32
+        (examples.layer_norm, 16384, ("direct", "tiles", "normal", "reload")),
+        (examples.layer_norm, 32768, ("bulk", "persistent", "streaming", "reload")),
+        (examples.rms_norm, 32768, ("direct", "tiles", "normal", "reload")),
+        (examples.cross_entropy, 32760, ("bulk", "persistent", "streaming", "reload")),
+        (examples.cross_entropy, 32761, ("direct", "tiles", "normal", "reload")),  # no multiple of 16 bytes
+    ],
+)
+def test_what_a_schedule_leaves_open(f: Fusion, width: int, expected: tuple[str, ...]) -> None:
+    found = fitted(f, RowSchedule(), width)
+    assert (found.source, found.grid, found.cache, found.operands) == expected
+
+
+def test_who_asks_for_slots_gets_a_ring() -> None:
+    for settings in ("stages=2", "warps=4 split=yes", "source=bulk"):
+        assert fitted(examples.softmax, RowSchedule().with_settings(settings.split()), 4096).source == "bulk"
+    assert fitted(examples.softmax, RowSchedule(stages=2), 4095).source == "direct"
+
+
+@pytest.mark.parametrize("width", [1, 77, 512, 1024, 2048, 4096, 8192, 16384, 32768])
+def test_threads_hold_what_their_registers_can(width: int) -> None:
+    for f in ALL:
+        found = fitted(f, RowSchedule(), width)
+        threads = found.compute_warps * 32 + (32 if found.source == "bulk" else 0)
+        assert -(-width // (found.warps * 32)) <= 64
+        # the compiler is left at least 64 registers for each thread
+        assert threads * found.blocks_per_sm <= 1024
+
+
+@pytest.mark.parametrize(
     ("width", "settings", "message"),
     [
         (32768, "warps=2", "more than 2 warps"),
