@@ -67,7 +67,8 @@ def _table(fusion: Fusion) -> Warps:
 def _plain(fusion: Fusion) -> bool:
     """A normalization: one row in, one row out, and nothing but arithmetic."""
     along = [o for o in fusion.outputs if o.dims == fusion.dims]
-    return len(fusion.streamed) == len(along) == 1 and fusion.ops() <= _ARITHMETIC | set(REDUCTIONS)
+    other = {op for op in fusion.ops() if not op.startswith("cast.")} - _ARITHMETIC - set(REDUCTIONS)
+    return len(fusion.streamed) == len(along) == 1 and not other
 
 
 def _reductions(fusion: Fusion) -> int:

@@ -160,9 +160,10 @@ def _ring(fusion: Fusion, schedule: RowSchedule, per_thread: int, tile: int) -> 
             f"schedule: {stages} slots of {tile} bytes exceed {shared_per_block(blocks)}, the most that "
             f"{blocks} blocks per SM leave to each; lower stages or blocks_per_sm"
         )
-    parts = "yes" if warps >= SPLIT_FROM or stages == 1 < warps else "no"
+    parts = warps >= SPLIT_FROM or stages == 1 < warps
     return replace(
-        schedule, blocks_per_sm=blocks, stages=stages, split=_either(schedule.split, parts),
+        schedule, blocks_per_sm=blocks, stages=stages,
+        split=_either(schedule.split, "yes" if parts else "no"),
         operands=_either(schedule.operands, "registers" if per_thread <= KEPT_OPERANDS else "reload"),
     )  # fmt: skip
 
