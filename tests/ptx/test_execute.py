@@ -177,6 +177,24 @@ def test_a_token_is_waited_for() -> None:
     assert wait[:3] == ("WAIT_TOKEN", 0, 5)
 
 
+def test_a_token_that_no_arrival_gave_is_a_fault() -> None:
+    text = f"""{BAR}
+    W: mbarrier.try_wait.shared::cta.b64 %p1, [bar], %rd1;
+    @!%p1 bra W;
+    ret;"""
+    assert events(system(text))[0][:2] == ("FAULT", "SV201")
+
+
+def test_a_token_read_from_memory_is_no_fault() -> None:
+    text = f"""{BAR}
+    mov.u64 %rd2, 4096;
+    ld.global.b64 %rd1, [%rd2];
+    W: mbarrier.try_wait.shared::cta.b64 %p1, [bar], %rd1;
+    @!%p1 bra W;
+    ret;"""
+    assert events(system(text))[0][0] == "UNKNOWN"
+
+
 def test_roles_are_read_from_a_table_in_shared_memory() -> None:
     text = """
     .shared .align 8 .b8 table[16];

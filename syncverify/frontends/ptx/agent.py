@@ -29,7 +29,7 @@ from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
 from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.types import RANK, WINDOW
-from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, lanes_of, vec
+from syncverify.frontends.ptx.values import INTS, UNWRITTEN, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Ev, Event, Footprint, LaneSplit
 from syncverify.model.terms import AGAIN, Interrupted, Symbolic, Term
 
@@ -69,7 +69,7 @@ class ClassContext:
         if isinstance(value, Unknown):
             answer = self.answer(value)
             if answer is None:
-                raise Opaque(f"{what} depends on {value.why}")
+                raise Opaque(f"{what} depends on {value.why}", value.source == UNWRITTEN)
             return answer
         return value.number() if isinstance(value, Size) else value
 

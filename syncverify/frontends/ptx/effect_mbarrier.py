@@ -16,7 +16,7 @@ from syncverify.frontends.ptx.effect_parts import (
     split_at_address,
     window,
 )
-from syncverify.frontends.ptx.effects import Context, Effect, Unsupported, Value
+from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand
 from syncverify.model.events import Ev, Event, Flag
 
@@ -140,7 +140,13 @@ def _poll(instr: Instr, into: Operand, address: Mem, phase: Operand, space: str)
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         faults: list[Event] = []
         b, _, _ = barrier_at(ctx, site, faults, v[0], space, "a wait")
-        p = ctx.number(v[1], what)
+        try:
+            p = ctx.number(v[1], what)
+        except Opaque as e:
+            if parity or not e.unwritten:
+                raise
+            # PTX ISA, test_wait: the state operand comes from an arrive on the same barrier.
+            return [*faults, fault(site, "SV201", "a wait by a token that no arrival has given")]
         if parity:
             # PTX ISA, test_wait: 0 or 1. Compilers pass a complement too: the lowest bit counts.
             p &= 1

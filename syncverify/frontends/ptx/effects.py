@@ -19,7 +19,12 @@ Value = Any
 
 
 class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
-    """The instruction needs a number where there is none; the text says which and why."""
+    """The instruction needs a number where there is none; the text says which and why. ``unwritten``: because
+    no instruction has written the register."""
+
+    def __init__(self, text: str, unwritten: bool = False) -> None:
+        super().__init__(text)
+        self.unwritten = unwritten
 
 
 class Context(Protocol):

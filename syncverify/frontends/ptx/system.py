@@ -14,7 +14,7 @@ from syncverify.frontends.ptx.compile_state import CLASS, CONTEXT, LOCAL, MASK, 
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
 from syncverify.frontends.ptx.types import RANK
-from syncverify.frontends.ptx.values import WARP, Unknown, Vec, vec
+from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown, Vec, vec
 from syncverify.ir.execute_blocks import Dims, Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
 from syncverify.model.terms import Rewrite, Space, Symbolic, mapped
@@ -429,7 +429,7 @@ def elected_lanes(
 
 #: An elected lane that no warp has.
 NOBODY = 32
-_NEVER = Unknown("a register that was never written")
+_NEVER = Unknown("a register that was never written", UNWRITTEN)
 
 
 def _warp_mask(threads: int, warp: int) -> int:

@@ -12,6 +12,8 @@ from typing import Any
 
 #: Classes of plain numbers; comparisons yield bools.
 INTS: frozenset[Any] = frozenset({int, bool})
+#: Source of what is computed from a register that no instruction has written.
+UNWRITTEN = "unwritten"
 WARP = 32
 
 
