@@ -36,6 +36,10 @@ __device__ __forceinline__ void mbarrier_wait_cluster(uint64* bar, uint32 parity
 __device__ __forceinline__ void mbarrier_arrive_cluster(uint32 bar) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
+// at the scope of a block: it orders completed copies, and costs no memory fence
+__device__ __forceinline__ void mbarrier_arrive_remote(uint32 bar) {
+  asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
+}
 __device__ __forceinline__ void st_async(uint32 to, float x, uint32 bar) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(__float_as_uint(x)), "r"(bar) : "memory");
 }

@@ -68,6 +68,10 @@ def call(kernel: Kernel, stmt: Stmt, to: Operands) -> str | None:
             return f"mbarrier_wait_cluster({to.barrier(bar)}, {to.index(phase)});"
         case n.MbarrierArrive(bar, None, Int(1), "release", "cluster", False, False, None):
             return f"mbarrier_arrive_cluster({_remote_barrier(bar, to)});"
+        case n.MbarrierArrive(bar, None, Int(1), "release", "cta", False, False, None) if (
+            bar.rank is not None
+        ):
+            return f"mbarrier_arrive_remote({_remote_barrier(bar, to)});"
         case n.StAsync(dst, value, bar, None) if dst.count == Int(1) and _shared_type(kernel, dst) == "f32":
             place = f"remote({to.shared(_here(dst))}, {_rank(dst.rank, to)})"
             return f"st_async({place}, {to.value(value)}, {_remote_barrier(bar, to)});"

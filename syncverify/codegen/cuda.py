@@ -100,6 +100,11 @@ class _Emitter(Accesses):
             else "int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z))",
             "grid": "int(gridDim.x)" if flat else "int(gridDim.x * gridDim.y * gridDim.z)",
         }
+        if self.kernel_ir.maps:
+            # descriptors are on their way while barriers are set up
+            yield f"if ({tid} == 0) {{"
+            yield from (f"  prefetch_map({m.name});" for m in self.kernel_ir.maps)
+            yield "}"
         used = _identifiers(text)
         yield from (f"const int {name} = {code};" for name, code in known.items() if name in used)
         yield from mma.declarations(self.kernel_ir)
@@ -206,6 +211,9 @@ class _Emitter(Accesses):
         if any(isinstance(x, Call) and x.name.startswith("reduce.") for x in walk(e)):
             # what was read from shared memory is used here, not after the slot is given back (K1)
             yield f"keep({name}[0]);"
+        elif isinstance(e, Call) and e.name == "cast.f32" and not values.integral(e.args[0]):
+            # a copy is made by all lanes, also where only some of them store it
+            yield from ("#pragma unroll", f"for (int k = 0; k < {length}; ++k) keep({name}[k]);")
 
     def _leaf(self, stmt: Stmt) -> Iterator[str]:
         match stmt:
@@ -264,7 +272,7 @@ class _Emitter(Accesses):
                 return f"mbarrier_init({self._bar(bar)}, {self._index(count)});"
             case n.MbarrierInval(bar):
                 return f"mbarrier_inval({self._bar(bar)});"
-            case n.MbarrierArrive(bar, None, count, "release", "cta", False, False, None):
+            case n.MbarrierArrive(bar, None, count, "release", "cta", False, False, None) if bar.rank is None:
                 extra = "" if count == Int(1) else f", {self._index(count)}"
                 return f"mbarrier_arrive({self._bar(bar)}{extra});"
             case n.MbarrierArrive(bar, expect, Int(1), "release", "cta", False, False, None) if (

@@ -102,16 +102,38 @@ def launch(
     block: tuple[int, int, int],
     arguments: Sequence[tuple[Any, Any]],
     stream: int,
+    dependent: bool = False,
 ) -> None:
-    """Enqueues one launch; ``arguments`` are (value, ctypes type) pairs in the kernel's order."""
+    """Enqueues one launch; ``arguments`` are (value, ctypes type) pairs in the kernel's order.
+
+    ``dependent``: a programmatic dependent launch, for kernels that wait for the grid before them themselves.
+    """
     values = tuple(v for v, _ in arguments)
     types = tuple(t for _, t in arguments)
+    if dependent:
+        config = _dependent(grid, block, function.shared_bytes, stream)
+        checked(_driver().cuLaunchKernelEx(config, function.handle, (values, types), 0), "the launch")
+        return
     checked(
         _driver().cuLaunchKernel(
             function.handle, *grid, *block, function.shared_bytes, stream, (values, types), 0
         ),
         "the launch",
     )
+
+
+def _dependent(
+    grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, stream: int
+) -> Any:
+    driver = _driver()
+    attribute, config = driver.CUlaunchAttribute(), driver.CUlaunchConfig()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes, config.hStream = shared_bytes, stream
+    config.attrs, config.numAttrs = [attribute], 1
+    return config
 
 
 def synchronize(stream: int) -> None:

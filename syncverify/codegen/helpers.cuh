@@ -293,6 +293,9 @@ template <int Columns, int Units, int N, class T> __device__ __forceinline__ voi
 
 // ---- tensor copies and wgmma
 struct alignas(64) tensor_map { uint64 words[16]; };
+__device__ __forceinline__ void prefetch_map(const tensor_map& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
 
 __device__ __forceinline__ void tma_load(void* to, const tensor_map& map, int x, int y, uint64* bar) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"

@@ -12,6 +12,7 @@ from syncverify.matmul.pingpong import TakeTurns
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 from syncverify.passes.base import Pass, run
+from syncverify.passes.grid import DependentLaunch
 from syncverify.passes.partial_sums import PartialSums
 from syncverify.passes.registers import SetRegisters
 from syncverify.passes.running import RunningRings
@@ -29,7 +30,7 @@ from syncverify.passes.wgmma import (
 PASS_NAMES = (
     "load-and-multiply", "running-rings", "full-barriers", "wgmma-groups", "empty-barriers", "staged-stores",
     "partial-sums", "elect", "mbarrier-init", "take-turns",
-    "setmaxnreg",
+    "dependent-launch", "setmaxnreg",
 )  # fmt: skip
 
 
@@ -42,12 +43,13 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
         RunningRings(stages),
         TensorFullBarriers(),
         WgmmaGroups(schedule.pending),
-        TensorEmptyBarriers(each),
+        TensorEmptyBarriers(each, "cluster" if policy is Policy.STRICT else "cta"),
         StagedStores(schedule.store_slots(problem.output_sizes[0]), policy is Policy.STRICT),
         *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
         ElectLoader(),
         InitRings(),
         *([TakeTurns(stages)] if schedule.pingpong else []),
+        *([DependentLaunch("start")] if schedule.dependent else []),
     ]
     if schedule.registers is not None:
         result.append(SetRegisters(*schedule.registers))

@@ -28,6 +28,8 @@ class Schedule:
     ``pingpong``: the two warpgroups take the tiles of a persistent block in turn, each a whole one.
     ``split_k``: blocks of a team, which share the steps along K of its tiles evenly; there are never more
     blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come (``any``).
+    ``dependent``: blocks set their barriers up while the grid before still runs (programmatic dependent
+    launch).
     """
 
     tile_m: int = 128
@@ -44,6 +46,7 @@ class Schedule:
     pingpong: bool = False
     split_k: int = 1
     sums: Literal["ordered", "any"] = "ordered"
+    dependent: bool = False
 
     def check(self) -> None:
         """Raises InputError for values that no problem can use."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
+from typing import Literal
 
 from syncverify.ir.expr import Expr, Int, Var, evaluate
 from syncverify.ir.nodes import (
@@ -165,9 +166,12 @@ class TensorEmptyBarriers:
     """wgmma read, then async write of the same slot by another role: a group that is complete releases it.
 
     ``each``: one thread of a ``warpgroup`` arrives (group completion is collective, K8) or of a ``warp``.
+    ``scope``: of what blocks of a cluster tell each other. Nothing but copies is ordered by it, for which
+    ``cta`` is enough in practice (K4); ``cluster`` costs a full memory fence each time.
     """
 
     each: str = "warpgroup"
+    scope: Literal["cta", "cluster"] = "cluster"
     name: str = "empty-barriers"
 
     def apply(self, kernel: Kernel) -> Kernel:
@@ -194,7 +198,7 @@ class TensorEmptyBarriers:
             if isinstance(s, MbarrierArrive) and s.expect is not None:
                 # the first use of each slot passes at once: the phase before phase 0 counts as complete (B19)
                 empty = BarrierRef(_empty(s.bar.name), s.bar.index)
-                out.append(MbarrierWait(empty, PHASE ^ 1, scope="cluster" if ctas > 1 else "cta"))
+                out.append(MbarrierWait(empty, PHASE ^ 1, scope=self.scope if ctas > 1 else "cta"))
             out.append(s)
         return replace(loop, body=tuple(out))
 
@@ -208,7 +212,7 @@ class TensorEmptyBarriers:
         arrivals: tuple[Stmt, ...] = tuple(MbarrierArrive(BarrierRef(_empty(f), slot)) for f in fulls)
         if ctas > 1:
             arrivals = tuple(
-                MbarrierArrive(BarrierRef(_empty(f), slot, Int(rank)), scope="cluster")
+                MbarrierArrive(BarrierRef(_empty(f), slot, Int(rank)), scope=self.scope)
                 for f in fulls
                 for rank in range(ctas)
             )

@@ -75,7 +75,7 @@ def test_compiler_messages_reach_the_user() -> None:
     [
         "tma.prefetch A[0, 0]",
         "fence.proxy.async.shared_cluster",
-        "mbarrier.arrive b[0] @ 0",
+        "mbarrier.arrive b[0] @ 0, count 2",
         "let x = mbarrier.test b[0], 0",
     ],
 )

@@ -133,3 +133,33 @@ def test_tensors_behind_maps_are_no_pointers() -> None:
 def test_impossible_schedules(schedule: Schedule) -> None:
     with pytest.raises(InputError):
         schedule.check()
+
+
+def test_blocks_of_a_cluster_tell_each_other_without_a_memory_fence() -> None:
+    """Only copies are ordered by it: cta scope in practice, cluster scope where a text has to say so (K4)."""
+    schedule = replace(MANY_TILES, tile_n=128, cluster=2)
+
+    def scopes(policy: Policy) -> set[str]:
+        statements = walk(build(product(), schedule, policy).body)
+        return {s.scope for s in statements if isinstance(s, n.MbarrierArrive) and s.bar.rank is not None}
+
+    assert scopes(Policy.PRACTICAL) == {"cta"} and scopes(Policy.STRICT) == {"cluster"}
+    narrow = reparsed(build(product(), schedule))
+    assert check_kernel(narrow, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+    assert check_kernel(narrow, {}, Policy.STRICT, scope=ScopeKind.EXACT).verdict is Verdict.REFUTED
+    assert "mbarrier.arrive.release.cta.shared::cluster" in emit(narrow)
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_setting_up_while_the_grid_before_still_runs(cluster: int, tmp_path: Path) -> None:
+    schedule = replace(MANY_TILES, tile_n=128, store="tma", cluster=cluster, dependent=True)  # type: ignore[arg-type]
+    kernel = reparsed(build(product(), schedule))
+    assert check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+    late = replace(kernel, body=tuple(s for s in kernel.body if not isinstance(s, n.GridDepWait)))
+    assert len(late.body) == len(kernel.body) - 1
+    # the wait behind the roles: everything was read before it
+    late = replace(late, body=(*late.body, n.GridDepWait()))
+    report = check_kernel(reparsed(late), {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    assert "SV503" in {d.rule for d in report.diagnostics} and report.verdict is Verdict.REFUTED
+    program = CompiledMatmul(product(), schedule, cache=Cache(tmp_path)).program()
+    assert program.dependent and not CompiledMatmul(product(), MANY_TILES).program().dependent
