@@ -24,6 +24,17 @@ class BadExpression(Exception):  # noqa: N818 -- becomes a harm or an InputError
     """An index expression without a value (division by zero, unknown name)."""
 
 
+class Opaque(BadExpression):
+    """An expression computes with a token; only copies of one have a meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What an arrival gave, in a register: under which name its lane group keeps it."""
+
+    place: str
+
+
 def _floor(op: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
     def apply(a: Value, b: Value) -> Value:
         if (b == 0) if isinstance(b, int) else bool(np.any(b == 0)):
@@ -87,11 +98,36 @@ def _select(c: Value, a: Value, b: Value) -> Value:
 def _lookup(name: str) -> Fn:
     def get(env: Env) -> Value:
         try:
-            return env[name]
+            found = env[name]
         except KeyError:
             raise BadExpression(f"{name!r} has no value here") from None
+        if isinstance(found, Token):
+            raise Opaque(f"{name!r} holds a token, and a token is no number")
+        return found
 
     return get
+
+
+def copied(e: Expr) -> Fn:
+    """Like ``compiled``, and a register's token is handed on as it is."""
+    match e:
+        case Var(name):
+            get = _lookup(name)
+            return lambda env: env[name] if isinstance(env.get(name), Token) else get(env)
+        case Call("select", (c, a, b)):
+            condition, yes, no = compiled(c), copied(a), copied(b)
+
+            def choose(env: Env) -> Value:
+                chosen = uniform(condition(env))
+                if isinstance(chosen, int):
+                    return yes(env) if chosen else no(env)
+                a, b = yes(env), no(env)
+                if isinstance(a, Token) or isinstance(b, Token):
+                    raise Opaque("lanes of one warp choose between tokens")
+                return _select(chosen, a, b)
+
+            return choose
+    return compiled(e)
 
 
 @lru_cache(maxsize=65536)
@@ -173,10 +209,10 @@ Instr = Set | Branch | Jump | Do
 UNIT = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 
-def expression(e: Expr, stmt: n.Stmt) -> Fn:
-    """``compiled`` with the statement's place in the error."""
+def expression(e: Expr, stmt: n.Stmt, meaning: Callable[[Expr], Fn] = compiled) -> Fn:
+    """``compiled``, or another meaning, with the statement's place in the error."""
     try:
-        return compiled(e)
+        return meaning(e)
     except BadExpression as err:
         raise InputError(str(err), stmt.span) from err
 
@@ -233,7 +269,7 @@ def flatten(body: tuple[n.Stmt, ...]) -> list[Instr]:
                 inside = Binary("and", Binary(">=", unit, s.lo), Binary("<", unit, s.hi))
                 guarded(inside, s.body, (), s)
             case n.Let() | n.Assign():
-                code.append(Set(s.name, expression(s.value, s), s))
+                code.append(Set(s.name, expression(s.value, s, copied), s))
             case n.Exit():
                 exits.append(len(code))
                 code.append(Jump(-1, True))
@@ -290,7 +326,9 @@ def thread_env(
 
 
 def uniform(v: Value) -> Value:
-    """A vector whose lanes agree, as one integer."""
+    """A vector whose lanes agree, as one integer; a token as it is."""
+    if isinstance(v, Token):
+        return v
     if isinstance(v, np.ndarray):
         first = v.flat[0]
         if (v == first).all():

@@ -6,9 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Expr, Var, names
-from syncverify.simulate.code import BadExpression, Branch, Env, Instr, Jump, Set, Value, compiled, uniform
+from syncverify.simulate.code import (
+    BadExpression,
+    Branch,
+    Env,
+    Instr,
+    Jump,
+    Opaque,
+    Set,
+    Token,
+    Value,
+    compiled,
+    uniform,
+)
 from syncverify.simulate.layout import Layout
 from syncverify.simulate.program import GLOBAL, Access, Async, Event, Group, Kind, Op, Program
 from syncverify.simulate.regions import Foot, OutOfBounds, region_foot, spread
@@ -149,6 +163,8 @@ class Tracer:
                     HANDLERS[type(ins.stmt)](self, ins.stmt, t)
                     self.done(before, ins.stmt)
                     self.pc += 1
+            except Opaque as err:
+                raise Unsupported(str(err), self.span) from err
             except BadExpression as err:
                 self.harm("ub", "SV901", str(err))
                 break
@@ -220,7 +236,9 @@ class Tracer:
     def poll_key(self, s: n.MbarrierTest, t: Thread) -> tuple[object, ...]:
         """What the rest of the trace depends on, the poll's own register aside."""
         env = tuple(
-            (k, v if isinstance(v, int) else v.tobytes()) for k, v in sorted(t.env.items()) if k != s.name
+            (k, v.tobytes() if isinstance(v, np.ndarray) else v)
+            for k, v in sorted(t.env.items())
+            if k != s.name
         )
         return (
             self.pc,
@@ -323,7 +341,7 @@ class Tracer:
 
     def poll(self, s: n.MbarrierTest, t: Thread) -> int:
         op = Op.POLL_TOKEN if s.token else Op.POLL
-        key, token = (0, register(s.phase)) if s.token else (self.num(s.phase, t), "")
+        key, token = (0, token_of(s.phase, t)) if s.token else (self.num(s.phase, t), "")
         bar = self.bar(s.bar, t)
         return self.emit(
             op,
@@ -388,9 +406,17 @@ class Tracer:
         self.emit(Op.EXIT, "exit", mask=undrained & ~t.drained, ends=True)
 
 
-def register(e: Expr) -> str:
-    """The register a token comes from."""
-    return e.name if isinstance(e, Var) else ""
+def token_of(e: Expr, t: Thread) -> str:
+    """Where the token of a wait is kept; nowhere if its register holds none."""
+    found = t.env.get(e.name) if isinstance(e, Var) else None
+    return found.place if isinstance(found, Token) else ""
+
+
+def new_token(name: str, t: Thread) -> Token:
+    """A place for a register's next token that no copy of an earlier one needs."""
+    taken = {v.place for k, v in t.env.items() if isinstance(v, Token) and k != name}
+    places = (name, *(f"{name}'{k}" for k in range(1, len(taken) + 1)))
+    return Token(next(p for p in places if p not in taken))
 
 
 def flags(**which: bool) -> frozenset[str]:

@@ -10,7 +10,7 @@ from syncverify.simulate.code import compiled
 from syncverify.simulate.layout import BARRIER_BYTES
 from syncverify.simulate.program import GLOBAL, LANES, NO_MEMORY, Kind, Op
 from syncverify.simulate.regions import Foot
-from syncverify.simulate.trace import Thread, Tracer, Unsupported, flags, handles, register
+from syncverify.simulate.trace import Thread, Tracer, Unsupported, flags, handles, new_token, token_of
 
 LEVELS = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}
 MAX_BYTES = (1 << 20) - 1  # PTX ISA, mbarrier: tx-count and pending-count range
@@ -347,6 +347,8 @@ def arrive(tr: Tracer, s: n.MbarrierArrive, t: Thread) -> None:
     remote = tr.ctx.program.bars[bar].cta != tr.group.cta
     if remote and s.token:
         tr.harm("ub", "SV208", f"{name}: a remote arrive gives no token")
+    if s.token:
+        t.env[s.token] = new_token(s.token, t)
     tr.emit(
         Op.ARRIVE,
         name,
@@ -354,7 +356,7 @@ def arrive(tr: Tracer, s: n.MbarrierArrive, t: Thread) -> None:
         n=len(tr.lanes),
         count=count,
         bytes=expect,
-        token=s.token or "",
+        token=t.env[s.token].place if s.token else "",
         flags=flags(
             relaxed=s.sem == "relaxed", cluster=s.scope == "cluster", drop=s.drop, no_complete=s.no_complete
         ),
@@ -379,7 +381,7 @@ def wait(tr: Tracer, s: n.MbarrierWait, t: Thread) -> None:
     if info.cta != tr.group.cta:
         tr.harm("ub", "SV208", f"mbarrier.wait {info.name}: the object lies in another CTA")
         return
-    key, token = (0, register(s.phase)) if s.token else (tr.num(s.phase, t), "")
+    key, token = (0, token_of(s.phase, t)) if s.token else (tr.num(s.phase, t), "")
     if not s.token and key not in (0, 1):
         tr.harm("ub", "SV201", f"mbarrier.wait {info.name}: parity {key} is neither 0 nor 1")
         key &= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncverify.simulate import explore
 from tests.simulate.support import CLUSTER, kernel, rules
 
@@ -75,6 +77,28 @@ def test_a_token_of_a_phase_long_over() -> None:
       }}"""
     assert rules(body.format("")) == set()
     assert rules(body.format("mbarrier.arrive b\nmbarrier.arrive b")) == {"SV201"}
+
+
+@pytest.mark.parametrize(
+    ("waited", "expected"), [("old", {"SV201"}), ("t", set()), ("older", {"SV201"}), ("one", {"SV201"})]
+)
+def test_a_copy_keeps_its_token_when_the_register_takes_another(waited: str, expected: set[str]) -> None:
+    body = f"""mbarrier b
+      if tid == 0 {{
+        mbarrier.init b, 1
+        let t = mbarrier.arrive b
+        let old = t
+        let older = old
+        let t = mbarrier.arrive b
+        let one = select(lane == 0, old, t)
+        mbarrier.wait.token b, {waited}
+      }}"""
+    assert rules(body) == expected
+
+
+def test_a_token_is_no_number() -> None:
+    body = "mbarrier b\nif tid == 0 {\nmbarrier.init b, 1\nlet t = mbarrier.arrive b\nlet u = t + 1\n}"
+    assert "a token is no number" in str(explore(kernel(body)).unsupported)
 
 
 def test_reinit_of_a_live_object() -> None:
