@@ -66,11 +66,11 @@ CASES: dict[str, tuple[Callable[..., Any], str]] = {
     "pointwise8": (_pointwise8, "XX"),
 }
 REDUCING = ("rmsnorm", "layernorm", "softmax", "row_sum", "add+rmsnorm", "cross_entropy", "log_softmax")
-DTYPES = {"bf16": "bf16", "fp32": "f32", "f32": "f32"}
+DTYPES = {"bf16": "bf16", "fp32": "f32", "f32": "f32", "f16": "f16"}
 
 
 def fusion_of(case: str, dtype: str) -> Fusion:
-    """The traced fusion of a case; ``dtype``: bf16 or f32."""
+    """The traced fusion of a case; ``dtype``: bf16, f16 or f32."""
     function, kinds = CASES[case]
     kind = DTYPES[dtype]
     tensors = {

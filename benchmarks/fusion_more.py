@@ -1,118 +1,72 @@
-"""Casts to 8 bits, dropout, rotary embedding, transposes and the elementwise functions, on a Hopper GPU.
+"""Every fusion, on a Hopper GPU: right against float64, then time beside a copy of as many bytes.
 
     python benchmarks/fusion_more.py --prepare [--jobs 2]    # compiles and proves all, without a GPU
-    python benchmarks/fusion_more.py --out results [--seconds 150] [--cases A,B] [--what correct,speed]
+    python benchmarks/fusion_more.py --out DIR [--seconds 150] [--jobs 14] [--cases A,B] [--what speed]
 
-Results of ragged sizes are compared with float64 for three seeds, over outputs that were poisoned; then
-times beside a copy of as many bytes. Needs torch on the GPU. Cases run in a child process, which is killed
-when it takes too long and started anew behind the case that it was at. Writes fusion_more.json.
+Casts, dropout, rotary embedding, transposes, all functions; normalizations, softmax and losses along rows;
+long rows, columns, several dimensions, several kernels. First all kernels are compiled and proved, by --jobs
+children (--prove-seconds at most); then --seconds begin. Results of ragged sizes are compared with float64
+for three seeds, over outputs that were poisoned. Cases run in children that are killed when they stall. Needs
+torch on the GPU. Writes DIR/fusion_more.json; the last line says how many cases are right.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import numpy as np  # noqa: E402
+from children import strided, supervised  # noqa: E402
+from fusion_more_cases import CASES, Case, Sizes  # noqa: E402
 
 from syncverify import gate  # noqa: E402
-from syncverify.examples import functions  # noqa: E402
-from syncverify.examples import fusions as examples  # noqa: E402
-from syncverify.fusion import Fusion, Schedule  # noqa: E402
+from syncverify.fusion import Fusion  # noqa: E402
 
 #: Largest error of a row, relative to the row, by element type.
-LIMIT = {"f32": 1e-4, "bf16": 2e-2, "e4m3": 2.0**-4, "e5m2": 2.0**-3, "i32": 0.0, "bool": 0.0}
-Sizes = dict[str, int]
+LIMIT = {
+    "f32": 1e-4, "bf16": 2e-2, "f16": 3e-3, "e4m3": 2.0**-4, "e5m2": 2.0**-3, "i32": 0.0, "bool": 0.0
+}  # fmt: skip
+SEEDS = (0, 1, 2)
+#: Seconds without a word after which a child is killed: of proofs, and on the GPU.
+PROOF_PATIENCE, PATIENCE = 240.0, 45.0
+#: Children that compare results at once.
+WORKERS = 4
 
 
-@dataclass(frozen=True)
-class Case:
-    """A fusion, sizes whose results are compared, and those that are timed."""
-
-    make: Callable[[], Fusion]
-    ragged: tuple[Sizes, ...]
-    timed: tuple[Sizes, ...] = ()
-    schedule: Schedule | None = None
-    spread: float = 3.0
-
-
-def grids(*sizes: tuple[int, ...], dims: str = "RC") -> tuple[Sizes, ...]:
-    return tuple(dict(zip(dims, s, strict=True)) for s in sizes)
-
-
-RAGGED = grids((1, 1), (37, 1000), (131, 4096), (257, 777))
-EVEN = grids((1, 2), (37, 1000), (131, 4096), (257, 778))
-BIG = grids((16384, 8192))
-STREAM = Schedule(cache="streaming")
-HEADS = grids((3, 5, 128), (129, 7, 96), (31, 3, 34), (7, 1, 256), dims="THD")
-
-CASES: dict[str, Case] = {
-    "quantize": Case(lambda: examples.quantize, RAGGED, BIG, STREAM, 400.0),
-    "dequantize": Case(lambda: examples.dequantize, RAGGED, BIG, STREAM),
-    "dropout_mask": Case(lambda: examples.dropout_mask, RAGGED, BIG, STREAM),
-    "dropout_add": Case(lambda: examples.dropout_add, RAGGED, BIG, STREAM),
-    "rotary_pairs": Case(lambda: examples.rotary_pairs, EVEN, BIG, STREAM),
-    "rotary_halves": Case(lambda: examples.rotary_halves, HEADS, grids((32768, 32, 128), dims="THD"), STREAM),
-    "masked_count": Case(lambda: examples.masked_count, RAGGED, BIG, STREAM),
-    "transposed": Case(lambda: examples.transposed, RAGGED, BIG),
-    "bias_relu_transposed": Case(lambda: examples.bias_relu_transposed, RAGGED, BIG),
-    "quantize_both": Case(lambda: examples.quantize_both, RAGGED, BIG, None, 400.0),
-    "batch_transposed": Case(
-        lambda: examples.batch_transposed,
-        grids((3, 72, 136), (2, 65, 33), (5, 256, 64), dims="BRC"),
-        grids((64, 2048, 1024), dims="BRC"),
-    ),
-}
-for _dtype in ("f32", "bf16"):
-    for _k in range(3):
-        CASES[f"functions_{_dtype}_{_k}"] = Case(
-            lambda d=_dtype, k=_k: functions.many(d, tuple(functions.FUNCTIONS)[12 * k : 12 * k + 12]),  # type: ignore[misc]
-            grids((37, 1000), (5, 333)),
-        )
-
-
-def compiled(name: str) -> gate.CompiledKernel:
+def compiled(name: str) -> Any:
     case = CASES[name]
-    kernel = gate.compile(case.make(), case.schedule)
-    assert isinstance(kernel, gate.CompiledKernel), "one kernel does each case"
-    return kernel
+    return gate.compile(case.make(), case.schedule)
 
 
-def prepare(names: list[str], jobs: int) -> int:
-    """Compiles and proves every kernel that the cases run; the number of failures."""
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        failures = 0
-        for failed, text in pool.map(prepared, names):
-            failures += failed
-            print(text, flush=True)
-    return failures
+def prove(name: str) -> dict[str, Any]:
+    """Compiles and proves the kernels of a case, for all its sizes."""
+    start = time.perf_counter()
+    kernel, scopes, count = compiled(name), set(), 0
+    for sizes in (*CASES[name].ragged, *CASES[name].timed):
+        for program, values in launches(kernel, sizes):
+            program.require_proof(values)
+            scopes |= {f"{stage} {report.scope.kind}" for stage, report in program.proofs.items()}
+            count += 1
+    seconds = round(time.perf_counter() - start, 1)
+    every = all(s.endswith("all") for s in scopes)
+    return {"scopes": sorted(scopes), "every_size": every, "launches": count, "seconds": seconds}
 
 
-def prepared(name: str) -> tuple[bool, str]:
-    """Compiles and proves the kernels of a case; whether that failed, and a line that says so."""
-    start = time.time()
-    try:
-        kernel = compiled(name)
-        for sizes in (*CASES[name].ragged, *CASES[name].timed):
-            kernel.program(sizes).require_proof(kernel.launch_values(sizes))
-    except Exception as e:
-        return True, f"{name} {type(e).__name__}: {e}"[:600]
-    undecided = sorted({s for p in kernel.programs.values() for s in p.undecided})
-    scope = f"for each launch: {undecided}" if undecided else "for every size"
-    return False, f"{name} proved {scope}, {len(kernel.programs)} kernels, {time.time() - start:.1f} s"
+def launches(kernel: Any, sizes: Sizes) -> list[tuple[gate.Program, dict[str, int]]]:
+    """The kernels that make the results, and their parameters on an H200."""
+    if isinstance(kernel, gate.CompiledKernel):
+        return [(kernel.program(sizes), kernel.launch_values(sizes))]
+    stages: list[tuple[gate.Program, dict[str, int]]] = kernel.launches(sizes)
+    return stages
 
 
 # ---------------------------------------------------------------- on the GPU
@@ -144,7 +98,7 @@ def inputs(case: Case, fusion: Fusion, sizes: Sizes, seed: int) -> dict[str, Any
             made[name] = torch.rand(shape, device="cuda") < 0.5
         else:
             spread = case.spread if t.dims == fusion.dims else 1.0
-            made[name] = (torch.randn(shape, device="cuda") * spread).to(kind)
+            made[name] = (torch.randn(shape, device="cuda") * spread + case.mean).to(kind)
     return made
 
 
@@ -185,7 +139,7 @@ def correct(name: str) -> dict[str, Any]:
     fusion = kernel.fusion
     worst = {o.name: 0.0 for o in fusion.outputs}
     launches = 0
-    for seed in range(3):
+    for seed in SEEDS:
         for sizes in case.ragged:
             given = inputs(case, fusion, sizes, seed)
             want = fusion.reference({n: _as_bool(on_host(x), x) for n, x in given.items()}, np.float64)
@@ -265,72 +219,82 @@ def speed(name: str, sizes: Sizes) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def child(names: list[str], what: list[str]) -> None:
-    """Runs the cases, a line of JSON for each point."""
+def child(names: list[str], what: str) -> None:
+    """Runs cases, a line of JSON for each."""
+    if what != "prove":
+        import torch  # noqa: F401  # its import is no case's time
     for name in names:
-        points: list[tuple[str, Sizes]] = [("correct", {})] if "correct" in what else []
-        points += [("speed", s) for s in CASES[name].timed] if "speed" in what else []
-        for kind, sizes in points:
-            line: dict[str, Any] = {"case": name, "what": kind, "sizes": sizes}
-            print(json.dumps({"begins": name}), flush=True)
-            start = time.time()
+        print(json.dumps({"begins": name}), flush=True)
+        for sizes in CASES[name].timed if what == "speed" else [{}]:
+            line: dict[str, Any] = {"case": name, "what": what}
+            start = time.perf_counter()
             try:
-                line |= correct(name) if kind == "correct" else speed(name, sizes)
-            except Exception as e:  # one point's trouble is no other's, and the parent reports it
-                line["failed"] = f"{type(e).__name__}: {e}"[:400]
-            line["seconds"] = round(time.time() - start, 1)
+                if what == "speed":
+                    line |= {"sizes": sizes, **speed(name, sizes)}
+                else:
+                    line |= prove(name) if what == "prove" else correct(name)
+            except Exception as e:  # one case's trouble is no other's, and the parent reports it
+                line["failed"] = f"{type(e).__name__}: {e}"[:600]
+            line.setdefault("seconds", round(time.perf_counter() - start, 1))
             print(json.dumps(line), flush=True)
             if "CUDA" in line.get("failed", ""):
                 sys.exit(1)  # the context is lost
 
 
-def parent(names: list[str], what: str, seconds: float, out: Path) -> int:
-    end = time.time() + seconds
-    results: list[dict[str, Any]] = []
-    left = list(names)
-    while left and end - time.time() > 5:
-        command = [sys.executable, __file__, "--child", ",".join(left), "--what", what]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            text, _ = process.communicate(timeout=end - time.time())
-        except subprocess.TimeoutExpired:
-            process.kill()
-            text, _ = process.communicate()
-        lines = [json.loads(x) for x in text.splitlines() if x.startswith("{")]
-        results += [x for x in lines if "case" in x]
-        begun = [x["begins"] for x in lines if "begins" in x]
-        last = begun[-1] if begun else left[0]
-        if process.returncode:
-            results.append({"case": last, "failed": f"the process ended with {process.returncode}"})
-        left = left[left.index(last) + 1 :]
-    results += [{"case": name, "failed": "no time left"} for name in left]
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "fusion_more.json").write_text(json.dumps(results, indent=1))
-    for r in results:
-        print(json.dumps(r))
-    right = [r for r in results if r.get("what") == "correct"]
-    bad = [r for r in results if "failed" in r or r.get("ok") is False]
-    print(f"correct: {sum(r.get('ok', False) for r in right)} of {len(right)}; failures: {len(bad)}")
-    return 1 if bad else 0
+def command(what: str) -> Any:
+    return lambda names: [sys.executable, __file__, "--child", what, "--cases", ",".join(names)]
+
+
+def on_gpu(names: list[str], what: list[str], seconds: float) -> list[dict[str, Any]]:
+    """Right results first, several children at once; then times, one child alone."""
+    rows: list[dict[str, Any]] = []
+    until = time.monotonic() + seconds
+    if "correct" in what:
+        rows += supervised(command("correct"), strided(names, WORKERS), until, PATIENCE, WORKERS)
+    if "speed" in what:
+        timed = [n for n in names if CASES[n].timed]
+        rows += supervised(command("speed"), [timed], until, PATIENCE)
+    return rows
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--prepare", action="store_true")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--out", type=Path, default=Path("."))
+    parser.add_argument("--prove-seconds", type=float, default=360.0)
     parser.add_argument("--seconds", type=float, default=150.0)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--what", default="correct,speed")
-    parser.add_argument("--child")
+    parser.add_argument("--child", choices=["prove", "correct", "speed"])
     args = parser.parse_args()
-    if args.child:
-        child(args.child.split(","), args.what.split(","))
-        return 0
     names = args.cases.split(",")
-    if args.prepare:
-        return min(prepare(names, args.jobs), 1)
-    return parent(names, args.what, args.seconds, args.out)
+    if args.child:
+        child(names, args.child)
+        return 0
+    start = time.monotonic()
+    limit = 1e9 if args.prepare else args.prove_seconds
+    rows = supervised(command("prove"), [[n] for n in names], start + limit, PROOF_PATIENCE, args.jobs)
+    proved = [r["case"] for r in rows if "failed" not in r]
+    print(f"proved: {len(proved)} of {len(names)} in {time.monotonic() - start:.0f} s", flush=True)
+    if not args.prepare:
+        rows += on_gpu(proved, args.what.split(","), args.seconds)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "fusion_more.json").write_text(json.dumps(rows, indent=1))
+    return summary(rows, names)
+
+
+def summary(rows: list[dict[str, Any]], names: list[str]) -> int:
+    failed = [f"{r['case']}: {r['failed']}" for r in rows if "failed" in r]
+    wrong = [r["case"] for r in rows if r.get("ok") is False]
+    some = [r["case"] for r in rows if r.get("every_size") is False]
+    fast = [r["fraction"] for r in rows if "fraction" in r]
+    print("\n".join(["failed:", *failed] if failed else []))
+    print(f"not proved for every size: {some or 'none'}; wrong: {wrong or 'none'}")
+    if fast:
+        print(f"fraction of the copy: geomean {statistics.geometric_mean(fast):.3f} of {len(fast)} points")
+    print(f"{sum(r.get('ok', False) for r in rows)} cases right of {len(names)}")
+    return 1 if failed or wrong else 0
 
 
 if __name__ == "__main__":

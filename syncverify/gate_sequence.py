@@ -137,6 +137,13 @@ class CompiledSequence:
         """The kernels for given sizes; variants other than the first are built when they are needed."""
         return tuple(stage.kernel.program(known) for stage, known in self._extents(sizes, processors))
 
+    def launches(
+        self, sizes: Mapping[str, int], processors: int = gate.H200_SMS
+    ) -> list[tuple[gate.Program, dict[str, int]]]:
+        """The kernels for given sizes, each with its parameters."""
+        found = self._extents(sizes, processors)
+        return [(s.kernel.program(known), s.kernel.launch_values(known, processors)) for s, known in found]
+
     def _extents(self, sizes: Mapping[str, int], processors: int) -> Iterator[tuple[Stage, dict[str, int]]]:
         """Every stage with the extents of all dimensions that it knows."""
         known = dict(sizes)
