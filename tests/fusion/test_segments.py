@@ -1,0 +1,190 @@
+"""Fusions of several kernels: how they are cut, their results on the simulator, and their proofs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from syncverify import gate
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.fusion import Tensor, Value, layer_norm, logsumexp, rsqrt, softmax, trace
+from syncverify.fusion.column_schedule import ColumnSchedule
+from syncverify.fusion.columns import partial_tensor
+from syncverify.fusion.functions import numpy_dtype
+from syncverify.fusion.graph import Fusion
+from syncverify.fusion.pipeline import build_columns, build_streamed
+from syncverify.fusion.plan import ColumnPlan, RowPlan
+from syncverify.fusion.reshape import merged
+from syncverify.fusion.row_schedule import RowSchedule
+from syncverify.fusion.segments import cut, whole
+from syncverify.gate_sequence import compile_sequence
+from syncverify.ir.nodes import BarrierSync, Kernel
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.passes.rewrite import walk
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+X, F = Tensor("bf16", ("R", "C")), Tensor("f32", ("R", "C"))
+ROW, COLUMN = Tensor("f32", ("R",)), Tensor("f32", ("C",))
+IMAGE = Tensor("f32", ("N", "C", "H", "W"))
+
+
+def batch_norm(x: Value, w: Value) -> Value:
+    return (x - x.mean("R")) * rsqrt(x.var("R") + 1e-5) * w
+
+
+def instance_norm(x: Value) -> Value:
+    return (x - x.mean(("H", "W"))) * rsqrt(x.var(("H", "W")) + 1e-5)
+
+
+#: Name: the fusion, its kernels in order, sizes.
+CASES: dict[str, tuple[Fusion, tuple[str, ...], dict[str, int]]] = {
+    "column sum": (trace(lambda x: x.sum("R"), {"x": X}), ("columns",), {"R": 300, "C": 72}),
+    "column extremes": (
+        trace(lambda x: {"hi": x.max("R"), "lo": x.min("R")}, {"x": F}), ("columns",), {"R": 131, "C": 37},
+    ),
+    "column variance": (
+        trace(lambda x: {"mean": x.mean("R"), "var": x.var("R")}, {"x": F}), ("columns",),
+        {"R": 200, "C": 44},
+    ),
+    "weighted": (
+        trace(lambda x, r: (x * r).sum("R"), {"x": X, "r": ROW}), ("columns",), {"R": 70, "C": 24},
+    ),
+    "batch norm": (
+        trace(batch_norm, {"x": X, "w": COLUMN}), ("columns", "tiles"), {"R": 150, "C": 40},
+    ),
+    "column softmax": (trace(lambda x: softmax(x, "R"), {"x": F}), ("columns", "tiles"), {"R": 90, "C": 20}),
+    "column logsumexp": (trace(lambda x: logsumexp(x, "R"), {"x": F}), ("columns",), {"R": 90, "C": 33}),
+    "of all": (trace(lambda x: x.sum(("R", "C")), {"x": F}), ("rows", "rows"), {"R": 33, "C": 80}),
+    "rows and columns": (
+        trace(lambda x: {"y": softmax(x), "s": softmax(x).sum("R")}, {"x": F}), ("rows", "columns"),
+        {"R": 60, "C": 64},
+    ),
+    "transposed": (
+        trace(lambda x: layer_norm(x).transpose(), {"x": F}), ("rows", "rows", "tiles"), {"R": 50, "C": 64},
+    ),
+    "middle": (
+        trace(lambda x: x.mean(("H", "W")), {"x": Tensor("bf16", ("N", "H", "W", "C"))}), ("columns",),
+        {"N": 2, "H": 5, "W": 7, "C": 24},
+    ),
+    "instance norm": (
+        trace(instance_norm, {"x": IMAGE}), ("rows",), {"N": 2, "C": 3, "H": 4, "W": 6},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def unproved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are lowered and simulated, not proved: proofs have their own tests."""
+    monkeypatch.setattr(gate.Program, "proofs", property(lambda self: {}))
+    monkeypatch.setattr(gate.Program, "require_proof", lambda self, values: None)
+
+
+def drawn(f: Fusion, sizes: dict[str, int]) -> dict[str, Any]:
+    rng = np.random.default_rng(7)
+    return {
+        n: (rng.standard_normal([sizes[d] for d in t.dims]) * 2 + 0.5).astype(numpy_dtype(t.dtype))
+        for n, t in f.inputs
+    }
+
+
+def worst(got: Any, want: Any) -> float:
+    got = np.asarray(got, np.float64)
+    assert got.shape == want.shape
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_and_results(name: str, unproved: None) -> None:
+    f, kinds, sizes = CASES[name]
+    assert tuple(s.kind for s in cut(f)) == kinds
+    given = drawn(f, sizes)
+    want = f.reference(given, np.float64)
+    for processors in (1, 3):
+        got = compile_sequence(f).simulate(given, sizes, processors)
+        for o, g, w in zip(f.outputs, got, want, strict=True):
+            assert worst(g, w) < (1e-5 if o.dtype == "f32" else 1e-2), (o.name, processors)
+
+
+def test_several_strips_make_partial_results(unproved: None) -> None:
+    f, _, sizes = CASES["column variance"]
+    first, second = compile_sequence(f).stages
+    assert first.partial and not second.partial
+    kept = {o.name for o in first.writes}
+    assert len(kept) == 4, "a sum, and what Welford's merge needs: how many, their mean, their squares"
+    assert kept == set(second.reads) and all(n.startswith(partial_tensor("")) for n in kept)
+    assert first.kernel.launch_values(sizes, 8)["strips"] > 1
+
+
+def test_one_kernel_where_one_is_enough() -> None:
+    assert whole(trace(lambda x: softmax(x), {"x": X}))
+    assert not whole(trace(lambda x: softmax(x, "R"), {"x": X}))
+    assert not whole(trace(lambda x: softmax(x).transpose(), {"x": X}))
+
+
+def test_neighbouring_dimensions_become_one() -> None:
+    joined = merged(trace(instance_norm, {"x": IMAGE}))
+    assert len(joined.fusion.dims) == 2
+    assert joined.sizes({"N": 2, "C": 3, "H": 4, "W": 6})[joined.fusion.dims[-1]] == 24
+    both = trace(lambda x, w: (x * w).sum("R"), {"x": Tensor("f32", ("R", "C", "D")), "w": COLUMN})
+    assert len(merged(both).fusion.dims) == 3, "w has C and not D"
+
+
+def test_a_dimension_between_operands_of_its_own_is_refused() -> None:
+    f = trace(lambda x, w: (x * w).sum("R"), {"x": Tensor("f32", ("R", "C", "D")), "w": COLUMN})
+    with pytest.raises(InputError, match="operands of some of the dimensions behind it"):
+        cut(f)
+
+
+def columns(f: Fusion, partial: bool, policy: Policy, without: frozenset[str] = frozenset()) -> Kernel:
+    plan = ColumnPlan(f, ColumnSchedule(warps=2, rows=2), partial)
+    kernel = build_columns(plan.kernel(plan.variant({f.dims[-1]: 32})), policy, without=without)
+    # from its text, so that the grammar takes part
+    (parsed,) = parse(print_kernel(kernel), "k")
+    return parsed
+
+
+def streamed(f: Fusion, policy: Policy, without: frozenset[str] = frozenset()) -> Kernel:
+    schedule = RowPlan(f, RowSchedule(warps=2)).fitted(-4)
+    return build_streamed(f, schedule, 4, policy, without=without)
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("partial", [True, False])
+def test_columns_are_proved_for_every_size(policy: Policy, partial: bool) -> None:
+    f, _, _ = CASES["column variance"]
+    report = check_kernel(columns(f, partial, policy), {}, policy, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_streamed_rows_are_proved_for_every_size(policy: Policy) -> None:
+    f = trace(lambda x: softmax(x), {"x": X})
+    report = check_kernel(streamed(f, policy), {}, policy, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize("make", [
+    lambda without: columns(CASES["column variance"][0], False, Policy.PRACTICAL, without),
+    lambda without: streamed(trace(lambda x: softmax(x), {"x": X}), Policy.PRACTICAL, without),
+])  # fmt: skip
+def test_without_their_barriers_they_are_refuted(make: Any) -> None:
+    full = make(frozenset())
+    bare = make(frozenset({"exchange-barriers", "barriers"}))
+    assert sum(isinstance(s, BarrierSync) for s in walk(full.body)) > 0
+    assert not any(isinstance(s, BarrierSync) for s in walk(bare.body))
+    assert check_kernel(bare, {}).verdict is Verdict.REFUTED
+
+
+def test_the_gate_compiles_and_runs_a_sequence(tmp_path: Any) -> None:
+    f, _, sizes = CASES["batch norm"]
+    sequence = gate.compile(f, cache=Cache(tmp_path))
+    assert [r.verdict for r in sequence.reports] == [Verdict.PROVED] * 2 * len(sequence.kernels)
+    assert {r.scope.kind for r in sequence.reports} == {ScopeKind.ALL}
+    assert sequence.source.count('extern "C"') == len(sequence.kernels) == 3
+    result = gate.run(sequence, sizes)
+    assert result.equal
