@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Fusion, tuple[str, ...], dict[str, int]]] = {
         {"R": 60, "C": 64},
     ),
     "transposed": (
-        trace(lambda x: layer_norm(x).transpose(), {"x": F}), ("rows", "rows", "tiles"), {"R": 50, "C": 64},
+        trace(lambda x: layer_norm(x).transpose(), {"x": F}), ("rows", "tiles"), {"R": 50, "C": 64},
     ),
     "middle": (
         trace(lambda x: x.mean(("H", "W")), {"x": Tensor("bf16", ("N", "H", "W", "C"))}), ("columns",),
