@@ -15,19 +15,21 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from children import strided, supervised  # noqa: E402
+
 DEVICE = "cuda"
 #: Seconds that one case may take, with inductor's compilation.
 PATIENCE = 75
+#: Children that compare results at once.
+WORKERS = 3
 
 
 def prove(name: str) -> dict[str, Any]:
@@ -50,21 +52,6 @@ def prove(name: str) -> dict[str, Any]:
         "case": name, "what": "prepare", "seconds": round(time.perf_counter() - start, 2),
         "kernels": len(backend.report.regions), "refused": [r.refused for r in backend.report.refused],
     }  # fmt: skip
-
-
-def prepare(names: list[str], jobs: int) -> list[dict[str, Any]]:
-    """All cases, so many child processes at once."""
-
-    def one(name: str) -> dict[str, Any]:
-        command = [sys.executable, __file__, "--child", "prove", "--cases", name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
-        lines = [x for x in done.stdout.splitlines() if x.startswith("{")]
-        found = json.loads(lines[-1]) if lines else {"case": name, "failed": done.stderr[-2000:]}
-        print(json.dumps(found), flush=True)
-        return dict(found)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, names))
 
 
 # ---------------------------------------------------------------- on the GPU
@@ -263,57 +250,19 @@ def child(what: str, names: list[str]) -> None:
     """Runs cases, a line of JSON for each."""
     steps = {"prove": prove, "correct": correct, "speed": speed}
     for name in names:
+        print(json.dumps({"begins": name}), flush=True)
         try:
             found = operators() if name == "operators" else steps[what](name)
         except Exception as e:
             found = {"case": name, "what": what, "failed": f"{type(e).__name__}: {e}"[:2000]}
-            if what != "prove":
-                found["right"] = False
         print(json.dumps(found), flush=True)
         if "CUDA" in str(found.get("failed", "")):
             # the context may be broken: the rest in another process
             sys.exit(1)
 
 
-def supervised(what: str, names: list[str], until: float) -> list[dict[str, Any]]:
-    """Cases in a child process, and those behind one that killed it in another."""
-    rows: list[dict[str, Any]] = []
-    waiting = list(names)
-    while waiting and time.monotonic() < until:
-        command = [sys.executable, __file__, "--child", what, "--cases", ",".join(waiting)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            deadline = min(until, time.monotonic() + PATIENCE)
-            assert process.stdout is not None
-            os.set_blocking(process.stdout.fileno(), False)
-            text = ""
-            while process.poll() is None and time.monotonic() < deadline:
-                text += process.stdout.read() or ""
-                *lines, text = text.split("\n")
-                for line in lines:
-                    if line.startswith("{"):
-                        rows.append(json.loads(line))
-                        waiting.remove(rows[-1]["case"])
-                        deadline = min(until, time.monotonic() + PATIENCE)
-                        print(line[:400], flush=True)
-                time.sleep(0.05)
-            late = process.poll() is None
-            process.kill()
-            text += process.stdout.read() or ""
-        for line in text.split("\n"):
-            if line.startswith("{"):
-                rows.append(json.loads(line))
-                waiting.remove(rows[-1]["case"])
-                print(line[:400], flush=True)
-        if waiting and process.returncode != 0 and time.monotonic() < until and not _failed(rows):
-            why = "took too long" if late else f"died with {process.returncode}"
-            rows.append({"case": waiting.pop(0), "what": what, "failed": why, "right": False})
-    rows += [{"case": n, "what": what, "skipped": "no time left"} for n in waiting]
-    return rows
-
-
-def _failed(rows: list[dict[str, Any]]) -> bool:
-    """Whether the last case ended its process by itself."""
-    return bool(rows) and "failed" in rows[-1]
+def command(what: str) -> Any:
+    return lambda names: [sys.executable, __file__, "--child", what, "--cases", ",".join(names)]
 
 
 def main() -> None:
@@ -321,28 +270,37 @@ def main() -> None:
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", default=os.environ.get("OUT", "."))
-    parser.add_argument("--seconds", type=float, default=170)
+    parser.add_argument("--seconds", type=float, default=170, help="on the GPU, behind the proofs")
+    parser.add_argument("--prove-seconds", type=float, default=300)
     parser.add_argument("--cases", default="")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--child", choices=["prove", "correct", "speed"])
     given = parser.parse_args()
-    names = given.cases.split(",") if given.cases else list(CASES)
+    names = given.cases.split(",") if given.cases else [*CASES, "operators"]
     if given.child:
         child(given.child, names)
         return
-    until = time.monotonic() + given.seconds
     # the slowest first
-    ordered = sorted(names, key=lambda n: ("mlp" not in n and n not in ("block", "residual_linear"), n))
-    rows = prepare(ordered, given.jobs)
+    cases = [n for n in names if n in CASES]
+    ordered = sorted(cases, key=lambda n: ("mlp" not in n and n not in ("block", "residual_linear"), n))
+    start = time.monotonic()
+    limit = 1e9 if given.prepare else given.prove_seconds
+    rows = supervised(command("prove"), [[n] for n in ordered], start + limit, 540, given.jobs)
+    print(f"proved in {time.monotonic() - start:.0f} s", flush=True)
     if not given.prepare:
-        rows += supervised("correct", [*names, "operators"], until)
-        rows += supervised("speed", [n for n in names if not CASES[n].gradients], until)
-        good = [r for r in rows if r.get("right")]
-        bad = [r["case"] for r in rows if r.get("right") is False]
-        print(json.dumps({"right": len(good), "wrong_or_failed": bad}))
-    Path(given.out).mkdir(parents=True, exist_ok=True)
+        until = time.monotonic() + given.seconds
+        rows += supervised(command("correct"), strided(names, WORKERS), until, PATIENCE, WORKERS)
+        timed = [n for n in cases if not CASES[n].gradients]
+        rows += supervised(command("speed"), [timed], until, PATIENCE)
+        bad = [r["case"] for r in rows if r.get("right") is False or "failed" in r]
+        print(f"wrong or failed: {bad or 'none'}")
+        print(f"{sum(r.get('right', False) for r in rows)} cases right of {len(names)}")
+    else:
+        bad = [r["case"] for r in rows if "failed" in r or r["refused"]]
+        print(f"{len(rows)} cases, refused or failed: {bad or 'none'}")
     path = Path(given.out) / "torch_backend.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, indent=1) + "\n")
 
 
