@@ -11,12 +11,13 @@ import numpy as np
 
 from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
-from syncverify.codegen.cache import Cache
+from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
 from syncverify.diagnostics import KernelReport, Policy
 from syncverify.gate import H200_SMS, Program, launch, run_on_host
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
+from syncverify.matmul.choices import file_name, remembered
 from syncverify.matmul.choose import choose
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
@@ -139,16 +140,28 @@ class CompiledMatmul:
 
 @dataclass(frozen=True)
 class Matmul:
-    """A matrix product whose schedule is chosen for the sizes of each call (``matmul.choose``)."""
+    """A matrix product whose schedule is chosen for the sizes of each call: what ``tune_matmul`` remembered
+    for the ``device`` of that name, else what ``matmul.choose`` prefers."""
 
     problem: Problem
     policy: Policy = Policy.PRACTICAL
     cache: Cache = field(default_factory=Cache.default)
+    device: str = ""
     _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
+    _chosen: dict[tuple[tuple[str, int], ...], Schedule] = field(default_factory=dict, repr=False)
+
+    def schedule(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> Schedule:
+        """The schedule for given M, N, K."""
+        point = (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
+        if point not in self._chosen:
+            name = file_name(self.problem, sizes, self.device, self.policy, tool_fingerprint())
+            known = remembered(self.cache, name)
+            self._chosen[point] = known or choose(self.problem, sizes, multiprocessors)
+        return self._chosen[point]
 
     def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
         """The product as it is computed for given M, N, K."""
-        schedule = choose(self.problem, sizes, multiprocessors)
+        schedule = self.schedule(sizes, multiprocessors)
         if schedule not in self._compiled:
             self._compiled[schedule] = CompiledMatmul(self.problem, schedule, self.policy, self.cache)
         return self._compiled[schedule]

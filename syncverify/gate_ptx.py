@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from syncverify.checker.outcome import Budget
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
@@ -24,6 +26,8 @@ from syncverify.sizes import Limits, Problem, prove
 
 #: What the proof for every size may cost: it is made once and kept.
 LIMITS = Limits(events=200_000, path=60_000, nodes=3_000, failures=1)
+#: And the proof of one launch.
+LAUNCH = Budget(max_events=4_000_000)
 
 
 def check_ptx(
@@ -37,7 +41,7 @@ def check_ptx(
             module,
             launch_facts(kernel),
             policy,
-            Checker(run_system, merge, _prove),
+            Checker(partial(run_system, budget=LAUNCH), merge, _prove),
             kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),

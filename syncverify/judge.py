@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.checker import Outcome, check
+from syncverify.checker.outcome import Budget
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.model.events import LaneSplit, System, Unanalysable
 from syncverify.source import Span
@@ -17,11 +18,15 @@ _RANK = {Verdict.REFUTED: 0, Verdict.UNKNOWN: 1, Verdict.PROVED: 2}
 _SEVERITY = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
 
-def run_system(system: System, policy: Policy = Policy.PRACTICAL) -> Outcome:
+def run_system(
+    system: System,
+    policy: Policy = Policy.PRACTICAL,
+    budget: Budget = Budget(),  # noqa: B008
+) -> Outcome:
     """Checks one system; where the lanes of a class disagree, splits the class and starts again."""
     for _ in range(MAX_RESTARTS):
         try:
-            return check(system, policy)
+            return check(system, policy, budget)
         except LaneSplit as split:
             system = system.refined(split)
     return undecided(f"lane classes of {system.info.name} did not settle", Span(system.info.file))

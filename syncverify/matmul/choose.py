@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from syncverify.matmul import split
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
 
-#: Registers of the loading and of two multiplying warpgroups.
-TWO = (40, 232)
-#: Schedules that are considered, with the share of the best rate that a long product reaches (a guess
-#: until it is measured: wider tiles read less shared memory for each product).
+#: Registers of the loading and of two multiplying warpgroups, and of three.
+TWO, THREE = (40, 232), (32, 160)
+#: Schedules that are considered, with the share of the best rate that a long product reaches (wider tiles
+#: read less of L2 and of shared memory for each product).
 MENU: tuple[tuple[Schedule, float], ...] = (
     (Schedule(128, 256, registers=TWO), 1.0),
-    (Schedule(256, 128, registers=TWO), 1.0),
+    (Schedule(256, 128, registers=TWO), 0.98),
     (Schedule(128, 192, registers=TWO), 0.94),
-    (Schedule(192, 128, consumers=3, registers=(32, 160)), 0.94),
-    (Schedule(128, 128), 0.85),
+    (Schedule(192, 128, consumers=3, registers=THREE), 0.88),
+    (Schedule(192, 176, consumers=3, registers=THREE), 0.86),
+    (Schedule(128, 128), 0.78),
     (Schedule(64, 256, consumers=1), 0.8),
     (Schedule(128, 64), 0.6),
     (Schedule(64, 128, consumers=1), 0.6),
     (Schedule(64, 64, consumers=1), 0.4),
+    (Schedule(64, 32, consumers=1), 0.25),
     (Schedule(128, 128, registers=TWO, persistent=True, pingpong=True, pending=1), 0.85),
 )
 #: Multiply-adds per microsecond of one SM at its best, and microseconds that a tile takes beside them.
@@ -31,9 +34,15 @@ RATE = 3.0e6
 START, TURN = 3.0, 1.5
 #: Blocks that may share tiles; microseconds that handing a partial sum over takes, and bytes of it per
 #: microsecond; what the model has to promise of a split, for it knows less of it.
-SPLITS = (2, 3, 4, 5, 6, 8)
+SPLITS = (2, 3, 4, 5, 6, 8, 11, 13)
 HAND_OVER, SUM_RATE = 2.0, 1.0e5
 MARGIN, EACH = 1.05, 0.01
+#: What is worth timing: a place in the ranking and fields of its schedule that are changed, the most
+#: promising first.
+VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
+    (0, {}), (0, {"cluster": 2}), (1, {}), (0, {"cluster": 2, "pending": 1}), (0, {"pending": 1}), (2, {}),
+    (1, {"cluster": 2}), (1, {"pending": 1}), (3, {}), (0, {"cluster": 2, "group": 4}), (4, {}),
+)  # fmt: skip
 
 
 def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, float]]:
@@ -59,7 +68,8 @@ def microseconds(schedule: Schedule, share: float, sizes: Mapping[str, int], mul
     each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
     turns = -(-tiles // multiprocessors)
     if schedule.pingpong:
-        return START + turns * each + TURN  # what a tile takes beside its products, others' products hide
+        # what a tile takes beside its products, others' products hide, if there are any
+        return START + max(turns, 2) * each + TURN
     if schedule.split_k == 1:
         return START + turns * (each + TURN)
     return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
@@ -87,10 +97,7 @@ def splits(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
             continue
         for q in SPLITS:
             shared = replace(schedule, split_k=q)
-            try:
-                shared.check()
-                shared.fitted_stages(shared.staging(problem.output_sizes))
-            except InputError:
+            if not _possible(problem, shared):
                 continue
             if split.values(shared, tiles, steps, multiprocessors)["share"] % q:
                 found.append((shared, share))
@@ -111,6 +118,30 @@ def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
     return [_turning(s, sizes, multiprocessors) for _, _, s in sorted(options, key=lambda o: o[:2])]
 
 
+def candidates(
+    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, count: int = 6
+) -> list[Schedule]:
+    """What is worth timing, the most promising first: variations of what the model ranks first."""
+    order = ranked(problem, sizes, multiprocessors)
+    found: list[Schedule] = []
+    for place, fields in VARIATIONS:
+        if place >= len(order):
+            continue
+        varied = replace(order[place], dependent=True, **fields)
+        if varied not in found and _possible(problem, varied):
+            found.append(varied)
+    return found[:count]
+
+
+def _possible(problem: Problem, schedule: Schedule) -> bool:
+    try:
+        schedule.check()
+        schedule.fitted_stages(schedule.staging(problem.output_sizes))
+    except InputError:
+        return False
+    return True
+
+
 def choose(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
     """The schedule that the model prefers."""
     return ranked(problem, sizes, multiprocessors)[0]
@@ -123,4 +154,4 @@ def _turning(schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int)
     return replace(schedule, persistent=tiles > multiprocessors)
 
 
-__all__ = ["MENU", "choose", "menu", "microseconds", "ranked", "splits"]
+__all__ = ["MENU", "candidates", "choose", "menu", "microseconds", "ranked", "splits"]

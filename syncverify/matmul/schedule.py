@@ -48,6 +48,17 @@ class Schedule:
     sums: Literal["ordered", "any"] = "ordered"
     dependent: bool = False
 
+    @property
+    def title(self) -> str:
+        """A short name: the tile, and a mark for each field that is not as in a plain schedule."""
+        marks = {
+            "p": self.persistent, "t": self.store == "tma", "c": self.cluster > 1, "o": self.pingpong,
+            "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
+            f"g{self.group}": self.group != 8, f"s{self.stages}": self.stages > 0,
+            f"/{self.split_k}": self.split_k > 1, "any": self.sums == "any" and self.split_k > 1,
+        }  # fmt: skip
+        return f"{self.tile_m}x{self.tile_n}" + "".join(m for m, given in marks.items() if given)
+
     def check(self) -> None:
         """Raises InputError for values that no problem can use."""
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")

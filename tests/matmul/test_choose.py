@@ -6,7 +6,7 @@ import pytest
 
 from syncverify.gate_matmul import Matmul
 from syncverify.matmul import Schedule, product
-from syncverify.matmul.choose import choose, menu, ranked
+from syncverify.matmul.choose import candidates, choose, menu, ranked
 from syncverify.source import InputError
 
 
@@ -35,7 +35,8 @@ def test_short_products_in_many_turns_are_stored_while_others_multiply() -> None
 
 def test_ragged_rows_are_stored_directly() -> None:
     assert {s.store for s in ranked(product(), sizes(512, 500, 512), 132)} == {"direct"}
-    assert {s.store for s in ranked(product(), sizes(512, 512, 512), 132)} == {"tma"}
+    found = ranked(product(), sizes(512, 512, 512), 132)
+    assert {(s.tile_n % 64 == 0, s.store) for s in found} == {(True, "tma"), (False, "direct")}
 
 
 @pytest.mark.parametrize("layout", ["KK", "MN"])
@@ -54,3 +55,42 @@ def test_kernels_of_one_schedule_are_shared() -> None:
 def test_staging_needs_whole_rows() -> None:
     with pytest.raises(InputError, match="128-byte"):
         Schedule(128, 80, store="tma").staging([2])
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "layout", "tiles"),
+    [
+        (3648, 480, 8632, "MN", {(128, 256, 2), (256, 128, 2)}),
+        (1176, 1840, 44280, "MN", {(256, 128, 5)}),
+        (4096, 2112, 7168, "KK", {(128, 192, 3)}),
+        (64, 4096, 4096, "KK", {(64, 64, 2)}),
+        (128, 7168, 2048, "KK", {(128, 64, 1)}),
+    ],
+)
+def test_few_tiles_with_many_steps_are_shared(
+    m: int, n: int, k: int, layout: str, tiles: set[tuple[int, int, int]]
+) -> None:
+    """What measured best for these sizes on an H200."""
+    schedule = choose(product(layout=layout), sizes(m, n, k), 132)
+    assert (schedule.tile_m, schedule.tile_n, schedule.split_k) in tiles
+
+
+def test_whole_rounds_of_tiles_are_not_shared() -> None:
+    for m, n, k in ((8192, 8192, 8192), (4096, 14336, 5120), (16384, 16384, 1024)):
+        assert choose(product(), sizes(m, n, k), 132).split_k == 1
+
+
+@pytest.mark.parametrize("layout", ["KK", "MN"])
+def test_candidates_are_possible_and_differ(layout: str) -> None:
+    problem = product(layout=layout)
+    for m, n, k in ((4096, 4096, 4096), (64, 4096, 4096), (3648, 480, 8632), (8, 8, 8)):
+        found = candidates(problem, sizes(m, n, k), 132, 8)
+        assert 4 <= len(set(found)) == len(found) == len({s.title for s in found}) <= 8
+        assert all(s.dependent for s in found)
+        for s in found:
+            s.check()
+            assert s.fitted_stages(s.staging(problem.output_sizes)) >= 2
+
+
+def test_large_products_are_tried_in_clusters() -> None:
+    assert 2 in {s.cluster for s in candidates(product(), sizes(4096, 4096, 4096), 132)}
