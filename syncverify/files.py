@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.judge import merge, run_system, text_hash
 from syncverify.launch import NO_FACTS, LaunchFacts
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 from syncverify.suppressions import Suppression
 from syncverify.suppressions import apply as apply_suppressions
 from syncverify.suppressions import find as find_suppressions
@@ -61,11 +61,18 @@ def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile
         raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
     from syncverify.ir.parser import parse
 
-    text = _text(path, data)
+    text = decode(data, str(path))
     kernels = parse(text, str(path))
     if not kernels:
         raise InputError("no kernel in this file", Span(str(path)))
     return SourceFile(str(path), kernels, text_hash(data), suppressions=find_suppressions(text, str(path)))
+
+
+def read_ir(path: str, taker: str) -> SourceFile:
+    """The kernels of a ``.syncir`` file; InputError for other files, which ``taker`` does not take."""
+    if Path(path).suffix in (".ptx", ".cu"):
+        raise InputError(f"{taker} takes .syncir files only", Span(path))
+    return read_source(path)
 
 
 def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
@@ -76,27 +83,12 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
 
         text = compile_cuda(path, cuda or DEFAULTS)
     else:
-        text = _text(path, data)
+        text = decode(data, str(path))
     module = parse_ptx(text, str(path))
     if not module.entries:
         raise InputError("no kernel in this file", Span(str(path)))
-    ignored = find_suppressions(_text(path, data), str(path))
+    ignored = find_suppressions(decode(data, str(path)), str(path))
     return SourceFile(str(path), (), text_hash(data), module, ignored)
-
-
-def _text(path: Path, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as e:
-        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
-
-
-def read_bytes(path: Path) -> bytes:
-    """The content of a file, or InputError with the system's reason."""
-    try:
-        return path.read_bytes()
-    except OSError as e:
-        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
 
 
 def check_source(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from syncverify.ir.expr import Expr, Int
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 
 if TYPE_CHECKING:
     from syncverify.ir.nodes import Kernel
@@ -129,14 +129,18 @@ def beside(path: str | Path) -> Path:
     return Path(f"{path}.launch.toml")
 
 
+def facts_for(path: str | Path, launch: str | None = None) -> LaunchFacts:
+    """The launch facts of an input: those of ``launch``, else those beside the input, else none."""
+    own = beside(path)
+    return read_facts(launch) if launch is not None else read_facts(own) if own.exists() else NO_FACTS
+
+
 def read_facts(path: str | Path) -> LaunchFacts:
     """The launch facts of a TOML file; InputError names an unreadable file or an unknown key."""
     span = Span(str(path))
     try:
-        data = tomllib.loads(Path(path).read_text("utf-8"))
-    except OSError as e:
-        raise InputError(f"cannot read: {e.strerror or e}", span) from e
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        data = tomllib.loads(decode(read_bytes(path), str(path)))
+    except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise InputError(f"not a TOML file: {e}", span) from e
     _known(data, ("kernel",), "", span)
     tables = _table(data.get("kernel", {}), "kernel", span)

@@ -1,8 +1,9 @@
-"""Where things stand in the author's file, and the one exception for input nobody can use."""
+"""Texts, where things stand in them, and the one exception for input nobody can use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,3 +43,20 @@ class InputError(Exception):
         if self.span.line == 0 and self.span.file == "<unknown>":
             return self.message
         return f"{self.span}: {self.message}"
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file, or InputError with the system's reason."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as e:
+        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from None
+
+
+def decode(data: bytes, path: str) -> str:
+    """The text of a file, without a byte order mark; InputError with the line that is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = data.count(b"\n", 0, e.start) + 1
+        raise InputError(f"not UTF-8 text: byte 0x{data[e.start]:02x}", Span(path, line)) from None

@@ -32,7 +32,7 @@ def find(text: str, path: str) -> tuple[Suppression, ...]:
 
 
 def _found(text: str, path: str) -> Iterator[Suppression]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         mark = _MARK.search(line)
         if mark is None:
             continue

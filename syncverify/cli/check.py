@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from syncverify.cli.common import Exit, complain, complain_bug, emit, integers, use_color, write
+from syncverify.cli.common import (
+    INTERRUPTED,
+    Exit,
+    bug,
+    complain,
+    emit,
+    integers,
+    keep_inputs,
+    say,
+    use_color,
+    write,
+)
+from syncverify.cli.jobs import cores, side_by_side
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
-from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
-from syncverify.report.base import Report
+from syncverify.frontends.names import base_name
+from syncverify.launch import LaunchFacts, facts_for, read_facts
+from syncverify.report.base import Report, counted
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
@@ -25,6 +40,29 @@ if TYPE_CHECKING:
 
 #: Formats other than text, each a module of ``syncverify.report`` with ``render(report) -> str``.
 FORMATS = ("json", "sarif", "github", "junit", "html", "trace")
+#: Longer names of kernels, as templates have them, do not fit into the name of a file.
+LONGEST_STEM = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What to check, and how."""
+
+    facts: LaunchFacts | None
+    values: Mapping[str, int]
+    kernel: str | None
+    policy: Policy
+    cuda: CudaOptions | None
+    infer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What the check of one file has found."""
+
+    reports: tuple[KernelReport, ...] = ()
+    names: frozenset[str] = frozenset()  # every kernel seen, selected or not
+    errors: tuple[InputError, ...] = ()
 
 
 @dataclass(slots=True)
@@ -32,11 +70,17 @@ class _Run:
     """What one ``check`` has found so far."""
 
     reports: list[KernelReport] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)  # every kernel seen, selected or not
-    failed: bool = False
+    names: set[str] = field(default_factory=set)
+    errors: list[InputError] = field(default_factory=list)
+
+    def add(self, file: _Checked) -> None:
+        self.reports += file.reports
+        self.names |= file.names
+        for error in file.errors:
+            self.reject(error)
 
     def reject(self, error: InputError) -> None:
-        self.failed = True
+        self.errors.append(error)
         complain(error)
 
 
@@ -63,6 +107,14 @@ class _Run:
 @click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="(.cu) Defines a macro.")
 @click.option("--std", default="c++17", show_default=True, help="(.cu) The C++ standard.")
 @click.option("--prelude", metavar="NAME", help="(.cu) Device functions of a generator's runtime: nvfuser.")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Files to check side by side; 0: one for each processor.",
+)
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
 def check(
     files: tuple[str, ...],
@@ -79,6 +131,7 @@ def check(
     define: tuple[str, ...],
     std: str,
     prelude: str | None,
+    jobs: int,
     no_infer: bool,
 ) -> int:
     """Verify kernels: proved, refuted with a counterexample, or unknown with the reason.
@@ -86,7 +139,7 @@ def check(
     FILE is a .syncir, .ptx or .cu file; a .cu file is compiled by NVRTC, which needs no GPU. A .syncir file
     states every host fact, so --no-infer changes nothing for it.
     """
-    found = _Run()
+    keep_inputs(files, {"-o": output, "--certificate": certificate})
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
     cuda = None
@@ -94,55 +147,80 @@ def check(
         from syncverify.frontends.cuda import CudaOptions
 
         cuda = CudaOptions(include, define, std, prelude)
-    for file in files:
-        _check_file(found, file, facts, values, kernel, Policy(policy), cuda, not no_infer)
-    if kernel is not None and found.names and not found.reports and not found.failed:
+    wanted = _Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer)
+    found = _Run()
+    interrupted = _check_all(found, files, wanted, jobs)
+    if interrupted and format_ != "text":
+        return INTERRUPTED
+    if kernel is not None and found.names and not found.reports and not found.errors:
         has = ", ".join(sorted(found.names))
         found.reject(InputError(f"no kernel matches --kernel {kernel} (found: {has})"))
-    if facts is not None and not found.failed:
+    if facts is not None and not found.errors and not interrupted:
         _check_tables(found, facts)
-    paths = {} if witness_dir is None else dict(_write_witnesses(found.reports, Path(witness_dir)))
+    paths = {} if witness_dir is None else dict(_write_witnesses(found, Path(witness_dir)))
     if certificate is not None:
         _write_certificate(found, files, facts, Path(certificate))
-    report = Report(Policy(policy), tuple(found.reports), paths)
+    report = Report(Policy(policy), tuple(found.reports), paths, tuple(found.errors))
     if found.reports or format_ != "text":
         emit(_renderer(format_, use_color(output))(report), output)
-    return status(report, found.failed, on_unknown)
+    return INTERRUPTED if interrupted else status(report, on_unknown)
 
 
-def _check_file(
-    found: _Run,
-    file: str,
-    facts: LaunchFacts | None,
-    values: Mapping[str, int],
-    kernel: str | None,
-    policy: Policy,
-    cuda: CudaOptions | None,
-    infer: bool,
-) -> None:
-    """Checks one file; whatever is wrong with it is reported and the run goes on."""
+def _check_all(found: _Run, files: Sequence[str], wanted: _Wanted, jobs: int) -> bool:
+    """Checks the files in their order; True if Ctrl-C came before the last."""
+    at_once = min(jobs or cores(), len(files))
+    work = partial(_check_file, wanted)
+    done = 0
     try:
-        source = read_source(file, cuda)
-        found.names.update(source.names)
-        own = facts
-        if own is None:
-            own = read_facts(beside(file)) if beside(file).exists() else NO_FACTS
-        found.reports += check_source(
+        for checked in map(work, files) if at_once == 1 else _side_by_side(work, files, at_once):
+            found.add(checked)
+            done += 1
+    except KeyboardInterrupt:
+        say(f"interrupted: {done} of {counted(len(files), 'file')} checked")
+        return True
+    return False
+
+
+def _side_by_side(work: Callable[[str], _Checked], files: Sequence[str], jobs: int) -> Iterator[_Checked]:
+    return side_by_side(partial(_without_proofs, work), files, jobs, _lost)
+
+
+def _without_proofs(work: Callable[[str], _Checked], file: str) -> _Checked:
+    """What another process needs of a result."""
+    checked = work(file)
+    return replace(checked, reports=tuple(replace(r, proof=None) for r in checked.reports))
+
+
+def _lost(file: str, code: int | None) -> _Checked:
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
+    error = InputError(f"the process that checked it {how} (too little memory?)", Span(file))
+    return _Checked(errors=(error,))
+
+
+def _check_file(wanted: _Wanted, file: str) -> _Checked:
+    """Checks one file; whatever is wrong with it stands beside what was found."""
+    errors: list[InputError] = []
+    names: set[str] = set()
+    reports: list[KernelReport] = []
+    try:
+        source = read_source(file, wanted.cuda)
+        names = source.names
+        reports = check_source(
             source,
-            facts=own,
-            values=values,
-            kernel=kernel,
-            policy=policy,
-            on_error=found.reject,
+            facts=facts_for(file) if wanted.facts is None else wanted.facts,
+            values=wanted.values,
+            kernel=wanted.kernel,
+            policy=wanted.policy,
+            on_error=errors.append,
             advice=True,
             scope=ScopeKind.ALL,
-            infer=infer,
+            infer=wanted.infer,
         )
     except InputError as e:
-        found.reject(e)
+        errors.append(e)
     except Exception as e:
-        found.failed = True
-        complain_bug(e, file)
+        errors.append(bug(e, file))
+    return _Checked(tuple(reports), frozenset(names), tuple(errors))
 
 
 def _check_tables(found: _Run, facts: LaunchFacts) -> None:
@@ -152,15 +230,22 @@ def _check_tables(found: _Run, facts: LaunchFacts) -> None:
             found.reject(InputError(f'kernel."{name}" names no kernel (found: {has})', Span(facts.file)))
 
 
-def _write_witnesses(reports: list[KernelReport], directory: Path) -> Iterator[tuple[int, str]]:
+def _write_witnesses(found: _Run, directory: Path) -> Iterator[tuple[int, str]]:
     """Writes each witness to ``<kernel>.json``; a second kernel of one name gets ``<kernel>-2.json``."""
-    used: dict[str, int] = {}
-    for i, report in enumerate(reports):
+    used: set[str] = set()
+    for i, report in enumerate(found.reports):
         if report.witness is None:
             continue
-        used[report.name] = n = used.get(report.name, 0) + 1
-        path = directory / (f"{report.name}.json" if n == 1 else f"{report.name}-{n}.json")
-        write(path, dumps(report.witness).encode())
+        name = report.name if len(report.name) <= LONGEST_STEM else base_name(report.name)[:LONGEST_STEM]
+        stems = chain([name], (f"{name}-{n}" for n in count(2)))
+        stem = next(s for s in stems if s not in used)
+        used.add(stem)
+        path = directory / f"{stem}.json"
+        try:
+            write(path, dumps(report.witness).encode())
+        except InputError as e:
+            found.reject(e)
+            return
         yield i, str(path)
 
 
@@ -174,7 +259,7 @@ def _write_certificate(found: _Run, files: tuple[str, ...], facts: LaunchFacts |
         return
     proved = {r.name: r for r in found.reports if r.verdict is Verdict.PROVED}
     try:
-        own = facts or (read_facts(beside(files[0])) if beside(files[0]).exists() else NO_FACTS)
+        own = facts_for(files[0]) if facts is None else facts
         kernels = [k for k in read_source(files[0]).kernels if k.name in proved]
         proofs = [certify(own.apply(k)[0], proved[k.name]) for k in kernels]
         write(path, written(proofs).encode())
@@ -189,10 +274,10 @@ def _renderer(format_: str, color: bool) -> Callable[[Report], str]:
     return render
 
 
-def status(report: Report, failed: bool, on_unknown: str | None = None) -> int:
+def status(report: Report, on_unknown: str | None = None) -> int:
     """The exit status of a run: bad input, then refuted, then unknown (as ``--on-unknown`` says)."""
     counts = report.counts
-    if failed:
+    if report.errors:
         return Exit.BAD_INPUT
     if counts[Verdict.REFUTED]:
         return Exit.REFUTED

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import IntEnum
 from pathlib import Path
 
 import click
 
-from syncverify.source import InputError, Span
+from syncverify.source import UNKNOWN_SPAN, InputError, Span
+
+#: Exit status after Ctrl-C, as shells have it.
+INTERRUPTED = 130
 
 
 class Exit(IntEnum):
@@ -25,18 +29,27 @@ class Exit(IntEnum):
 
 def complain(error: InputError) -> None:
     """One message on stderr for input nobody can use."""
-    click.echo(f"error: {error}", err=True)
+    say("\n".join([f"error: {error}", *getattr(error, "__notes__", ())]))
 
 
-def complain_bug(error: Exception, where: str = "") -> None:
-    """One message on stderr for a fault of the tool itself."""
-    at = f"{where}: " if where else ""
+def say(message: str) -> None:
+    """A message on stderr; one that cannot be written must not change the exit status."""
+    with suppress(OSError):
+        click.echo(message, err=True)
+
+
+def bug(error: Exception, where: str = "") -> InputError:
+    """What is said of a fault of the tool itself, with the place in the tool if that is asked for."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    click.echo(f"error: {at}internal error, a bug in syncverify, not in your input: {text}", err=True)
+    said = InputError(
+        f"internal error, a bug in syncverify, not in your input: {text}",
+        Span(where) if where else UNKNOWN_SPAN,
+    )
     if os.environ.get("SYNCVERIFY_TRACEBACK"):
-        traceback.print_exception(error)
+        said.add_note("".join(traceback.format_exception(error)).rstrip())
     else:
-        click.echo("set SYNCVERIFY_TRACEBACK=1 to see where", err=True)
+        said.add_note("set SYNCVERIFY_TRACEBACK=1 to see where")
+    return said
 
 
 def assignments(items: Iterable[str], option: str) -> dict[str, str]:
@@ -65,11 +78,26 @@ def integers(items: Iterable[str], option: str) -> dict[str, int]:
 
 
 def emit(text: str, output: str | None) -> None:
-    """Writes a result to a file, or to stdout without one."""
+    """Writes a result to a file, or to stdout without one. What no file takes is not lost: stdout gets it."""
     if output is None:
-        click.echo(text, nl=False)
+        _to_stdout(text)
         return
-    write(Path(output), text.encode())
+    try:
+        write(Path(output), text.encode("utf-8", "replace"))
+    except InputError:
+        _to_stdout(text)
+        raise
+
+
+def _to_stdout(text: str) -> None:
+    if sys.stdout is None:
+        raise InputError("cannot write: stdout is closed")
+    try:
+        click.echo(text, nl=False)
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise InputError(f"cannot write to stdout: {e.strerror or e}") from e
 
 
 def write_bytes(data: bytes, output: str | None) -> None:
@@ -77,9 +105,21 @@ def write_bytes(data: bytes, output: str | None) -> None:
     if output is not None:
         write(Path(output), data)
         return
-    if sys.stdout.isatty():
+    if sys.stdout is None or sys.stdout.isatty():
         raise InputError("binary output: name a file with -o")
     sys.stdout.buffer.write(data)
+
+
+def keep_inputs(inputs: Iterable[str], outputs: Mapping[str, str | None]) -> None:
+    """InputError if an option names one of the inputs as the file to write, or the file of another option."""
+    taken = {os.path.realpath(path): "is an input" for path in inputs}
+    for option, path in outputs.items():
+        if path is None or Path(path).is_char_device():
+            continue
+        real = os.path.realpath(path)
+        if real in taken:
+            raise InputError(f"{option} would overwrite it: it {taken[real]}", Span(path))
+        taken[real] = f"is the file of {option}"
 
 
 def write(path: Path, data: bytes) -> None:
@@ -93,4 +133,6 @@ def write(path: Path, data: bytes) -> None:
 
 def use_color(output: str | None) -> bool:
     """Colours go to a terminal only, and NO_COLOR turns them off (no-color.org)."""
-    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if output is not None or sys.stdout is None or os.environ.get("NO_COLOR"):
+        return False
+    return sys.stdout.isatty()

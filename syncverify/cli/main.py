@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from importlib import import_module
 import click
 
 from syncverify import __version__
-from syncverify.cli.common import Exit, complain, complain_bug
+from syncverify.cli.common import INTERRUPTED, Exit, bug, complain
 from syncverify.source import InputError
 
 #: Command name -> its module, its object and its line in the help; loaded when used, to start fast.
@@ -57,7 +58,7 @@ def run(args: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status; never raises."""
     try:
         status = cli.main(args=args, prog_name="syncverify", standalone_mode=False)
-        sys.stdout.flush()
+        _flush()
         return int(status or 0)
     except click.ClickException as e:
         e.show()
@@ -66,16 +67,45 @@ def run(args: Sequence[str] | None = None) -> int:
         complain(e)
         return Exit.BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
-        # The reader of stdout left (head, less): nothing more to say, and nothing to flush at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of stdout left (head, less): nothing more to say.
+        _drop_stdout()
         return 141
     except Exception as e:
-        complain_bug(e)
+        complain(bug(e))
         return Exit.BAD_INPUT
+
+
+def _flush() -> None:
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        _drop_stdout()
+        raise InputError(f"cannot write to stdout: {e.strerror or e}") from e
+
+
+def _drop_stdout() -> None:
+    """Leaves nothing to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_streams() -> None:
+    """No file that is opened later may take the number of a standard stream that the caller closed."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # names and comments of any language
 
 
 def main() -> None:
     """The ``syncverify`` command."""
+    _open_streams()
     sys.exit(run())

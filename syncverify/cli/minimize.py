@@ -9,8 +9,8 @@ import click
 
 from syncverify.cli.common import Exit, emit, integers, write
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import SourceFile, read_source
-from syncverify.launch import NO_FACTS, LaunchFacts, beside, read_facts
+from syncverify.files import SourceFile, read_ir, read_source
+from syncverify.launch import LaunchFacts, facts_for
 from syncverify.source import InputError
 
 
@@ -46,20 +46,12 @@ def minimize(
     Each is left out in turn and the rest is checked again, in a .syncir file for every size, in a .ptx or .cu
     file for the values given. A kernel that is not proved is left as it is.
     """
-    source = read_source(file)
-    facts = _facts(file, launch)
+    source = read_source(file) if written is None else read_ir(file, "--write")
+    facts = facts_for(file, launch)
     values = integers(params, "--param")
     if source.module is not None:
-        if written is not None:
-            raise InputError("--write is for .syncir files")
         return _events(source, facts, values, kernel, Policy(policy), format_, output)
     return _kernels(source, facts, values, kernel, Policy(policy), exact, format_, output, written)
-
-
-def _facts(file: str, launch: str | None) -> LaunchFacts:
-    if launch is not None:
-        return read_facts(launch)
-    return read_facts(beside(file)) if beside(file).exists() else NO_FACTS
 
 
 def _kernels(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from syncverify.certificate import Rechecked, RejectedError
 from syncverify.certificate import recheck as validate
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import ScopeKind
-from syncverify.files import read_bytes, read_source
-from syncverify.launch import NO_FACTS, beside, read_facts
-from syncverify.source import InputError
+from syncverify.files import read_ir
+from syncverify.launch import facts_for
+from syncverify.source import decode, read_bytes
 
 _RELIED = "the parser, the model and the execution of its agents"
 _CHECKER = ", the obligations of the checker"
@@ -33,12 +31,9 @@ def recheck(certificate: str, kernel: str, launch: str | None) -> int:
 
     Events are derived from the kernel again and every step of the proof is replayed; nothing is searched.
     """
-    text = read_bytes(Path(certificate)).decode("utf-8", "replace")
-    source = read_source(kernel)
-    if source.module is not None:
-        raise InputError("certificates are of kernels in .syncir files")
-    own = beside(kernel)
-    facts = read_facts(launch or str(own)) if launch or own.exists() else NO_FACTS
+    text = decode(read_bytes(certificate), certificate)
+    source = read_ir(kernel, "recheck")
+    facts = facts_for(kernel, launch)
     try:
         done = validate(text, certificate, {k.name: facts.apply(k)[0] for k in source.kernels})
     except RejectedError as e:

@@ -10,14 +10,14 @@ import click
 
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import Witness
-from syncverify.files import SourceFile, read_bytes, read_source
+from syncverify.files import SourceFile, read_source
 from syncverify.ir.nodes import Kernel
-from syncverify.launch import NO_FACTS, beside, read_facts, relaunch
+from syncverify.launch import facts_for, relaunch
 from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
 from syncverify.simulate import ReplayResult
 from syncverify.simulate import replay as simulate_replay
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 
 if TYPE_CHECKING:
     from syncverify.frontends.cuda import CudaOptions
@@ -46,8 +46,7 @@ def replay(
 
     A PTX or CUDA kernel is unrolled for the witness's launch first.
     """
-    data = read_bytes(Path(witness_file))
-    witness = loads(data.decode("utf-8", "replace"), witness_file)
+    witness = loads(decode(read_bytes(witness_file), witness_file), witness_file)
     path = kernel_file or witness.file
     cuda = None
     if Path(path).suffix == ".cu":
@@ -72,9 +71,7 @@ def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> Repla
     from syncverify.unrolled import unroll
 
     assert source.module is not None
-    file = launch or (beside(source.path) if beside(source.path).exists() else None)
-    facts = NO_FACTS if file is None else read_facts(file)
-    u = unroll(source.module, facts, witness)
+    u = unroll(source.module, facts_for(source.path, launch), witness)
     result = simulate_replay(u.witness, u.kernel)
     if u.left_out and not result.reproduced:
         raise InputError(f"{witness.kernel} cannot be stepped through: {u.left_out}", Span(source.path))

@@ -8,7 +8,7 @@ import click
 
 from syncverify.cli.common import Exit, emit
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import read_source
+from syncverify.files import read_ir
 from syncverify.ir.nodes import Kernel
 from syncverify.source import InputError
 
@@ -56,9 +56,7 @@ def synthesize(
     from syncverify.passes.synthesize import synthesize as insert
     from syncverify.verify import check_kernel
 
-    source = read_source(file)
-    if source.module is not None:
-        raise InputError("synthesis takes .syncir files")
+    source = read_ir(file, "synthesize")
     seen: set[str] = set()
 
     def observe(name: str, kernel: Kernel) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from syncverify import nvrtc
 from syncverify.frontends.cuda_lines import author_lines
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 from syncverify.store import Store, default_root, digest
 
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
@@ -190,9 +190,4 @@ def _included(path: Path, source: str, include_paths: list[Path]) -> dict[str, s
 
 
 def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as e:
-        raise InputError(f"cannot read: {e.strerror or e}", Span(str(path))) from e
-    except UnicodeDecodeError as e:
-        raise InputError(f"not a text file: byte {e.start} is not UTF-8", Span(str(path))) from e
+    return decode(read_bytes(path), str(path)).replace("\r\n", "\n")

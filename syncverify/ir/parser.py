@@ -10,21 +10,12 @@ from typing import Any
 from syncverify.ir import nodes
 from syncverify.ir.lines import Source
 from syncverify.ir.text_kernels import KernelBuild
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 
 
 def parse_file(path: str | Path) -> tuple[nodes.Kernel, ...]:
     """Every kernel of a file."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as e:
-        raise InputError(f"cannot read the file: {e.strerror or e}", Span(str(path))) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        line = data.count(b"\n", 0, e.start) + 1
-        raise InputError("this is not UTF-8 text", Span(str(path), line)) from None
-    return parse(text, str(path))
+    return parse(decode(read_bytes(path), str(path)), str(path))
 
 
 def parse(text: str, file: str = "<string>") -> tuple[nodes.Kernel, ...]:

@@ -43,7 +43,7 @@ def _unexpected(e: UnexpectedInput, source: Source, start: int, found: str) -> s
     line_start = source.code.rfind("\n", 0, start) + 1
     line = source.code[line_start:start]
     first = re.match(r"\s*([\w.]+)", source.code[line_start:])
-    what = "the end of the line" if not found.strip() else f"'{found}'"
+    what = "the end of the line" if not found.strip() else f"'{_short(found)}'"
     message = f"unexpected {what}"
     wanted = _expected(e)
     if wanted:
@@ -53,6 +53,10 @@ def _unexpected(e: UnexpectedInput, source: Source, start: int, found: str) -> s
         if hint:
             message += hint
     return message
+
+
+def _short(found: str) -> str:
+    return found if len(found) <= 60 else f"{found[:57]}..."
 
 
 def _expected(e: UnexpectedInput) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.frontends.names import base_name
 from syncverify.rules import RULES
+from syncverify.source import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Report:
     policy: Policy
     kernels: tuple[KernelReport, ...]
     witness_paths: Mapping[int, str] = field(default_factory=dict)
+    #: input that could not be used
+    errors: tuple[InputError, ...] = ()
 
     @property
     def counts(self) -> dict[Verdict, int]:
@@ -55,9 +58,10 @@ def source_lines(path: str) -> tuple[str, ...]:
 @cache
 def _lines(path: Path) -> tuple[str, ...]:
     try:
-        return tuple(path.read_text("utf-8", "replace").splitlines())
+        text = path.read_bytes().decode("utf-8-sig", "replace")
     except OSError:
         return ()
+    return tuple(line.removesuffix("\r") for line in text.split("\n"))
 
 
 def one_line(d: Diagnostic) -> str:

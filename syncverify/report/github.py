@@ -6,13 +6,21 @@ from collections.abc import Iterator
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Verdict
 from syncverify.report.base import Report, one_line, place, rule_name
+from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
 
 def render(report: Report) -> str:
     """The run as workflow commands, one a line."""
-    return "".join(f"{line}\n" for k in report.kernels for line in _kernel(k))
+    lines = [_unusable(e) for e in report.errors]
+    lines += [line for k in report.kernels for line in _kernel(k)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _unusable(e: InputError) -> str:
+    where = [] if e.span == UNKNOWN_SPAN else _where(e.span.file, e.span)
+    return f"::error {','.join([*where, 'title=syncverify'])}::{_data(e.message)}"
 
 
 def _kernel(k: KernelReport) -> Iterator[str]:
@@ -23,14 +31,18 @@ def _kernel(k: KernelReport) -> Iterator[str]:
 
 
 def _command(k: KernelReport, d: Diagnostic) -> str:
-    file, line = place(k, d)
-    where = [f"file={_property(file)}"]
-    if line:
-        where.append(f"line={line}")
-        where += [f"endLine={d.span.end_line}"] if d.span.end_line else []
-        where += [f"col={d.span.column}"] if d.span.column else []
+    where = ",".join(_where(place(k, d)[0], d.span))
     title = _property(f"{d.rule} {rule_name(d.rule)}")
-    return f"::{_COMMAND[d.severity]} {','.join(where)},title={title}::{_data(f'{k.name}: {one_line(d)}')}"
+    return f"::{_COMMAND[d.severity]} {where},title={title}::{_data(f'{k.name}: {one_line(d)}')}"
+
+
+def _where(file: str, span: Span) -> list[str]:
+    where = [f"file={_property(file)}"]
+    if span.line:
+        where.append(f"line={span.line}")
+        where += [f"endLine={span.end_line}"] if span.end_line else []
+        where += [f"col={span.column}"] if span.column else []
+    return where
 
 
 def _data(text: str) -> str:

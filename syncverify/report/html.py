@@ -22,7 +22,8 @@ table { border-collapse: collapse; } td, th { text-align: left; padding: .1em 1e
 def render(report: Report) -> str:
     """The whole run as one page that needs nothing else."""
     counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
-    body = "\n".join(
+    body = "".join(f'<p><b class="error">error</b>: {escape(str(e))}</p>\n' for e in report.errors)
+    body += "\n".join(
         line
         for i, (k, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True))
         for line in _kernel(i, k, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
@@ -15,7 +16,11 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def render(report: Report) -> str:
     """The run as JUnit XML."""
-    root = ET.Element("testsuites", {"name": "syncverify", **_totals(list(report.kernels))})
+    root = ET.Element("testsuites", {"name": "syncverify", **_totals(report.kernels, len(report.errors))})
+    for e in report.errors:
+        suite = ET.SubElement(root, "testsuite", {"name": _clean(e.span.file), **_totals((), 1)})
+        case = ET.SubElement(suite, "testcase", name="input", classname=_clean(e.span.file), time="0")
+        ET.SubElement(case, "error", message=_clean(e.message), type="input").text = _clean(str(e))
     for file, group in groupby(report.kernels, key=lambda k: k.file):
         kernels = list(group)
         suite = ET.SubElement(root, "testsuite", {"name": _clean(file), **_totals(kernels)})
@@ -25,11 +30,11 @@ def render(report: Report) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _totals(kernels: list[KernelReport]) -> dict[str, str]:
+def _totals(kernels: Sequence[KernelReport], unusable: int = 0) -> dict[str, str]:
     return {
-        "tests": str(len(kernels)),
+        "tests": str(len(kernels) + unusable),
         "failures": str(sum(k.verdict is Verdict.REFUTED for k in kernels)),
-        "errors": str(sum(k.verdict is Verdict.UNKNOWN for k in kernels)),
+        "errors": str(sum(k.verdict is Verdict.UNKNOWN for k in kernels) + unusable),
         "time": f"{sum(k.seconds for k in kernels):.3f}",
     }
 

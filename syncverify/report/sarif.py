@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Step, Ver
 from syncverify.explanations import explanation
 from syncverify.report.base import Report, one_line
 from syncverify.rules import RULES
-from syncverify.source import Span
+from syncverify.source import UNKNOWN_SPAN, Span
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
@@ -34,7 +35,12 @@ def render(report: Report) -> str:
             }
         },
         "automationDetails": {"id": f"syncverify/{report.policy}/"},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _undecided(report)}],
+        "invocations": [
+            {
+                "executionSuccessful": not report.errors,
+                "toolExecutionNotifications": _unusable(report) + _undecided(report),
+            }
+        ],
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
@@ -45,6 +51,17 @@ def render(report: Report) -> str:
 def _silent(report: Report) -> list[KernelReport]:
     """Unknown kernels without a finding of their own."""
     return [k for k in report.kernels if k.verdict is Verdict.UNKNOWN and not k.diagnostics]
+
+
+def _unusable(report: Report) -> list[dict[str, Any]]:
+    """Input that could not be used, at its place."""
+    found = []
+    for e in report.errors:
+        notification: dict[str, Any] = {"level": "error", "message": {"text": e.message}}
+        if e.span != UNKNOWN_SPAN:
+            notification["locations"] = [_location(e.span if e.span.line else Span(e.span.file, 1))]
+        found.append(notification)
+    return found
 
 
 def _undecided(report: Report) -> list[dict[str, Any]]:
@@ -111,9 +128,9 @@ def uri(file: str) -> str:
     if path.is_absolute():
         try:
             path = path.relative_to(Path.cwd())
-        except ValueError:
+        except (ValueError, OSError):
             return path.as_uri()
-    return quote(path.as_posix())
+    return quote(os.fsencode(path.as_posix()))
 
 
 def _flows(w: Witness) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -38,6 +39,9 @@ _CLAIMS = {
     Claim.UB: "this schedule is undefined behaviour",
     Claim.ORDER_VIOLATION: "in this schedule an operation lands in another phase than in others",
 }
+
+#: What would move a terminal's cursor; each is shown as one space, so that the marks stay below their text.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 Paint = Callable[[str, str], str]
 
@@ -136,7 +140,7 @@ def _snippet(
     if not 0 < span.line <= len(lines):
         yield paint(f"{span.line:>{width}} |", "blue") + "".join(f" {text}" for text in _once(texts) if text)
         return
-    source = lines[span.line - 1].expandtabs(1)
+    source = _CONTROL.sub(" ", lines[span.line - 1])
     start = max(span.column, 1) if span.column else len(source) - len(source.lstrip()) + 1
     end = _end_column(span, source)
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
@@ -237,4 +241,5 @@ def _summary(report: Report, paint: Paint) -> str:
     counts = ", ".join(
         paint(f"{n} {verdict}", _VERDICT_COLOR[verdict]) for verdict, n in report.counts.items() if n
     )
-    return f"{counted(len(report.kernels), 'kernel')}: {counts}" if counts else "no kernel checked"
+    said = f"{counted(len(report.kernels), 'kernel')}: {counts}" if counts else "no kernel checked"
+    return f"{said}; {paint(counted(len(report.errors), 'error'), 'red')}" if report.errors else said

@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Loc, Mem, Module, Op
 from syncverify.frontends.ptx.parser_declare import declaration, header
 from syncverify.frontends.ptx.parser_function import SPECIAL, AtLine, Body
 from syncverify.frontends.ptx.parser_operands import Scope
-from syncverify.source import InputError, Span
+from syncverify.source import InputError, Span, decode, read_bytes
 
 _LOC = re.compile(
     r"\s*+(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?:\s*+,.*?inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9}))?"
@@ -44,20 +44,7 @@ _DEEPEST_INLINING = 32
 
 def parse_file(path: str | Path) -> Module:
     """The module of a PTX file; InputError if it cannot be read or is malformed."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as e:
-        raise InputError(f"cannot read the file: {e.strerror or e}", Span(str(path))) from None
-    return parse(decode(data, str(path)), str(path))
-
-
-def decode(data: bytes, path: str) -> str:
-    """The text of a PTX file; InputError with the line where it is not UTF-8."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        line = data.count(b"\n", 0, e.start) + 1
-        raise InputError("this is not UTF-8 text", Span(path, line)) from None
+    return parse(decode(read_bytes(path), str(path)), str(path))
 
 
 def parse(text: str, path: str = "<string>") -> Module:
