@@ -27,7 +27,7 @@ from syncverify.matmul.lower import lower  # noqa: E402
 from syncverify.matmul.pipeline import build, passes  # noqa: E402
 from syncverify.nvrtc import compile_kernel  # noqa: E402
 from syncverify.passes.base import run  # noqa: E402
-from syncverify.passes.rewrite import flat_map  # noqa: E402
+from syncverify.passes.rewrite import flat_map, walk  # noqa: E402
 from syncverify.passes.running import RunningRings  # noqa: E402
 from syncverify.source import InputError  # noqa: E402
 
@@ -40,13 +40,21 @@ SMS = 132
 
 @dataclass(frozen=True)
 class Prepared(Program):
-    """A kernel with its cubin: nothing has to be compiled where it runs."""
+    """A kernel with its cubin: nothing has to be compiled where it runs.
+
+    ``serial``: it starts behind the grid before it, also if it could set up sooner.
+    """
 
     binary: bytes = field(default=b"", repr=False)
+    serial: bool = False
 
     @cached_property
     def code(self) -> tuple[str, bytes]:
         return "", self.binary
+
+    @cached_property
+    def dependent(self) -> bool:
+        return not self.serial and any(isinstance(s, n.GridDepWait) for s in walk(self.kernel.body))
 
 
 @dataclass(frozen=True)

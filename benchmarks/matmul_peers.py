@@ -1,0 +1,289 @@
+"""The 18 products of the comparison with cuBLAS: candidates are proved, then timed, the fastest twice.
+
+``prepare`` compiles what ``matmul.choose`` finds worth timing and proves every launch, IR and PTX, for its
+sizes; what is not proved is left out. It goes on where it stopped before. ``run_peers`` runs in a child.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import pickle
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matmul_prepared as prepared
+from matmul_prepared import Item, Prepared
+from matmul_timing import (
+    DEVIATION,
+    RELATIVE,
+    Call,
+    Row,
+    alternated,
+    broken,
+    captured,
+    errors,
+    factors,
+    failed,
+    input_sets,
+    poisoned,
+    ready,
+    tell,
+)
+
+from syncverify.gate_matmul import CompiledMatmul
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.choose import candidates
+from syncverify.matmul.pipeline import build
+
+Case = tuple[int, int, int, str]
+SHAPES: tuple[Case, ...] = (
+    (4096, 4096, 4096, "KK"), (8192, 8192, 8192, "KK"), (2048, 2048, 8192, "MN"), (16384, 16384, 1024, "MN"),
+    (4096, 14336, 5120, "KK"), (4096, 5120, 14336, "KK"), (8192, 6144, 4096, "KK"), (8192, 28672, 4096, "KK"),
+    (8192, 4096, 14336, "KK"), (4096, 8192, 28672, "KK"), (4096, 7168, 16384, "KK"),
+    (4096, 24576, 1536, "KK"), (4096, 2112, 7168, "KK"), (128, 7168, 2048, "KK"), (64, 4096, 4096, "KK"),
+    (3648, 480, 8632, "MN"), (4816, 5008, 5672, "MN"), (1176, 1840, 44280, "MN"),
+)  # fmt: skip
+#: Candidates of a shape; replays that choose among them, and replays of what was chosen.
+COUNT, FEW, MANY = 8, 8, 24
+SMS = prepared.SMS
+#: Steps of a block whose proof takes about as long as the next candidate is worth waiting for.
+PATIENCE = 1500
+
+
+# ---------------------------------------------------------------- preparing
+
+
+def jobs(count: int = COUNT) -> list[tuple[Case, Schedule]]:
+    """What is proved, the first candidates of all shapes first, long proofs later."""
+    found: list[tuple[float, Case, Schedule]] = []
+    for case in SHAPES:
+        m, n, k, layout = case
+        order = candidates(product(layout=layout), {"M": m, "N": n, "K": k}, SMS, count)
+        found += [(rank + _steps(case, s) / PATIENCE, case, s) for rank, s in enumerate(order)]
+    return [(case, s) for _, case, s in sorted(found, key=lambda x: x[0])]
+
+
+def _steps(case: Case, schedule: Schedule) -> float:
+    """Steps along K that the blocks of one system go through."""
+    m, n, k, layout = case
+    values = CompiledMatmul(product(layout=layout), schedule).launch_values({"M": m, "N": n, "K": k}, SMS)
+    tiles = values.get("turns", values.get("share", 1))
+    return float(tiles * values["steps"] * schedule.cluster)
+
+
+def source_digest(layout: str, schedule: Schedule) -> str:
+    """Of the kernel's IR and CUDA."""
+    from syncverify.codegen.cuda import emit
+    from syncverify.ir.printer import print_kernel
+
+    kernel = build(product(layout=layout), schedule)
+    return hashlib.sha256((print_kernel(kernel) + emit(kernel)).encode()).hexdigest()[:24]
+
+
+def proved(case: Case, schedule: Schedule) -> Row:
+    """Verdict and CPU seconds of both stages for one launch."""
+    m, n, k, layout = case
+    compiled = CompiledMatmul(product(layout=layout), schedule)
+    values = compiled.launch_values({"M": m, "N": n, "K": k}, SMS)
+    row: Row = {"shape": case, "schedule": schedule.title, "digest": source_digest(layout, schedule)}
+    for stage in ("ir", "ptx"):
+        begun = time.process_time()
+        try:
+            report = compiled.program().check(stage, values)
+            row[stage] = report.verdict.value
+            row[f"{stage} warnings"] = sorted({d.rule for d in report.diagnostics})
+            if row[stage] != "proved":
+                row[f"{stage} reason"] = (report.reason or str([d.message for d in report.diagnostics]))[:200]
+        except Exception as e:
+            row[stage], row[f"{stage} reason"] = "error", f"{type(e).__name__}: {e}"[:200]
+        row[f"{stage} seconds"] = round(time.process_time() - begun, 2)
+        if row[stage] != "proved":
+            break
+    return row
+
+
+def prepare(place: Path, workers: int = 1, seconds: float = math.inf, count: int = COUNT) -> None:
+    """Writes ``p.json``, the proofs, and ``p.pickle``, the proved kernels."""
+    place.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + seconds
+    record = place / "p.json"
+    rows: list[Row] = json.loads(record.read_text()) if record.exists() else []
+    known = {(*r["shape"], r["schedule"], r["digest"]) for r in rows}
+    digests: dict[tuple[str, Schedule], str] = {}
+    left = []
+    for case, s in jobs(count):
+        digest = digests.setdefault((case[3], s), source_digest(case[3], s))
+        if (*case, s.title, digest) not in known:
+            left.append((case, s))
+    with ProcessPoolExecutor(workers) as pool:
+        waiting = iter(left)
+        running = {pool.submit(proved, *job) for _, job in zip(range(workers), waiting, strict=False)}
+        while running:
+            for done in as_completed(running):
+                running.remove(done)
+                rows.append(done.result())
+                record.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+                print("  ", *(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+                job = next(waiting, None) if time.monotonic() < end else None
+                if job is not None:
+                    running.add(pool.submit(proved, *job))
+                break
+    items = compiled_items(rows, digests)
+    (place / "p.pickle").write_bytes(pickle.dumps(items))
+    shapes = {tuple(c) for x in items for c in x.facts["proved"]}
+    print(f"p: {len(items)} kernels, {len(shapes)} of {len(SHAPES)} shapes, {len(left)} launches were left")
+
+
+def compiled_items(rows: Sequence[Row], digests: Mapping[tuple[str, Schedule], str]) -> list[Item]:
+    """The kernels with proved launches, each with the shapes that it is proved for."""
+    found: dict[tuple[str, str], list[Case]] = {}
+    for r in rows:
+        if r["ir"] == r.get("ptx") == "proved":
+            found.setdefault((r["schedule"], r["digest"]), []).append(tuple(r["shape"]))
+    items = []
+    for (layout, s), digest in digests.items():
+        cases = [c for c in found.get((s.title, digest), []) if c[3] == layout]
+        if cases:
+            items.append(prepared.item(s.title, product(layout=layout), s, proved=cases))
+    return items
+
+
+# ---------------------------------------------------------------- running (in a child)
+
+
+def tasks(items: Sequence[Item]) -> list[Row]:
+    return [
+        {"do": "peer", "shape": case, "items": [k for k, x in enumerate(items) if case in x.facts["proved"]]}
+        for case in SHAPES
+    ]
+
+
+def serial(item: Item) -> Item:
+    """The same kernel behind the whole grid before it."""
+    program = item.matmul.program()
+    assert isinstance(program, Prepared)
+    later = replace(program, serial=True, _loaded=program._loaded)
+    return replace(item, matmul=replace(item.matmul, _programs={1: later, 2: later}))
+
+
+def run_peers(items: Sequence[Item], todo: Sequence[Row]) -> None:
+    import torch
+
+    from syncverify.codegen import driver
+
+    torch.manual_seed(0)
+    torch.set_grad_enabled(False)
+    if driver.multiprocessors(0) != SMS:
+        sys.exit(f"the launches are proved for {SMS} SMs, not for {driver.multiprocessors(0)}")
+    ready(torch)
+    for task in todo:
+        try:
+            found = peer(torch, [items[k] for k in task["items"]], tuple(task["shape"]))
+        except Exception as e:
+            found = failed(e)
+        tell({"task": task, **found})
+        torch.cuda.empty_cache()
+        if "error" in found and broken(RuntimeError(found["error"])):
+            sys.exit(found["error"])
+
+
+def peer(torch: Any, items: Sequence[Item], case: Case) -> Row:
+    """All candidates through the gate and timed in turn; the fastest once more beside cuBLAS."""
+    shape, layout = case[:3], case[3]
+    sets = [(*factors(torch, shape, layout), poisoned(torch, shape)) for _ in range(input_sets(shape))]
+    wants = [a @ b for a, b, _ in sets]
+    arms: dict[str, tuple[Call, int]] = {}
+    fails: dict[str, str] = {}
+    for name, reduced in (("cublas", False), ("cublas_reduced", True)):
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = reduced
+        arms[name] = captured(torch, [lambda s=s: torch.mm(s[0], s[1], out=s[2]) for s in sets])  # type: ignore[misc]
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+    forms = {x.name: x for x in items}
+    for name, item in forms.items():
+        try:
+            arms[name] = captured(torch, _calls(item, sets))
+            fails |= _wrong(torch, name, arms[name][0], sets, wants)
+        except Exception as e:
+            if broken(e):
+                raise
+            fails[name] = f"{type(e).__name__}: {e}"[:300]
+        tell({"arm": name})
+        if name in fails:
+            arms.pop(name, None)
+    first = alternated(torch, arms, FEW, warm=0.1)
+    tell({"timed": len(first)})
+    order = sorted((x for x in first if x in forms), key=lambda x: first[x]["us"])
+    final = {x: arms[x] for x in ("cublas", "cublas_reduced", *order[:2])}
+    for name in order[:1]:
+        if forms[name].matmul.schedule.dependent:
+            final[f"{name} serial"] = captured(torch, _calls(serial(forms[name]), sets))
+    times = alternated(torch, final, MANY, warm=0.2)
+    for name in order[:2]:  # under replays that overlap
+        fails |= _wrong(torch, name, arms[name][0], sets, wants)
+    return _summary(case, forms, first, times, fails)
+
+
+def _calls(item: Item, sets: Sequence[Any]) -> list[Call]:
+    return [partial(item.matmul, a, b, out=c, proved=False) for a, b, c in sets]
+
+
+def _wrong(torch: Any, name: str, replay: Call, sets: Sequence[Any], wants: Sequence[Any]) -> dict[str, str]:
+    """One replay into poisoned results, all of them compared."""
+    for _, _, c in sets:
+        c.fill_(math.nan)
+    replay()
+    torch.cuda.synchronize()
+    found = [errors(c, want) for (_, _, c), want in zip(sets, wants, strict=True)]
+    worst = (max(r for r, _ in found), max(d for _, d in found))
+    return {name: f"wrong: {worst}"} if worst[0] >= RELATIVE or worst[1] >= DEVIATION else {}
+
+
+def _summary(
+    case: Case,
+    forms: Mapping[str, Item],
+    first: Mapping[str, Mapping[str, float]],
+    times: Mapping[str, Mapping[str, float]],
+    fails: Mapping[str, str],
+) -> Row:
+    flops = 2.0 * math.prod(case[:3])
+    mine = {x: t["us"] for x, t in times.items() if not x.startswith("cublas") and not x.endswith(" serial")}
+    mine = {x: us for x, us in mine.items() if x not in fails}
+    row: Row = {"ok": not fails and bool(mine), "failed": dict(fails), "times": times, "candidates": first}
+    if mine:
+        best = min(mine, key=lambda x: mine[x])
+        peers = min(times[x]["us"] for x in ("cublas", "cublas_reduced"))
+        row |= {
+            "best": best, "us": mine[best], "cublas us": peers, "ratio": round(peers / mine[best], 4),
+            "tflops": round(flops / mine[best] / 1e6, 1), "cublas tflops": round(flops / peers / 1e6, 1),
+            "schedule": asdict(forms[best].matmul.schedule),
+        }  # fmt: skip
+        if f"{best} serial" in times:
+            row["serial ratio"] = round(peers / times[f"{best} serial"]["us"], 4)
+    return row
+
+
+def conclusion(rows: Sequence[Row]) -> str:
+    """Over all shapes: the geometric mean of cuBLAS's time by ours, the worst, how many are ahead."""
+    ratios = [r["ratio"] for r in rows if "ratio" in r]
+    if not ratios:
+        return "nothing was timed"
+    mean = statistics.geometric_mean(ratios)
+    ahead = sum(r >= 1 for r in ratios)
+    behind = [r["serial ratio"] for r in rows if "serial ratio" in r]
+    serially = f", {statistics.geometric_mean(behind):.4f} without dependent launches" if behind else ""
+    return (
+        f"{len(ratios)} of {len(SHAPES)} shapes, cuBLAS / ours: geometric mean {mean:.4f}{serially}, "
+        f"worst {min(ratios):.4f}, {ahead} at 1 or more"
+    )
+
+
+__all__ = ["SHAPES", "conclusion", "prepare", "run_peers", "tasks"]
