@@ -23,6 +23,7 @@ from syncverify.source import InputError
 _CTYPES = {
     "f32": "float", "bf16": "bf16", "f16": "f16", "i8": "signed char", "i32": "int", "i64": "long long",
     "u32": "unsigned int", "e4m3": "e4m3", "e5m2": "e5m2", "bool": "bool",
+    "tf32": "float",
 }  # fmt: skip
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}

@@ -61,10 +61,13 @@ def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, flo
     return found
 
 
-def microseconds(schedule: Schedule, share: float, sizes: Mapping[str, int], multiprocessors: int) -> float:
-    """What the model says; the last turn counts in full, however few blocks it has."""
+def microseconds(
+    schedule: Schedule, share: float, sizes: Mapping[str, int], multiprocessors: int, size: int = 2
+) -> float:
+    """What the model says for factors of ``size`` bytes; the last turn counts in full, however few blocks it
+    has. Products of a byte along K take the same time for all types."""
     tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
-    steps = -(-sizes["K"] * 2 // K_SPAN)
+    steps = -(-sizes["K"] * size // K_SPAN)
     each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
     turns = -(-tiles // multiprocessors)
     if schedule.pingpong:
@@ -92,7 +95,7 @@ def splits(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
     found = []
     for schedule, share in menu(problem, sizes):
         tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
-        steps = -(-sizes["K"] * 2 // K_SPAN)
+        steps = -(-sizes["K"] * problem.size // K_SPAN)
         if tiles % multiprocessors == 0 or schedule.tile_n % 32:
             continue
         for q in SPLITS:
@@ -108,11 +111,15 @@ def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
     """The menu by the time that the model gives, persistent where there are several turns; splits of the
     steps along K among them, where they promise much."""
     options = [
-        (microseconds(s, share, sizes, multiprocessors), k, s)
+        (microseconds(s, share, sizes, multiprocessors, problem.size), k, s)
         for k, (s, share) in enumerate(menu(problem, sizes))
     ]
     options += [
-        (microseconds(s, share, sizes, multiprocessors) * (MARGIN + EACH * s.split_k), len(MENU) + k, s)
+        (
+            microseconds(s, share, sizes, multiprocessors, problem.size) * (MARGIN + EACH * s.split_k),
+            len(MENU) + k,
+            s,
+        )
         for k, (s, share) in enumerate(splits(problem, sizes, multiprocessors))
     ]
     return [_turning(s, sizes, multiprocessors) for _, _, s in sorted(options, key=lambda o: o[:2])]

@@ -152,7 +152,7 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     return {
         "M": schedule.tile_m * down - 8,
         "N": schedule.tile_n * across - 8,
-        "K": bk * steps - 8,
+        "K": bk * steps - max(8, 16 // problem.size),
     }
 
 

@@ -11,6 +11,8 @@ from syncverify.source import InputError
 #: The input of an epilogue that stands for the product.
 PRODUCT = "acc"
 DIMS = ("M", "N")
+#: Types of factors, and the type that their plain product usually has.
+OUTPUTS = {"bf16": "bf16", "f16": "f16", "e4m3": "bf16", "e5m2": "bf16", "tf32": "f32"}
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Problem:
     """``epilogue``: a fusion over (M, N), (N,), (M,) and scalars; its input ``acc`` is the product, in f32.
 
     ``layout``: for A and B, ``K`` if the dimension that they share is contiguous, else ``M`` and ``N``: A is
-    stored as (M, K) or (K, M), B as (N, K) or (K, N).
+    stored as (M, K) or (K, M), B as (N, K) or (K, N). Factors of 8 or 32 bits are stored as KK only; tf32
+    ones are f32 in memory.
     """
 
     name: str
@@ -27,10 +30,15 @@ class Problem:
     epilogue: Fusion
 
     def __post_init__(self) -> None:
-        if self.dtype not in ("bf16", "f16"):
+        if self.dtype not in OUTPUTS:
             raise InputError(f"{self.name}: no products of {self.dtype}")
         if self.layout not in ("KK", "KN", "MK", "MN"):
             raise InputError(f"{self.name}: a layout is KK, KN, MK or MN, not {self.layout}")
+        if self.layout != "KK" and DTYPE_BYTES[self.dtype] != 2:
+            # PTX ISA, wgmma: imm-trans
+            raise InputError(
+                f"{self.name}: factors of {self.dtype} run along K, layout KK, not {self.layout}"
+            )
         inputs = dict(self.epilogue.inputs)
         if PRODUCT not in inputs or inputs[PRODUCT] != Tensor("f32", DIMS):
             raise InputError(f"{self.name}: an epilogue has an input {PRODUCT}=Tensor('f32', ('M', 'N'))")
@@ -52,6 +60,16 @@ class Problem:
         return self.layout[1] == "K"
 
     @property
+    def size(self) -> int:
+        """Bytes of an element of a factor."""
+        return DTYPE_BYTES[self.dtype]
+
+    @property
+    def stored(self) -> str:
+        """The type that the factors have in memory."""
+        return "f32" if self.dtype == "tf32" else self.dtype
+
+    @property
     def output_sizes(self) -> list[int]:
         """Bytes of an element of each output."""
         return [DTYPE_BYTES[o.dtype] for o in self.epilogue.outputs]
@@ -65,11 +83,11 @@ class Problem:
         return {"a": a, "b": b, **others, **{o.name: DIMS for o in self.epilogue.outputs}}
 
 
-def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul") -> Problem:
-    """The plain product, rounded to the factors' type."""
+def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:
+    """The plain product, rounded to the type ``out``: what is usual for factors of that type."""
 
     def c(acc: Value) -> Value:
-        return acc.cast(dtype)
+        return acc.cast(out or OUTPUTS.get(dtype, "f32"))
 
     return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}))
 
