@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import fusion_cases
 import reduction_cases
 
-from syncverify.examples import functions
+from syncverify.examples import attention, functions, losses, norms
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Fusion, Schedule, Tensor, Value, logsumexp, trace
 
@@ -104,6 +104,28 @@ def _reductions() -> dict[str, Case]:
     }
 
 
-CASES: dict[str, Case] = {**_elementwise(), **_reductions(), **_rows()}
+#: Ragged sizes of the examples, by their dimensions.
+EXAMPLE_SIZES = {
+    ("H", "Q", "K"): grids((2, 37, 1000), (3, 130, 77), (1, 5, 4096), dims="HQK"),
+    ("T", "H", "D"): grids((3, 5, 128), (129, 7, 96), (31, 3, 34), dims="THD"),
+    ("R", "C"): grids((37, 1000), (131, 4096), (257, 777)),
+    ("N", "G", "D", "S"): grids((2, 4, 8, 100), (3, 5, 7, 33), dims="NGDS"),
+    ("N", "C", "S"): grids((2, 72, 100), (3, 33, 257), dims="NCS"),
+    ("B", "T", "D"): grids((2, 100, 72), (3, 517, 256), dims="BTD"),
+    ("B", "T", "M"): grids((2, 100, 80), (3, 517, 128), dims="BTM"),
+}
+
+
+def _examples() -> dict[str, Case]:
+    """Functions as users write them."""
+    return {
+        f.name: Case(lambda f=f: f, EXAMPLE_SIZES[f.dims], mean=0.5)  # type: ignore[misc]
+        for module in (attention, norms, losses)
+        for f in vars(module).values()
+        if isinstance(f, Fusion)
+    }
+
+
+CASES: dict[str, Case] = {**_elementwise(), **_examples(), **_reductions(), **_rows()}
 
 __all__ = ["CASES", "Case", "Sizes"]

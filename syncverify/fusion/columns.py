@@ -126,9 +126,12 @@ class ColumnKernel:
         others: dict[str, Expr] = {self.inner: places if column is None else column}
         if len(self.batch) == 1:
             others[self.batch[0]] = Var("which_")
-        if row is not None:
-            others[self.down] = row.at
-        return Part(self.flow, "" if row is None else row.suffix, Var, others=others)
+        if row is None:
+            return Part(self.flow, "", Var, others=others)
+        others[self.down] = row.at
+        at = Var("which_") * Var(self.down) + row.at if self.batch else row.at
+        run = (at * Var(self.inner) + Var("column_"), self.vector, 1, self.vector)
+        return Part(self.flow, row.suffix, Var, others=others, run=run)
 
     # ------------------------------------------------------------ the kernel
 

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import networkx as nx
 
+from syncverify.fusion.elements import broadcast_index, stored_node
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion, Node
-from syncverify.fusion.lower import broadcast_index, stored_node
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
-from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, LdShared, LoadIndex, Shuffle, Stmt
+from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, LdShared, Let, LoadIndex, Shuffle, Stmt
 from syncverify.passes.rewrite import replaced, walk
 from syncverify.source import InputError
 
@@ -54,7 +54,23 @@ class Dataflow:
                 depth[i] = depth[self.together[i]]
             else:
                 depth[i] = before + 1 if node.op in REDUCTIONS else before
+        # random numbers are made where they are first needed, not kept until then
+        for i in reversed(self.live):
+            if i in self._drawn:
+                users = [depth[u] for u in self.fusion.graph.successors(i) if u in depth]
+                depth[i] = min(users, default=depth[i])
         return depth
+
+    @cached_property
+    def _drawn(self) -> frozenset[int]:
+        """Nodes that are made of random numbers and constants alone."""
+        found: set[int] = set()
+        for i in self.live:
+            node = self.node(i)
+            wide = [a for a in node.args if self.node(a).op not in ("const", "integer")]
+            if node.op == "random" or (node.op in FUNCTIONS and wide and found.issuperset(wide)):
+                found.add(i)
+        return frozenset(found)
 
     @property
     def steps(self) -> int:
@@ -73,7 +89,7 @@ class Dataflow:
             if node.op in ("input", "const", "integer", "size", "index", *COMPARISONS):
                 continue
             number = not self.wide(i) and any(self.wide(u) for u in users)
-            if node.op in ("take", *REDUCTIONS) or number or len(users) + stored.count(i) > 1:
+            if node.op in ("take", "random", *REDUCTIONS) or number or len(users) + stored.count(i) > 1:
                 found.add(i)
         return frozenset(found)
 
@@ -119,6 +135,12 @@ class Dataflow:
         return sorted({self.node(self.node(i).args[1]).name for i in self.taken})
 
     @cached_property
+    def row_places(self) -> dict[str, Expr]:
+        """The place of a row along every dimension but the innermost."""
+        leading = self.fusion.dims[:-1]
+        return {leading[0]: Var("row")} if len(leading) == 1 else {d: Var(f"{d}_row_") for d in leading}
+
+    @cached_property
     def read(self) -> frozenset[str]:
         """Inputs that are used other than as a place to take from."""
         return frozenset(
@@ -132,6 +154,7 @@ class Part:
 
     ``suffix``: what registers of the part have behind their names. ``iota + base``: the places of its
     elements along the dimension. ``size``: the extent of a dimension. ``others``: places along others.
+    ``run``: the first element's place among all, and the elements of a run, runs, and how far apart they are.
     """
 
     flow: Dataflow
@@ -140,6 +163,7 @@ class Part:
     iota: Expr | None = None
     base: Expr | None = None
     others: Mapping[str, Expr] = field(default_factory=dict)
+    run: tuple[Expr, int, int, int] | None = None
 
     def expression(self, i: int, top: bool = False) -> Expr:
         """A node; ``top``: its own computation, not its register."""
@@ -161,6 +185,10 @@ class Part:
             return Call("select", (at >= 0, inside, Float(0.0)))
         if node.op == "index":
             return self._index(node.dim)
+        if node.op == "random" and self.run is not None:
+            first, *form = self.run
+            key = [self.expression(a) for a in node.args]
+            return Call("philox", (*key, first, *map(Int, form)))
         if node.op in COMPARISONS:
             found = self._compared_index(i)
             if found is not None:
@@ -173,7 +201,10 @@ class Part:
         if dim in self.others:
             return self.others[dim]
         if dim != self.flow.along or self.iota is None or self.base is None:
-            raise InputError(f"{self.flow.fusion.name}: index({dim!r}) is not known in a kernel of rows")
+            raise InputError(
+                f"{self.flow.fusion.name}: index({dim!r}) beside a reduction along {self.flow.along}: it is "
+                f"known along that dimension, and along those outside where these are few"
+            )
         return self.iota + self.base
 
     def name(self, i: int) -> str:
@@ -193,6 +224,9 @@ class Part:
 def row_numbers(flow: Dataflow, row: Expr, width: Expr) -> Iterator[Stmt]:
     """Loads of what a row has one of: its operands, and elements that they name."""
     f = flow.fusion
+    if len(f.dims) > 2:
+        for d in sorted({flow.node(i).dim for i in flow.live if flow.node(i).op == "index"} - {f.dims[-1]}):
+            yield Let(f"{d}_row_", broadcast_index(f.dims[:-1], (d,), row))
     for name, t in f.inputs:
         if t.dims and f.dims[-1] not in t.dims and name in flow.read:
             yield LdGlobal(register(name), GlobalRegion(name, broadcast_index(f.dims[:-1], t.dims, row)))

@@ -3,47 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import keyword
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import networkx as nx
 
-from syncverify.codegen.names import RESERVED as CPP_RESERVED
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype
+from syncverify.fusion.names import DTYPES, FLOATS, check_name, check_tensor, full_dims, kernel_names
 from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
-from syncverify.ir.expr import BUILTINS
 from syncverify.source import UNKNOWN_SPAN, InputError, Span
-
-#: Element types of numbers that a fusion may load and store; their arithmetic is in f32.
-FLOATS = ("f32", "bf16", "f16", "e4m3", "e5m2")
-#: Element types that a fusion may store.
-DTYPES = (*FLOATS, "i32", "bool")
-
-#: Names that the lowering uses itself.
-RESERVED = (
-    frozenset({"i", "j", "k", "n", "p", "q", "base", "each", "more", "rest", "blocks", "row", "chunks"})
-    | frozenset({"columns", "strips", "x_", "y_", "first_", "own_", "at_", "column_", "which_", "strip_"})
-    | frozenset(
-        {
-            "base_",
-            "below_",
-            "low_",
-            "tile_",
-            "matrix_",
-            "inside_",
-            "top_",
-            "left_",
-            "row_",
-            "tiles_m",
-            "tiles_n",
-        }
-    )
-    | BUILTINS
-    | CPP_RESERVED
-)
-
 
 #: Dimensions of a reduction: one, several, or the innermost.
 Along = str | tuple[str, ...] | None
@@ -442,69 +411,25 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
         raise InputError(
             f"fusion {name} declares {sorted(tensors)} but the function takes {parameters}", span
         )
-    inputs = tuple((p, tensors[p]) for p in parameters)
-    for n, tensor in inputs:
-        _check_tensor(name, n, tensor, span)
-    dims = _full_dims(name, inputs, span)
+    for n in parameters:
+        check_tensor(name, n, tensors[n], span)
+    called = kernel_names(parameters, "_in")
+    dims = full_dims(name, {n: tensors[n] for n in parameters}, span)
+    inputs = tuple((called[n], tensors[n]) for n in parameters)
     with _tracing(dims, dict(inputs)) as t:
-        result = function(**{n: Value(t, t.add(Node("input", name=n))) for n, _ in inputs})
+        result = function(**{n: Value(t, t.add(Node("input", name=called[n]))) for n in parameters})
     outputs = _outputs(name, result, t, inputs, span)
     nodes = [t.graph.nodes[i]["node"] for i in t.graph.nodes]
     along = {n.dim for n in nodes if n.op in REDUCTIONS or n.op == "take"}
-    taken = {n for n, _ in inputs} | set(dims)
-    for o in outputs:
-        if o.name in taken or not _good_name(o.name):
-            raise InputError(f"fusion {name}: output cannot be called {o.name}", span)
-        missing = set(dims) - set(o.dims) - along
-        if missing:
-            raise InputError(
-                f"fusion {name}: output {o.name} does not depend on {', '.join(sorted(missing))}", span
-            )
-    return Fusion(name, inputs, outputs, dims, t.graph, span)
+    missing = set(dims) - along - {d for o in outputs for d in o.dims}
+    if missing:
+        raise InputError(f"fusion {name}: no output depends on {', '.join(sorted(missing))}", span)
+    return Fusion(name, inputs, outputs, dims, t.graph, span, tuple(called.items()))
 
 
 def _span(function: Callable[..., Any]) -> Span:
     code = getattr(function, "__code__", None)
     return Span(code.co_filename, code.co_firstlineno) if code else UNKNOWN_SPAN
-
-
-def _good_name(name: str) -> bool:
-    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name) and name not in RESERVED
-
-
-def _check_tensor(name: str, n: str, t: Tensor, span: Span) -> None:
-    if t.dtype not in (*DTYPES, *INDEX_DTYPES):
-        known = ", ".join(dict.fromkeys((*DTYPES, *INDEX_DTYPES)))
-        raise InputError(f"fusion {name}: {n} has type {t.dtype}; use one of {known}", span)
-    for x in (n, *t.dims):
-        if not _good_name(x):
-            raise InputError(f"fusion {name}: {x!r} cannot be used as a name", span)
-    if len(set(t.dims)) != len(t.dims):
-        raise InputError(f"fusion {name}: {n} names a dimension twice", span)
-
-
-def _full_dims(name: str, inputs: tuple[tuple[str, Tensor], ...], span: Span) -> tuple[str, ...]:
-    """All dimensions in one order that agrees with every input."""
-    order: nx.DiGraph = nx.DiGraph()
-    for _, t in inputs:
-        order.add_nodes_from(t.dims)
-        order.add_edges_from(zip(t.dims, t.dims[1:], strict=False))
-    first = {d: i for i, d in enumerate(dict.fromkeys(d for _, t in inputs for d in t.dims))}
-    if not first:
-        raise InputError(f"fusion {name}: every input is a scalar; give one a dimension", span)
-    clash = first.keys() & {n for n, _ in inputs}
-    if clash:
-        raise InputError(
-            f"fusion {name}: {', '.join(sorted(clash))} names both an input and a dimension", span
-        )
-    try:
-        return tuple(nx.lexicographical_topological_sort(order, key=lambda d: first[d]))
-    except nx.NetworkXUnfeasible:
-        raise InputError(
-            f"fusion {name}: inputs order their dimensions differently; no input is read transposed: declare "
-            "them in one order, and transpose() the result",
-            span,
-        ) from None
 
 
 def _outputs(
@@ -516,6 +441,12 @@ def _outputs(
         result = {f"out{k}": v for k, v in enumerate(result)}
     if not isinstance(result, dict) or not result:
         raise InputError(f"fusion {name} returns no tensor expression", span)
+    taken = {*trace.order, *(n for n, _ in inputs)}
+    for n in result:
+        if n in taken:
+            raise InputError(f"fusion {name}: {n} names an output, and an input or a dimension", span)
+        check_name(name, n, "an output", span)
+    called = kernel_names(list(result), "_out", taken)
     kinds = {t.dtype for _, t in inputs if t.dtype in FLOATS}
     default = kinds.pop() if len(kinds) == 1 else "f32"
     outputs = []
@@ -529,7 +460,7 @@ def _outputs(
             node, dims = trace.graph.nodes[made]["node"], (*dims[:-2], dims[-1], dims[-2])
         dtype = {"int": "i32", "bool": "bool"}.get(v.kind, default)
         dtype = node.op.removeprefix("cast.") if node.op.startswith("cast.") else dtype
-        outputs.append(Output(n, made, dtype, dims))
+        outputs.append(Output(called[n], made, dtype, dims))
     return tuple(outputs)
 
 

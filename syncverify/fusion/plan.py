@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from syncverify.diagnostics import Policy
@@ -24,13 +24,12 @@ from syncverify.fusion.persistent import tile_of
 from syncverify.fusion.pipeline import build, build_columns, build_rows, build_streamed
 from syncverify.fusion.row_schedule import RowSchedule, vector
 from syncverify.fusion.rows import row_values
-from syncverify.fusion.schedule import Schedule, check_extent
+from syncverify.fusion.schedule import MOST_BLOCKS, Schedule, check_extent
+from syncverify.fusion.segments import whole
 from syncverify.ir.nodes import Kernel
 from syncverify.source import InputError
 
 Observe = Callable[[str, Kernel], None]
-#: The largest grid.
-MOST_BLOCKS = 2**31 - 1
 
 
 class Plan(Protocol):
@@ -85,7 +84,7 @@ class TilePlan:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
     def most_blocks(self, variant: int, resident: int) -> int:
-        return resident
+        return self.schedule.most_blocks(resident)
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         check_extent(self.fusion, sizes, self.schedule.index, 2 * self.schedule.tile)
@@ -176,14 +175,21 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
             f"{fusion.name} reduces along {', '.join(sorted(fusion.along))}; one kernel reduces along "
             f"{fusion.dims[-1]}, the innermost dimension"
         )
-    if isinstance(schedule, RowSchedule):
+    if not whole(fusion):
+        raise InputError(f"{fusion.name} takes several kernels, which choose their schedules themselves")
+    if isinstance(schedule, RowSchedule) and not fusion.transposed:
         return RowPlan(fusion, schedule)
+    if isinstance(schedule, RowSchedule):
+        raise InputError(f"{fusion.name} transposes: it takes a Schedule, not a RowSchedule")
     if fusion.transposed:
-        return transpose.TransposePlan(fusion, schedule or transpose.SCHEDULE)
+        return transpose.TransposePlan(fusion, (schedule or transpose.SCHEDULE).chosen())
     if fusion.reduced is None and halves.applies(fusion):
-        return halves.HalvesPlan(fusion, schedule or Schedule())
+        return halves.HalvesPlan(fusion, (schedule or Schedule()).chosen())
     if fusion.reduced is None:
-        return TilePlan(fusion, lower.fitted(fusion, schedule or Schedule()))
+        schedule = schedule or Schedule()
+        # without a ring there is least to wait for
+        open_ = replace(schedule, source="direct") if schedule.open else schedule
+        return TilePlan(fusion, lower.fitted(fusion, open_))
     if schedule is not None:
         raise InputError(f"{fusion.name} reduces along {fusion.reduced}: it takes a RowSchedule")
     return RowPlan(fusion, RowSchedule())

@@ -340,14 +340,11 @@ class RowKernel:
 
     def _part(self, g: Group | None) -> Part:
         if g is None:
-            return Part(self._flow, "", self._size, others=self._others)
-        iota = Call("iota", (Int(self.vector), Int(g.rows), Int(self.threads * self.vector)))
-        return Part(self._flow, str(g.number), self._size, iota, self._place(g), self._others)
-
-    @property
-    def _others(self) -> dict[str, Expr]:
-        leading = self.fusion.dims[:-1]
-        return {leading[0]: Var("row")} if len(leading) == 1 else {}
+            return Part(self._flow, "", self._size, others=self._flow.row_places)
+        form = (self.vector, g.rows, self.threads * self.vector)
+        at, places = self._place(g), self._flow.row_places
+        run = (Var("row") * self.width + at, *form)
+        return Part(self._flow, str(g.number), self._size, Call("iota", (*map(Int, form),)), at, places, run)
 
     def _size(self, dim: str) -> Expr:
         return Float(float(self.width)) if dim == self.fusion.dims[-1] else Var(dim)

@@ -14,7 +14,7 @@ import networkx as nx
 
 from syncverify.fusion import online
 from syncverify.fusion.functions import REDUCTIONS
-from syncverify.fusion.graph import Fusion, Node, Output, Tensor
+from syncverify.fusion.graph import ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.fusion.reshape import Merged, merged
 from syncverify.source import InputError
 
@@ -35,11 +35,12 @@ class Segment:
 
 def whole(fusion: Fusion) -> bool:
     """Whether one kernel holds the fusion as it is."""
-    if not fusion.along:
-        return True
     dims = fusion.dims
+    if not fusion.along:
+        return all(set(o.dims) == set(dims) for o in fusion.outputs)
     return (
         fusion.along == {dims[-1]}
+        and fusion.ops().isdisjoint(ROTATIONS)
         and all(o.dims in (dims, dims[:-1]) for o in fusion.outputs)
         and all(dims[-1] in fusion.dims_of(fusion.node(i).args[0]) for i in _reductions(fusion))
     )
@@ -102,6 +103,8 @@ class _Cut:
             kind: Kind = "rows" if node.dim == space[-1] else "columns"
             key = (kind, space, node.dim)
             before = self._open(i) - {i}
+            if self._rotates(i):
+                raise InputError(f"{f.name} reduces what is rotated: rotate in a fusion of its own", f.span)
             mine = groups.setdefault(key, [])
             if kind == "columns":
                 if node.dim not in pairs:
@@ -130,12 +133,17 @@ class _Cut:
     def _fits(self, o: Output, kind: Kind, space: tuple[str, ...], dim: str, group: set[int]) -> bool:
         """Whether the kernel that makes a group of reductions can also make an output."""
         needs = self._open(o.node)
+        if self._rotates(o.node):
+            return False
         less = tuple(d for d in space if d != dim)
         if kind == "columns" and o.dims == space:
             return not needs
         if not needs <= group or o.dims not in (space, less):
             return False
         return bool(needs) if o.dims == less else True
+
+    def _rotates(self, i: int) -> bool:
+        return any(self.fusion.node(j).op in ROTATIONS for j in self._needed([i]))
 
     def _last_alike(self, i: int, later: set[int], group: set[int]) -> int:
         """What is stored for a reduction: the last number that is made of it alone, like a mean."""

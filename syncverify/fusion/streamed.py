@@ -146,14 +146,11 @@ class StreamedRows:
 
     def _part(self, piece: Piece | None) -> Part:
         if piece is None:
-            return Part(self.flow, "", Var, others=self._others)
-        iota = Call("iota", (Int(self.vector), Int(piece.runs), Int(self.span)))
-        return Part(self.flow, piece.suffix, Var, iota, piece.at, self._others)
-
-    @property
-    def _others(self) -> dict[str, Expr]:
-        leading = self.fusion.dims[:-1]
-        return {leading[0]: Var("row")} if len(leading) == 1 else {}
+            return Part(self.flow, "", Var, others=self.flow.row_places)
+        form = (self.vector, piece.runs, self.span)
+        run = (Var("row") * Var(self.inner) + piece.at, *form)
+        iota = Call("iota", (*map(Int, form),))
+        return Part(self.flow, piece.suffix, Var, iota, piece.at, self.flow.row_places, run)
 
     # ------------------------------------------------------------ one row
 

@@ -66,7 +66,8 @@ class Fusion:
     """A traced fusion. ``graph``'s nodes are ints with attributes ``node``, ``dims`` and ``kind``; edges go
     to users.
 
-    ``dims`` are all dimensions, outermost first. ``along``: those along which it reduces.
+    ``dims`` are all dimensions, outermost first. ``along``: those along which it reduces. ``called``: what
+    the author calls the inputs, and what kernels do.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Fusion:
     dims: tuple[str, ...]
     graph: nx.DiGraph = field(compare=False)
     span: Span = field(default=UNKNOWN_SPAN, compare=False)
+    called: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def streamed(self) -> tuple[str, ...]:
@@ -205,7 +207,12 @@ class Fusion:
     def bind(self, arrays: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         """Arrays by input name, from a mapping or in order; raises InputError if some are missing."""
         names = [n for n, _ in self.inputs]
-        given = dict(arrays) if isinstance(arrays, Mapping) else dict(zip(names, arrays, strict=False))
+        inner = dict(self.called)
+        given = (
+            {inner.get(n, n): a for n, a in arrays.items()}
+            if isinstance(arrays, Mapping)
+            else dict(zip(names, arrays, strict=False))
+        )
         if (not isinstance(arrays, Mapping) and len(arrays) != len(names)) or set(given) != set(names):
             raise InputError(f"{self.name} takes {', '.join(names)}; got {len(given)} arrays", self.span)
         return given

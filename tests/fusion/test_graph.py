@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from syncverify import simulate
+from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import (
     Schedule,
@@ -28,6 +30,9 @@ from syncverify.fusion import (
     where,
 )
 from syncverify.fusion.functions import numpy_dtype
+from syncverify.fusion.plan import launch_values, plan_of
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
 from syncverify.source import InputError
 
 F32 = Tensor("f32", ("R", "C"))
@@ -108,18 +113,43 @@ def test_reference_rounds_once_at_the_end() -> None:
         (lambda a: a * "x", {"a": F32}, "neither a tensor expression nor a number"),
         (lambda a: a * 2.0 if a else a, {"a": F32}, "cannot branch"),
         (lambda a: a.cast("f8"), {"a": F32}, "cannot cast"),
-        (lambda a, b: b * 2.0, {"a": F32, "b": Tensor("f32", ("C",))}, "does not depend on R"),
+        (lambda a, b: b * 2.0, {"a": F32, "b": Tensor("f32", ("C",))}, "no output depends on R"),
         (lambda a, b: a * b, {"a": F32, "b": Tensor("f32", ("C", "R"))}, "no input is read transposed"),
         (lambda a: a * a, {"a": Tensor("f32", ())}, "every input is a scalar"),
-        (lambda tid: tid * 2.0, {"tid": F32}, "cannot be used as a name"),
+        (lambda a: a * 2.0, {"a": Tensor("f32", ("n", "C"))}, "'n' cannot be used as a name of a dim"),
         (lambda R: R * 2.0, {"R": F32}, "both an input and a dimension"),
-        (lambda a: {"R": a * 2.0}, {"a": F32}, "cannot be called R"),
+        (lambda a: {"R": a * 2.0}, {"a": F32}, "R names an output, and an input"),
+        (lambda a: {"a b": a * 2.0}, {"a": F32}, "output cannot be called 'a b'"),
         (lambda a: a * a, {"a": Tensor("f32", ("R", "R"))}, "twice"),
     ],
 )
 def test_bad_fusions_are_input_errors(function: Any, tensors: dict[str, Tensor], message: str) -> None:
     with pytest.raises(InputError, match=message):
         trace(function, tensors)
+
+
+def test_inputs_may_have_names_that_kernels_use_themselves() -> None:
+    def attention(q: Value, k: Value, tid: Value, x1: Value) -> dict[str, Value]:
+        return {"n": q * k, "float": tid + x1, "t3": q + 1.0}
+
+    f = trace(attention, dict.fromkeys(("q", "k", "tid", "x1"), F32))
+    assert [n for n, _ in f.inputs] == ["q_in", "k_in", "tid_in", "x1_in"]
+    assert [o.name for o in f.outputs] == ["n_out", "float_out", "t3_out"]
+    given = {n: np.full((3, 8), i + 2, np.float32) for i, n in enumerate(("q", "k", "tid", "x1"))}
+    assert f.bind(given).keys() == {"q_in", "k_in", "tid_in", "x1_in"}
+    want = [6.0, 9.0, 3.0]
+    assert [float(y[0, 0]) for y in f.reference(given)] == want
+    plan = plan_of(f)
+    (kernel,) = parse(print_kernel(plan.build(plan.main, Policy.PRACTICAL)), "k")
+    outputs = {o.name: np.full((3, 8), np.nan, np.float32) for o in f.outputs}
+    found = simulate.run(kernel, launch_values(f, kernel, {"R": 3, "C": 8}, 1), {**f.bind(given), **outputs})
+    rests = {o.name: found.get(f"{o.name}_rest", found[o.name]).reshape(-1) for o in f.outputs}
+    assert [float(np.nanmax(rests[o.name])) for o in f.outputs] == want
+
+
+def test_names_that_would_meet_are_told_apart() -> None:
+    f = trace(lambda k, k_in: k * k_in, {"k": F32, "k_in": F32})
+    assert [n for n, _ in f.inputs] == ["k_in_", "k_in"]
 
 
 def test_functions_outside_a_fusion_are_refused() -> None:
