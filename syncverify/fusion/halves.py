@@ -29,6 +29,10 @@ class HalvesPlan:
     fusion: Fusion
     schedule: Schedule
 
+    def __post_init__(self) -> None:
+        if self.schedule.source == "direct":
+            raise InputError(f"{self.fusion.name}: rotate(..., 'halves') goes through tiles: source=bulk")
+
     @property
     def main(self) -> int:
         return WIDTH
@@ -85,7 +89,7 @@ class HalvesPlan:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
     def most_blocks(self, variant: int, resident: int) -> int:
-        return resident
+        return self.schedule.most_blocks(resident)
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         schedule, _ = self.fitted(self.variant(sizes))

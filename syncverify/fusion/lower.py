@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import gcd, prod
 
+from syncverify.fusion.dataflow import renamed
 from syncverify.fusion.elements import (
     LOW,
     arithmetic,
@@ -78,14 +79,19 @@ class Piece:
 
 #: Elements of a chosen tile: with three stages and two blocks per SM, enough in flight for the memory bus.
 TILE = 4096
+#: Accesses of one thread to each tensor, where threads load their own parts of a tile.
+ACCESSES = 4
 
 
 def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
-    """The schedule with its tile chosen, where it leaves that open: ``TILE``, or what fits."""
+    """The schedule with all chosen that it leaves open: its tile is ``TILE``, or what fits."""
     schedule.check()
+    schedule = schedule.chosen()
     if schedule.tile:
         return schedule
     unit = VECTOR_BYTES // max(_element_sizes(fusion)) * schedule.compute_warps * 32
+    if schedule.source == "direct":
+        return replace(schedule, tile=unit * ACCESSES)
     streamed = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
     staged = (
         sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs) * schedule.store_stages if schedule.staged else 0
@@ -180,15 +186,21 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
             f"{fusion.name}: rotate(..., 'pairs') needs an even {fusion.dims[-1]} and wider accesses"
         )
     types = {n: t.dtype for n, t in fusion.inputs} | {o.name: o.dtype for o in fusion.outputs}
-    loads = pieces(fusion, schedule) if fusion.streamed else ()
+    direct = schedule.source == "direct"
+    loads = pieces(fusion, schedule) if fusion.streamed and not direct else ()
     staged_out = [o.name for o in fusion.outputs] if schedule.staged else []
     shared = tuple(
-        Shared(tile_buffer(n), types[n], (Int(schedule.tile),)) for n in (*fusion.streamed, *staged_out)
+        Shared(tile_buffer(n), types[n], (Int(schedule.tile),))
+        for n in (() if direct else (*fusion.streamed, *staged_out))
     )
-    _check_shared(fusion, schedule, types, staged_out)
+    if not direct:
+        _check_shared(fusion, schedule, types, staged_out)
+    tile = (
+        _own_parts(fusion, schedule, vector) if direct else _tile_body(fusion, schedule, vector, loads, width)
+    )
     body: list[Stmt] = [
         rounds(),
-        For("i", Int(0), Var("n"), Int(1), tuple(_tile_body(fusion, schedule, vector, loads, width))),
+        For("i", Int(0), Var("n"), Int(1), tuple(tile)),
         If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule, vector, width),)),
     ]
     sized = sized_beside(fusion)
@@ -313,6 +325,34 @@ def _tile_body(
             for o in fusion.outputs
         ]
     return [*copies, base, loop, *stores]
+
+
+def _own_parts(fusion: Fusion, schedule: Schedule, vector: int) -> list[Stmt]:
+    """A tile of which each thread loads its own part: what is computed together is loaded before."""
+    threads = schedule.compute_warps * 32
+    steps = schedule.tile // (threads * vector)
+    together = gcd(steps, ACCESSES)
+    count = Int(vector)
+    places: list[Stmt] = []
+    loads: list[Stmt] = []
+    rest: list[Stmt] = []
+    for k in range(together):
+        thread = Var("j") * (together * threads) + Var("tid") if steps > together else Var("tid")
+        places.append(Let(f"p{k}", _plus(thread, k * threads) * vector))
+        at = Var("base") + Var(f"p{k}")
+        part: list[Stmt] = [LdGlobal(register(n), GlobalRegion(n, at, count)) for n in fusion.streamed]
+        part += broadcast_loads(fusion, at, vector)
+        loaded = len(part)
+        part += [*random_numbers(fusion, at, vector), *arithmetic(fusion)]
+        part += [StGlobal(GlobalRegion(o.name, at, count), result_of(fusion, o)) for o in fusion.outputs]
+        own = renamed(tuple(part), str(k))
+        loads += own[:loaded]
+        rest += own[loaded:]
+    base = Let("base", (Var("block") + Var("i") * Var("grid")) * schedule.tile)
+    body = (*places, *loads, *rest)
+    if steps == together:
+        return [base, *body]
+    return [base, For("j", Int(0), Int(steps // together), Int(1), body, unroll=steps // together)]
 
 
 def _across(width: int) -> list[Stmt]:

@@ -31,7 +31,9 @@ PASS_NAMES = (
 
 
 def passes(fusion: Fusion, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
-    """The passes of one compilation, in order."""
+    """The passes of one compilation, in order: none where each thread works alone."""
+    if schedule.source == "direct":
+        return ()
     stages = {tile_buffer(n): schedule.stages for n in fusion.streamed}
     if schedule.store == "tma":
         stages |= {tile_buffer(o.name): schedule.store_stages for o in fusion.outputs}

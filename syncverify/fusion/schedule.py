@@ -15,6 +15,10 @@ from syncverify.source import InputError
 SHARED_PER_SM = 228 * 1024
 #: What a block needs beside its buffers: the system's kilobyte, and one for barriers and alignment.
 RESERVED = 2 * 1024
+#: The largest grid.
+MOST_BLOCKS = 2**31 - 1
+#: Slots of a circular buffer where the schedule does not say.
+STAGES = 3
 
 
 def shared_per_block(blocks_per_sm: int) -> int:
@@ -33,10 +37,12 @@ class Schedule:
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
     ``index``: width of element indices. ``cache``: whether L2 is told that the data is used once.
+    ``source``: tiles come by bulk copies, or each thread loads its own part. ``grid``: as many blocks as run
+    together, which take one tile after the other, or a block for each tile.
     """
 
     tile: int = 0
-    stages: int = 3
+    stages: int = 0
     prefetch: int | None = None
     async_warps: int = 1
     split: Mapping[str, tuple[int, ...]] | None = None
@@ -49,11 +55,13 @@ class Schedule:
     blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["normal", "streaming"] = "normal"
+    source: Literal["auto", "bulk", "direct"] = "auto"
+    grid: Literal["auto", "persistent", "tiles"] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
-        require(1 <= self.stages <= 64, "stages must be 1 to 64")
-        most = self.stages
+        require(0 <= self.stages <= 64, "stages must be 1 to 64")
+        most = self.stages or STAGES
         require(self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})")
         require(1 <= self.compute_warps <= 24, "compute_warps must be 1 to 24")
         require(1 <= self.async_warps <= 8, "async_warps must be 1 to 8")
@@ -69,8 +77,10 @@ class Schedule:
             apart = self.mode == "warp-specialized" and self.registers is None
             require(apart, "store=role needs mode warp-specialized, without registers")
             require(
-                self.prefetch in (None, self.stages), "store=role requests as many tiles as there are stages"
+                self.prefetch in (None, most), "store=role requests as many tiles as there are stages"
             )
+        if self.source == "direct":
+            require(self.alone, "source=direct has no stages, async warps or stores of its own")
         if self.registers is not None:
             low, high = self.registers
             require(
@@ -86,6 +96,28 @@ class Schedule:
             require(self.blocks_per_sm == 1, "registers: setmaxnreg needs blocks_per_sm=1")
 
     @property
+    def alone(self) -> bool:
+        """Whether it says nothing of a ring of buffers and of who fills or empties it."""
+        shared = ("tile", "compute_warps", "blocks_per_sm", "index", "cache", "source", "grid")
+        return self == Schedule(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def open(self) -> bool:
+        """Whether it leaves to the compiler how data moves."""
+        return self == Schedule(index=self.index, cache=self.cache, grid=self.grid)
+
+    def chosen(self) -> Schedule:
+        """The schedule with its source, grid and stages: bulk copies where nothing is said of the source."""
+        if self.source == "direct":
+            return replace(self, grid="tiles" if self.grid == "auto" else self.grid)
+        grid = "persistent" if self.grid == "auto" else self.grid
+        return replace(self, source="bulk", grid=grid, stages=self.stages or STAGES)
+
+    def most_blocks(self, resident: int) -> int:
+        """The largest grid, on a machine on which so many blocks run together."""
+        return MOST_BLOCKS if self.grid == "tiles" else resident
+
+    @property
     def staged(self) -> bool:
         """Whether results go through shared memory and bulk stores."""
         return self.store != "direct"
@@ -95,7 +127,8 @@ class Schedule:
         """Tiles requested ahead: all slots, or one less where a block barrier frees the slot."""
         if self.prefetch is not None:
             return self.prefetch
-        return self.stages if self.mode == "warp-specialized" else max(1, self.stages - 1)
+        stages = self.stages or STAGES
+        return stages if self.mode == "warp-specialized" else max(1, stages - 1)
 
     def with_settings(self, settings: Iterable[str]) -> Schedule:
         """The schedule with ``NAME=VALUE`` settings applied; raises InputError for a bad one."""
@@ -174,6 +207,7 @@ _PARSERS: dict[str, Any] = {
     "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
     "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
     "blocks_per_sm": int, "index": choice("i32", "i64"), "cache": choice("normal", "streaming"),
+    "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
 }  # fmt: skip
 _HELP = {
     "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",
@@ -182,5 +216,6 @@ _HELP = {
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
     "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal or streaming",
+    "source": "auto, bulk or direct", "grid": "auto, persistent or tiles",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}

@@ -51,7 +51,7 @@ class TransposePlan:
         return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
 
     def most_blocks(self, variant: int, resident: int) -> int:
-        return resident
+        return self.schedule.most_blocks(resident)
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
         rows, columns = (sizes[d] + 256 for d in self.fusion.dims[-2:])
@@ -64,6 +64,8 @@ def _check(f: Fusion, schedule: Schedule) -> None:
     schedule.check()
     if schedule.tile or schedule.mode != "warp-specialized" or schedule.registers or schedule.split:
         raise InputError(f"{f.name} transposes: its schedule sets no tile, mode, split or registers")
+    if schedule.source == "direct":
+        raise InputError(f"{f.name} transposes: rows and columns meet in shared memory: source=bulk")
     unable = sorted(f.ops() & {"random", *ROTATIONS})
     if unable:
         raise InputError(

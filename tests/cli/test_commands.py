@@ -128,7 +128,7 @@ def test_run_equals_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
         (["syncverify.examples.fusions:mull"], "has no fusion 'mull' (it has: scale, mul"),
         ([MUL, "--set", "stages"], "unknown setting 'stages'"),
         ([MUL, "--set", "stages=many"], "cannot use 'many'"),
-        ([MUL, "--set", "stages=0"], "stages must be 1 to 64"),
+        ([MUL, "--set", "stages=65"], "stages must be 1 to 64"),
         ([MUL, "--print-after", "nothing"], "no such pass"),
     ],
 )

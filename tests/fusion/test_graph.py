@@ -147,6 +147,12 @@ def test_inputs_may_have_names_that_kernels_use_themselves() -> None:
     assert [float(np.nanmax(rests[o.name])) for o in f.outputs] == want
 
 
+def test_what_the_helpers_declare_is_no_name_of_a_tensor() -> None:
+    f = trace(lambda load, x: {"least": load + x, "mbarrier_wait": x, "bf16": x * x}, {"load": F32, "x": F32})
+    assert [n for n, _ in f.inputs] == ["load_in", "x"]
+    assert [o.name for o in f.outputs] == ["least_out", "mbarrier_wait_out", "bf16_out"]
+
+
 def test_names_that_would_meet_are_told_apart() -> None:
     f = trace(lambda k, k_in: k * k_in, {"k": F32, "k_in": F32})
     assert [n for n, _ in f.inputs] == ["k_in_", "k_in"]
@@ -195,7 +201,7 @@ def test_settings_override_every_field() -> None:
     ("setting", "message"),
     [
         ("tile", "unknown setting"), ("speed=9", "unknown setting"), ("tile=big", "cannot use 'big'"),
-        ("stages=0", "stages must be"), ("stages=65", "stages must be"), ("prefetch=5", "prefetch must be"),
+        ("stages=-1", "stages must be"), ("stages=65", "stages must be"), ("prefetch=5", "prefetch must be"),
         ("mode=fast", "cannot use 'fast'"), ("split=a", "cannot use 'a'"),
         ("registers=40", "cannot use '40'"),
         ("registers=41,232", "multiples of 8"), ("registers=24,32", "at entry must lie"),

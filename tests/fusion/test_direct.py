@@ -1,0 +1,71 @@
+"""Elementwise fusions whose threads load their own parts of a tile: no shared memory, no synchronization."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from syncverify import gate, simulate
+from syncverify.codegen.cache import Cache
+from syncverify.diagnostics import Policy, ScopeKind
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Schedule
+from syncverify.fusion.plan import launch_values, plan_of
+from syncverify.source import InputError
+
+NAMES = ("mul_bf16", "normalize", "bias_gelu", "gate_pair", "dropout_mask", "rotary_pairs")
+
+
+@pytest.mark.parametrize(
+    "settings", ["", "tile=512 compute_warps=2", "grid=persistent tile=2048 compute_warps=1"]
+)
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_that_load_their_own_parts(name: str, settings: str) -> None:
+    fusion = getattr(examples, name)
+    plan = plan_of(fusion, Schedule(source="direct").with_settings(settings.split()))
+    for sizes in ({"R": 37, "C": 1000}, {"R": 3, "C": 34}):
+        variant = plan.variant(sizes)
+        kernel = plan.build(variant, Policy.PRACTICAL)
+        assert not kernel.shared and not kernel.barriers
+        values = launch_values(fusion, kernel, sizes, plan.most_blocks(variant, 3))
+        tiles = max(1, sizes["R"] * sizes["C"] // plan.schedule.tile)
+        assert values["blocks"] == (min(3, tiles) if "persistent" in settings else tiles)
+        given = fusion.random_inputs(sizes)
+        found = simulate.run(kernel, values, given)
+        for o, want in zip(fusion.outputs, fusion.reference(given), strict=True):
+            got = np.asarray(found[o.name], np.float64)
+            np.testing.assert_allclose(got, np.asarray(want, np.float64), rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["mul", "bias_gelu"])
+def test_proved_for_every_size(name: str, tmp_path: Path) -> None:
+    kernel = gate.compile(getattr(examples, name), cache=Cache(tmp_path))
+    assert isinstance(kernel, gate.CompiledKernel) and not kernel.ir.barriers
+    assert kernel.report.scope.kind is kernel.ptx_report.scope.kind is ScopeKind.ALL
+    values = kernel.launch_values({"R": 10_000, "C": 8192})
+    assert values["blocks"] == 10_000 * 8192 // kernel.schedule.tile and values["each"] == 1
+
+
+def test_what_says_nothing_of_a_ring_has_none() -> None:
+    def sources(*settings: str) -> str:
+        return plan_of(examples.mul, Schedule().with_settings(settings)).schedule.source
+
+    assert plan_of(examples.mul).schedule.source == sources("cache=streaming") == "direct"
+    assert sources("stages=3") == sources("store=tma") == sources("source=bulk") == "bulk"
+    assert plan_of(examples.rotary_halves).schedule.source == "bulk"  # tiles hold whole rows
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("mul", "source=direct stages=2", "source=direct has no stages"),
+        ("mul", "source=direct store=tma", "source=direct has no stages"),
+        ("rotary_halves", "source=direct", "goes through tiles"),
+        ("transposed", "source=direct", "meet in shared memory"),
+    ],
+)
+def test_what_needs_a_ring_says_so(name: str, settings: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        plan_of(getattr(examples, name), Schedule().with_settings(settings.split()))
