@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from importlib.resources import files
+
 #: Words of C++20 and CUDA that name nothing else.
 RESERVED = frozenset(
     """
@@ -16,8 +20,7 @@ RESERVED = frozenset(
     """.split()
 )
 
-
-#: Functions that CUDA or the helpers declare: a kernel cannot have their names.
+#: Functions that CUDA declares, and words of the helpers: nothing else in a kernel can have their names.
 FUNCTIONS = frozenset(
     """
     abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh divide erf erfc exp exp2 expm1 fabs
@@ -28,6 +31,20 @@ FUNCTIONS = frozenset(
 )
 
 
+_DECLARED = re.compile(
+    r"__forceinline__ (?:const )?\w+(?:<\w+>)? [*&]?(\w+)\(|^struct (?:alignas\(\d+\) )?(\w+)|^using (\w+)",
+    re.MULTILINE,
+)
+
+
+@cache
+def declared() -> frozenset[str]:
+    """All names that a kernel's source has taken already, those that the helpers declare included."""
+    headers = [f.read_text() for f in files("syncverify.codegen").iterdir() if f.name.endswith(".cuh")]
+    found = {name for text in headers for m in _DECLARED.finditer(text) for name in m.groups() if name}
+    return RESERVED | FUNCTIONS | found
+
+
 def entry_name(kernel: str) -> str:
     """The name of a kernel's function in CUDA, PTX and the cubin."""
-    return f"{kernel}_kernel" if kernel in RESERVED | FUNCTIONS else kernel
+    return f"{kernel}_kernel" if kernel in declared() else kernel

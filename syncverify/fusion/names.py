@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 
 import networkx as nx
 
-from syncverify.codegen.names import RESERVED as CPP_RESERVED
+from syncverify.codegen.names import declared
 from syncverify.fusion.traced import INDEX_DTYPES, Tensor
 from syncverify.ir.expr import BUILTINS
 from syncverify.ir.forms import RESERVED as TEXT_RESERVED
@@ -27,7 +27,7 @@ RESERVED = (
         """.split()
     )
     | BUILTINS
-    | CPP_RESERVED
+    | declared()
     | TEXT_RESERVED
 )
 #: Registers of the lowering are a letter and a number.
