@@ -86,7 +86,5 @@ def fusion_of(case: str, dtype: str) -> Fusion:
 
 def schedules(case: str, width: int) -> dict[str, RowSchedule | Schedule]:
     """The schedules that are tried, by name; the first is the default."""
-    rows = {"rows": RowSchedule(width=width)}
-    if case in REDUCING:
-        return rows
-    return {"tiles": Schedule(cache="streaming"), **rows}
+    rows: dict[str, RowSchedule | Schedule] = {"rows": RowSchedule(width=width)}
+    return rows if case in REDUCING else {"tiles": Schedule(), **rows}

@@ -1,6 +1,6 @@
 """Synchronizing statements of compiled fusions: as the passes leave them, minimized, by nvFuser's rules.
 
-    python benchmarks/sync_counts.py [--seconds 300] [--out FILE]      # prints the table of docs/minimize.md
+    python benchmarks/sync_counts.py [--seconds 600] [--out FILE]      # prints the tables of docs/minimize.md
 
 nvFuser's number is what its lowering would have put into a kernel of the same shape, by the rules that
 ``nvfuser_rules`` states; no nvFuser is run.
@@ -10,17 +10,26 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import reduction_cases  # noqa: E402
+
 from syncverify.diagnostics import Policy, ScopeKind
+from syncverify.examples import attention, losses, norms
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Schedule, Tensor, trace
+from syncverify.fusion import RowSchedule, Schedule, Tensor, trace
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax
 from syncverify.fusion.plan import plan_of
+from syncverify.fusion.segments import cut, whole
+from syncverify.gate_sequence import planned
 from syncverify.ir import nodes as n
 from syncverify.ir.nodes import Kernel
 from syncverify.minimize import minimize
@@ -56,9 +65,9 @@ def nvfuser_rules(kernel: Kernel) -> int:
     stores: for each a fence.proxy.async in the loop; a block sync before them, one for WAR behind, commit and
     wait_group. Exchange among warps (blockReduce): block syncs before the partial values are read and after.
     """
-    loop = [s for s in walk(kernel.body) if isinstance(s, n.BulkLoad)]
+    loop = [s for s in walk(kernel.body) if isinstance(s, n.BulkLoad | n.TmaLoad)]
     loads = len({s.dst.buffer for s in loop})
-    stores = sum(isinstance(s, n.BulkStore) for s in walk(kernel.body))
+    stores = sum(isinstance(s, n.BulkStore | n.TmaStore) for s in walk(kernel.body))
     specialized = any(isinstance(s, n.Role) and s.name == "compute" for s in walk(kernel.body))
     total = 0
     if loads:
@@ -66,7 +75,7 @@ def nvfuser_rules(kernel: Kernel) -> int:
     if stores:
         total += stores + 1 + 1 + 2
     copied = {s.dst.buffer for s in loop} | {
-        s.src.buffer for s in walk(kernel.body) if isinstance(s, n.BulkStore)
+        s.src.buffer for s in walk(kernel.body) if isinstance(s, n.BulkStore | n.TmaStore)
     }
     partial = {
         s.dst.buffer for s in walk(kernel.body) if isinstance(s, n.StShared) and s.dst.buffer not in copied
@@ -82,8 +91,25 @@ def cases() -> Iterator[tuple[str, Callable[[], Kernel]]]:
             yield f"{name} {setting}".strip(), lambda p=plan: p.build(p.main, Policy.PRACTICAL)  # type: ignore[misc]
     for name, fusion in rows().items():
         for width in WIDTHS:
-            plan = plan_of(fusion)
+            plan = plan_of(fusion, RowSchedule(source="bulk"))
             yield f"{name} C={width}", lambda p=plan, w=width: p.build(w, Policy.PRACTICAL)  # type: ignore[misc]
+
+
+def more() -> Iterator[tuple[str, Callable[[], Kernel]]]:
+    """Every kernel of the other examples: casts, dropout, rotations, transposes, long rows, columns, ..."""
+    modules = (examples, attention, norms, losses)
+    fusions = {f.name: f for m in modules for f in vars(m).values() if isinstance(f, Fusion)}
+    fusions |= {name.replace(" ", "_"): c.fusion for name, c in reduction_cases.CASES.items()}
+    for name, fusion in fusions.items():
+        if name in ELEMENTWISE:
+            continue
+        long = "long" in name
+        plans = [plan_of(fusion, RowSchedule(stream="yes") if long else None)] if whole(fusion) else [
+            plan for segment in cut(fusion) for plan, _ in planned(segment)
+        ]  # fmt: skip
+        for k, plan in enumerate(plans):
+            label = name if len(plans) == 1 else f"{name}, {k + 1} of {len(plans)}"
+            yield label, lambda p=plan: p.build(p.main, Policy.PRACTICAL)  # type: ignore[misc]
 
 
 def counted(name: str, kernel: Kernel, scope: ScopeKind) -> dict[str, Any]:
@@ -103,15 +129,16 @@ def counted(name: str, kernel: Kernel, scope: ScopeKind) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--out")
+    parser.add_argument("--only-more", action="store_true", help="without the first table's kernels")
     parser.add_argument("--all-sizes", action="store_true", help="minimize for every size, not for defaults")
     given = parser.parse_args()
     scope = ScopeKind.ALL if given.all_sizes else ScopeKind.EXACT
     start = time.monotonic()
     found: list[dict[str, Any]] = []
     print("| fusion | inserted | needed | can go | kept | by nvFuser's rules |\n|---|---|---|---|---|---|")
-    for name, make in cases():
+    for name, make in (*(() if given.only_more else cases()), *more()):
         if time.monotonic() - start > given.seconds:
             break
         try:
