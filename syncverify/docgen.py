@@ -142,13 +142,14 @@ def untimed(page: str) -> str:
 
 def worked_report(kernel: str) -> str:
     """What ``check`` prints of a kernel in ``ring.syncir``."""
-    from syncverify.files import check_file
+    from syncverify.diagnostics import ScopeKind
+    from syncverify.files import check_source, read_source
     from syncverify.report.base import Report
     from syncverify.report.text import render
 
     with TemporaryDirectory() as directory, chdir(directory):
         Path("ring.syncir").write_text(kernel, "utf-8")
-        reports = check_file("ring.syncir")
+        reports = check_source(read_source("ring.syncir"), advice=True, scope=ScopeKind.ALL)
         return render(Report(reports[0].policy, tuple(reports)))
 
 

@@ -262,9 +262,9 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "Give the value it names, or make the kernel smaller.",
     ),
     "SV903": (
-        "A comment that suppresses a finding matches none. This version reads no suppressions and never "
-        "reports the rule; the id is reserved.",
-        "Remove the comment.",
+        "A comment that silences a finding silences nothing: the finding is gone, or is an error, and errors "
+        "stay.",
+        "Remove the comment, or mend the error.",
     ),
 }
 

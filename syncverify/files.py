@@ -6,7 +6,7 @@ Each front end is loaded when a file asks for it: most of a short check is loadi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,7 +153,7 @@ def _checked(
             scope=scope,
             infer=infer,
         )
-        return [proved.advised(r, source.module, policy) for r in found] if advice else found
+        return [_spelled(proved.advised(r, source.module, policy) if advice else r) for r in found]
     from syncverify.verify import check_launched
 
     reports: list[KernelReport] = []
@@ -169,6 +169,14 @@ def _checked(
                 raise
             on_error(e)
     return reports
+
+
+def _spelled(report: KernelReport) -> KernelReport:
+    """The report of a PTX kernel, with fixes in the words of PTX."""
+    from syncverify.frontends.ptx.wording import as_ptx
+
+    found = (replace(d, fix=as_ptx(d.fix)) if d.fix else d for d in report.diagnostics)
+    return replace(report, diagnostics=tuple(found))
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from syncverify.checker.barriers import Barrier, name
 from syncverify.checker.engine import Run
 from syncverify.checker.failure import Failure, Obligation
-from syncverify.checker.races import first_after, idle_wait, what
+from syncverify.checker.races import access, first_after, idle_wait, what
 from syncverify.diagnostics import Diagnostic, Label, Severity
 from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
@@ -440,13 +440,15 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     sites = run.info.sites
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
     if f.first is not None and f.first.site != f.site:
-        labels.append(Label(sites[f.first.site].span, "the other access"))
+        labels.append(Label(sites[f.first.site].span, access(run, f.first)))
+    severity = severity or f.severity
+    follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     return Diagnostic(
         rule=f.rule,
-        severity=severity or f.severity,
+        severity=severity,
         message=f.message,
         span=sites[f.site].span,
-        fix=f.fix or _FIX.get(f.rule),
+        fix=f.fix or (None if follows else _FIX.get(f.rule)),
         contested=f.contested,
         related=tuple(labels),
     )
@@ -463,5 +465,17 @@ _FIX = {
     "SV110": "order them: wait for the barrier that tells of the first",
     "SV111": "order them: release the buffer only after the reads are done",
     "SV112": "order them: wait for the first to be complete",
+    "SV114": "mend the index, the count or the size of the buffer",
+    "SV201": "let the next phase begin only when every waiter has seen this one: it arrives after its wait",
+    "SV202": "count every lane that executes the arrive, and arrive as often as the init says",
+    "SV203": "announce, with an arrival of the same phase, the bytes that its copies move",
     "SV204": "put a barrier between init and use, with fence.mbarrier_init in a cluster",
+    "SV206": "let whoever begins the next phase wait for this one first",
+    "SV208": "keep data off the barrier's bytes; wait on a barrier of the own CTA only",
+    "SV210": "compare both sides: the parity of the first wait (empty 1, full 0), its flips, the trip counts",
+    "SV212": "mend the predicate of the copy, or announce only what is issued",
+    "SV301": "give every participant the same id and count, and count the warps that really come",
+    "SV302": "move it to where all threads pass, or use a named barrier for the threads that come",
+    "SV304": "let a dec give back enough first; one setmaxnreg for all four warps of a warpgroup",
+    "SV501": "wait for the whole operation (bulk.wait 0) before the release",
 }

@@ -41,7 +41,9 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         rule = "SV501"
     if max(first.barrier, second.barrier) >= 0 and rule != "SV115":
         rule = "SV205"  # data and the life of a barrier share bytes
-    message = f"{what(run, second)} {_relation(row, ordered)} {what(run, first)}"
+    message = f"{what(run, second)} is not ordered after {what(run, first)}"
+    if ordered:
+        message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
     if beside:
         severity, contested, strict_only = Severity.WARNING, "K8", True
         message += ": right only if each warp reads no more than its own 16 rows of A"
@@ -153,10 +155,16 @@ _NOUN = {
 
 
 def what(run: Run, r: Record) -> str:
+    """An access, with its line."""
+    return f"{access(run, r)} (line {run.info.sites[r.site].span.line})"
+
+
+def access(run: Run, r: Record) -> str:
+    """Which access, to what, by whom."""
     fp = run.info.footprints[r.fp]
     where = place(run, fp.memory, fp.intervals[0][0]) if fp.intervals else "nothing"
     who = run.threads[r.cls].info.name
-    return f"the {_NOUN[r.kind]} of {where} by {who} (line {run.info.sites[r.site].span.line})"
+    return f"the {_NOUN[r.kind]} of {where} by {who}"
 
 
 def place(run: Run, memory: int, byte: int) -> str:
@@ -167,9 +175,3 @@ def place(run: Run, memory: int, byte: int) -> str:
         if lo <= byte < hi:
             return name if run.info.ctas == 1 else f"{name} of cta{memory}"
     return f"shared byte {byte}"
-
-
-def _relation(row: Ordering, ordered: bool) -> str:
-    if ordered:
-        return "is ordered after, but crosses proxies without a fence after,"
-    return "is not ordered after"

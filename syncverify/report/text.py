@@ -69,7 +69,7 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
     for n, d in enumerate(k.diagnostics):
         yield from _diagnostic(d, paint)
         if n == 0 and k.witness is not None:
-            yield from _witness(k.witness, witness_path, paint, said=d.message)
+            yield from _witness(k.witness, witness_path, paint, d)
         yield ""
     if not k.diagnostics and k.witness is not None:
         yield from _witness(k.witness, witness_path, paint)
@@ -167,16 +167,20 @@ def _end_column(span: Span, source: str) -> int:
 # ---------------------------------------------------------------- the witness
 
 
-def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iterator[str]:
-    """The schedule; its message only where it adds to what the finding ``said``."""
+def _witness(w: Witness, path: str | None, paint: Paint, d: Diagnostic | None = None) -> Iterator[str]:
+    """The schedule of a finding; its message only where it adds to what the finding said."""
+    said = "" if d is None else d.message
     yield ""
     news = w.message.removeprefix(said).removeprefix("; ").removeprefix("then ")
     news = "" if w.message in said else f" {news}"
     yield f"  {paint(f'{_CLAIMS[w.claim]}:', 'bold')}{news}"
-    hidden = len(w.steps) - SHOWN_STEPS
-    if hidden > 0:
-        yield f"    ... {counted(hidden, 'step')} before"
-    yield from steps_table(w.steps[-SHOWN_STEPS:])
+    if not w.steps:
+        yield "    nothing comes before it"
+    shown = _shown(w.steps, d)
+    for i, last, line in zip(shown, [-1, *shown], steps_table([w.steps[i] for i in shown]), strict=False):
+        if i - last > 1:
+            yield f"    ... {counted(i - last - 1, 'step')}"
+        yield line
     if w.blocked:
         yield f"  {paint('who waits for ever:', 'bold')}"
         rows = _blocked_rows(w.blocked)
@@ -186,6 +190,18 @@ def _witness(w: Witness, path: str | None, paint: Paint, said: str = "") -> Iter
     if path is not None:
         step = w.file.endswith(".syncir") or not w.file
         yield f"  step through it: syncverify replay {path}" if step else f"  all its steps: {path}"
+
+
+def _shown(steps: Sequence[Step], d: Diagnostic | None) -> list[int]:
+    """The last steps, and the last at each place of the finding, by those it names where they come there."""
+    shown = set(range(max(len(steps) - SHOWN_STEPS, 0), len(steps)))
+    if d is not None:
+        text = " ".join([d.message, *(x.text for x in d.related), ""])
+        for line in {(s.file, s.line) for s in (d.span, *(x.span for x in d.related)) if s.line}:
+            there = [i for i, s in enumerate(steps) if (s.span.file, s.span.line) == line]
+            shown |= set(([i for i in there if f"{steps[i].agent} " in text] or there)[-1:])
+    shown |= {i + 1 for i in (-1, *shown) if i + 2 in shown}  # a gap is no shorter than what it leaves out
+    return sorted(shown)
 
 
 def steps_table(steps: Sequence[Step]) -> Iterator[str]:

@@ -6,11 +6,12 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.report import github, html, junit, sarif, text, trace
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
@@ -39,7 +40,7 @@ error[SV210 deadlock]: cta0.warp0.lanes0-31 waits for ever on `full` & co
           or start with parity 1
 
   this schedule hangs: nobody arrives on full
-    ... 2 steps before
+    ... 2 steps
     cta0.warp1.lanes0  line 5  step 2 (phase 2 of full)
     cta0.warp1.lanes0  line 5  step 3 (phase 3 of full)
     cta0.warp1.lanes0  line 5  step 4 (phase 4 of full)
@@ -259,3 +260,35 @@ def test_junk_witness_is_one_error(text: str) -> None:
 
 def test_counts_cover_every_verdict(report: Report) -> None:
     assert report.counts == {Verdict.PROVED: 1, Verdict.REFUTED: 1, Verdict.UNKNOWN: 1}
+
+
+def _told(kernel: KernelReport, **changes: Any) -> str:
+    """The text on a refuted kernel with its witness changed."""
+    assert kernel.witness is not None
+    changed = replace(kernel, witness=replace(kernel.witness, **changes), diagnostics=kernel.diagnostics[:1])
+    return text.render(Report(Policy.PRACTICAL, (changed,)))
+
+
+def test_text_shows_the_steps_that_the_finding_names(report: Report) -> None:
+    kernel = report.kernels[0]
+    assert kernel.witness is not None
+    wait = kernel.diagnostics[0].span
+    steps = [replace(s, op=f"step {i}") for i, s in enumerate(kernel.witness.steps * 4)]
+    steps[3] = replace(steps[3], span=wait, agent="cta0.warp0.lanes0-31")
+    steps[9] = replace(steps[9], span=wait, agent="cta0.warp7.lanes0")
+    shown = _told(kernel, steps=tuple(steps))
+    told = shown.split("this schedule hangs")[1].split("who waits")[0].splitlines()[1:]
+    assert [line.strip() for line in told if "..." in line] == ["... 3 steps", "... 22 steps"]
+    assert "cta0.warp0.lanes0-31  line 4  step 3" in told[1]  # the last step there of the agent that is named
+    assert [line for line in told if "..." not in line][-2].endswith("step 31 (phase 7 of full)")
+
+
+def test_text_leaves_out_no_single_step(report: Report) -> None:
+    kernel = report.kernels[0]
+    assert kernel.witness is not None
+    assert "step 0" in _told(kernel, steps=kernel.witness.steps[:7])
+    assert "step 0" not in _told(kernel, steps=kernel.witness.steps[:8])
+
+
+def test_text_of_a_harm_at_the_first_step(report: Report) -> None:
+    assert "nothing comes before it" in _told(report.kernels[0], steps=(), blocked=())

@@ -1,0 +1,48 @@
+"""Fixes name instructions as PTX spells them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from syncverify.checker.diagnose import _FIX
+from syncverify.files import check_source, read_source
+from syncverify.frontends.ptx.wording import _SPELLED, as_ptx
+from syncverify.launch import facts_for
+
+CORPUS = Path(__file__).parents[2] / "corpus" / "ptx"
+
+
+@pytest.mark.parametrize(
+    ("short", "spelled"),
+    [
+        ("bulk.wait.read 0, then a barrier", "cp.async.bulk.wait_group.read 0, then a barrier"),
+        ("wait (bulk.wait 0) before", "wait (cp.async.bulk.wait_group 0) before"),
+        ("fence.proxy.async.shared_cta by all", "fence.proxy.async.shared::cta by all"),
+        ("a wgmma.wait. Then", "a wgmma.wait_group. Then"),
+        ("wgmma.wait_group 0", "wgmma.wait_group 0"),
+        ("cp.async.bulk.wait_group 0", "cp.async.bulk.wait_group 0"),
+        ("fence.proxy.async.shared::cta", "fence.proxy.async.shared::cta"),
+    ],
+)
+def test_short_mnemonics_are_spelled_out_once(short: str, spelled: str) -> None:
+    assert as_ptx(short) == spelled
+    assert as_ptx(spelled) == spelled
+
+
+def test_no_fix_of_the_checker_keeps_a_mnemonic_of_the_ir() -> None:
+    only_in_the_ir = re.compile(
+        r"shared_c|(?<!async\.)bulk\.|griddep\.|(?<!barrier\.)cluster\.(?:arrive|wait)\b"
+    )
+    for fix in _FIX.values():
+        assert not only_in_the_ir.search(as_ptx(fix)), fix
+    assert any(short in fix for fix in _FIX.values() for short in _SPELLED)
+
+
+def test_reports_on_ptx_speak_ptx() -> None:
+    path = CORPUS / "one_fence.bad.ptx"
+    (report,) = check_source(read_source(path), facts=facts_for(path))
+    fix = report.diagnostics[0].fix
+    assert fix is not None and fix.startswith("fence.proxy.async.shared::cta ")
