@@ -21,20 +21,20 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import reduction_cases  # noqa: E402
 
-from syncverify.diagnostics import Policy, ScopeKind
-from syncverify.examples import attention, losses, norms
-from syncverify.examples import fusions as examples
-from syncverify.fusion import RowSchedule, Schedule, Tensor, trace
-from syncverify.fusion.graph import Fusion
-from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax
-from syncverify.fusion.plan import plan_of
-from syncverify.fusion.segments import cut, whole
-from syncverify.gate_sequence import planned
-from syncverify.ir import nodes as n
-from syncverify.ir.nodes import Kernel
-from syncverify.minimize import minimize
-from syncverify.minimize.candidates import synchronizing
-from syncverify.passes.rewrite import walk
+from syncverify.diagnostics import Policy, ScopeKind  # noqa: E402
+from syncverify.examples import attention, losses, norms  # noqa: E402
+from syncverify.examples import fusions as examples  # noqa: E402
+from syncverify.fusion import RowSchedule, Schedule, Tensor, trace  # noqa: E402
+from syncverify.fusion.graph import Fusion  # noqa: E402
+from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax  # noqa: E402
+from syncverify.fusion.plan import plan_of  # noqa: E402
+from syncverify.fusion.segments import cut, whole  # noqa: E402
+from syncverify.gate_sequence import planned  # noqa: E402
+from syncverify.ir import nodes as n  # noqa: E402
+from syncverify.ir.nodes import Kernel  # noqa: E402
+from syncverify.minimize import minimize  # noqa: E402
+from syncverify.minimize.candidates import synchronizing  # noqa: E402
+from syncverify.passes.rewrite import walk  # noqa: E402
 
 ELEMENTWISE = ("mul", "scale_add", "gate_pair", "bias_gelu", "normalize")
 SETTINGS = (

@@ -201,16 +201,21 @@ def _stages(
         kernel = gate.compiled(plan, policy, cache=cache, observe=observe)
         return Stage(kernel, tuple(n for n, _ in plan.fusion.inputs), writes, segment.merged.sizes)
 
+    return [stage(plan, writes) for plan, writes in planned(segment, schedule)]
+
+
+def planned(segment: Segment, schedule: ColumnSchedule = _COLUMNS) -> list[tuple[Plan, tuple[Output, ...]]]:
+    """The kernels of a segment, each with what it writes."""
     f = segment.fusion
     if segment.kind != "columns":
-        return [stage(plan_of(f), f.outputs)]
+        return [(plan_of(f), f.outputs)]
     plan = ColumnPlan(f, schedule, partial=True)
     lowered = plan.kernel(plan.main)
     strips = (*lowered.batch, STRIPS, lowered.inner)
     partial = tuple(Output(partial_tensor(r), -1, "f32", strips) for r, _ in lowered.kept)
     second = finish(lowered)
-    first = stage(plan, (*lowered.stored, *partial))
-    return [first] if second is None else [first, stage(ColumnPlan(second, schedule), second.outputs)]
+    first = (plan, (*lowered.stored, *partial))
+    return [first] if second is None else [first, (ColumnPlan(second, schedule), second.outputs)]
 
 
 def _scratch(model: DeviceArray, shape: tuple[int, ...], dtype: str, stream: int | None) -> DeviceArray:
@@ -246,4 +251,4 @@ def _owners(fusion: Fusion, results: Mapping[str, DeviceArray]) -> Any:
     return owners[0] if len(owners) == 1 else owners
 
 
-__all__ = ["CompiledSequence", "Stage", "compile_sequence", "simulated"]
+__all__ = ["CompiledSequence", "Stage", "compile_sequence", "planned", "simulated"]
