@@ -110,7 +110,8 @@ def poisoned(fusion: Fusion, sizes: Sizes) -> tuple[Any, ...]:
     found = []
     for o in fusion.outputs:
         x = torch.empty([sizes[d] for d in o.dims], device=DEVICE, dtype=torch_type(o.dtype))
-        x.reshape(-1).view(torch.uint8).fill_(0x55 if o.dtype == "bool" else 0xFF if o.dtype != "i32" else 0x7F)
+        byte = {"bool": 0x55, "i32": 0x7F}.get(o.dtype, 0xFF)
+        x.reshape(-1).view(torch.uint8).fill_(byte)
         found.append(x)
     return tuple(found)
 
@@ -126,7 +127,8 @@ def on_host(x: Any) -> Any:
 
 def worst_row(got: Any, want: Any) -> float:
     """The largest error of a row, relative to the row."""
-    got, want = (np.asarray(x, np.float64).reshape(-1, x.shape[-1]) for x in (got, want))
+    got, want = (np.atleast_1d(np.asarray(x, np.float64)) for x in (got, want))
+    got, want = (x.reshape(-1, x.shape[-1]) for x in (got, want))
     error = np.linalg.norm(got - want, axis=1) / np.maximum(np.linalg.norm(want, axis=1), 1e-30)
     return float(np.max(np.where(np.isfinite(error), error, np.inf), initial=0.0))
 
