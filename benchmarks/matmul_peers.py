@@ -53,7 +53,9 @@ SHAPES: tuple[Case, ...] = (
     (3648, 480, 8632, "MN"), (4816, 5008, 5672, "MN"), (1176, 1840, 44280, "MN"),
 )  # fmt: skip
 #: Candidates of a shape; replays that choose among them, and replays of what was chosen.
-COUNT, FEW, MANY = 8, 8, 24
+COUNT, FEW, MANY = 7, 8, 24
+#: Where proofs are short, twice as many candidates are tried.
+SHORT = 300
 SMS = prepared.SMS
 #: Steps of a block whose proof takes about as long as the next candidate is worth waiting for.
 PATIENCE = 1500
@@ -67,8 +69,11 @@ def jobs(count: int = COUNT) -> list[tuple[Case, Schedule]]:
     found: list[tuple[float, Case, Schedule]] = []
     for case in SHAPES:
         m, n, k, layout = case
-        order = candidates(product(layout=layout), {"M": m, "N": n, "K": k}, SMS, count)
-        found += [(rank + _steps(case, s) / PATIENCE, case, s) for rank, s in enumerate(order)]
+        order = candidates(product(layout=layout), {"M": m, "N": n, "K": k}, SMS, 2 * count)
+        for rank, s in enumerate(order):
+            steps = _steps(case, s)
+            if rank < count or steps < SHORT:
+                found.append((rank * min(steps / SHORT, 1.0) + steps / PATIENCE, case, s))
     return [(case, s) for _, case, s in sorted(found, key=lambda x: x[0])]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from syncverify.matmul import split
 from syncverify.matmul.problem import Problem
@@ -42,6 +42,7 @@ MARGIN, EACH = 1.05, 0.01
 VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
     (0, {}), (0, {"cluster": 2}), (1, {}), (0, {"cluster": 2, "pending": 1}), (0, {"pending": 1}), (2, {}),
     (1, {"cluster": 2}), (1, {"pending": 1}), (3, {}), (0, {"cluster": 2, "group": 4}), (4, {}),
+    (2, {"pending": 1}), (0, {"group": 4}), (3, {"pending": 1}), (5, {}), (6, {}),
 )  # fmt: skip
 
 
@@ -66,16 +67,21 @@ def microseconds(
 ) -> float:
     """What the model says for factors of ``size`` bytes; the last turn counts in full, however few blocks it
     has. Products of a byte along K take the same time for all types."""
-    tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
+    tiles = _tiles(schedule, sizes)
     steps = -(-sizes["K"] * size // K_SPAN)
     each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
-    turns = -(-tiles // multiprocessors)
+    turns = -(-tiles // (multiprocessors // schedule.cluster))
     if schedule.pingpong:
         # what a tile takes beside its products, others' products hide, if there are any
         return START + max(turns, 2) * each + TURN
     if schedule.split_k == 1:
         return START + turns * (each + TURN)
     return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
+
+
+def _tiles(schedule: Schedule, sizes: Mapping[str, int]) -> int:
+    """Tiles of blocks, or of whole clusters."""
+    return -(-sizes["M"] // (schedule.tile_m * schedule.cluster)) * -(-sizes["N"] // schedule.tile_n)
 
 
 def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multiprocessors: int) -> float:
@@ -90,17 +96,17 @@ def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multipr
     return time + TURN + HAND_OVER * (max(parts - 1, 1) if schedule.sums == "ordered" else 1) + moved
 
 
-def splits(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[tuple[Schedule, float]]:
-    """Schedules whose blocks share tiles, where that leaves fewer SMs idle than whole tiles do."""
+def splits(
+    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, cluster: Literal[1, 2] = 1
+) -> list[tuple[Schedule, float]]:
+    """Schedules whose blocks or clusters share tiles, where that leaves fewer SMs idle than whole tiles do."""
     found = []
+    steps = -(-sizes["K"] * problem.size // K_SPAN)
     for schedule, share in menu(problem, sizes):
-        tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
-        steps = -(-sizes["K"] * problem.size // K_SPAN)
-        if tiles % multiprocessors == 0 or schedule.tile_n % 32:
-            continue
         for q in SPLITS:
-            shared = replace(schedule, split_k=q)
-            if not _possible(problem, shared):
+            shared = replace(schedule, split_k=q, cluster=cluster)
+            tiles = _tiles(shared, sizes)
+            if tiles % (multiprocessors // cluster) == 0 or not _possible(problem, shared):
                 continue
             if split.values(shared, tiles, steps, multiprocessors)["share"] % q:
                 found.append((shared, share))
@@ -110,19 +116,24 @@ def splits(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> 
 def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
     """The menu by the time that the model gives, persistent where there are several turns; splits of the
     steps along K among them, where they promise much."""
-    options = [
-        (microseconds(s, share, sizes, multiprocessors, problem.size), k, s)
-        for k, (s, share) in enumerate(menu(problem, sizes))
-    ]
-    options += [
-        (
-            microseconds(s, share, sizes, multiprocessors, problem.size) * (MARGIN + EACH * s.split_k),
-            len(MENU) + k,
-            s,
-        )
-        for k, (s, share) in enumerate(splits(problem, sizes, multiprocessors))
-    ]
-    return [_turning(s, sizes, multiprocessors) for _, _, s in sorted(options, key=lambda o: o[:2])]
+    options = [(*x, 1.0) for x in menu(problem, sizes)]
+    options += [(*x, MARGIN + EACH * x[0].split_k) for x in splits(problem, sizes, multiprocessors)]
+    order = _sorted(problem, sizes, multiprocessors, options)
+    return [_turning(s, sizes, multiprocessors) for s in order]
+
+
+def _sorted(
+    problem: Problem,
+    sizes: Mapping[str, int],
+    multiprocessors: int,
+    options: list[tuple[Schedule, float, float]],
+) -> list[Schedule]:
+    """By the model's time, times what it has to promise."""
+
+    def time(s: Schedule, share: float, margin: float) -> float:
+        return microseconds(s, share, sizes, multiprocessors, problem.size) * margin
+
+    return [s for s, _, _ in sorted(options, key=lambda o: time(*o))]
 
 
 def candidates(
@@ -130,14 +141,14 @@ def candidates(
 ) -> list[Schedule]:
     """What is worth timing, the most promising first: variations of what the model ranks first."""
     order = ranked(problem, sizes, multiprocessors)
-    found: list[Schedule] = []
-    for place, fields in VARIATIONS:
-        if place >= len(order):
-            continue
-        varied = replace(order[place], dependent=True, **fields)
-        if varied not in found and _possible(problem, varied):
-            found.append(varied)
-    return found[:count]
+    varied = [
+        replace(order[place], dependent=True, **fields) for place, fields in VARIATIONS if place < len(order)
+    ]
+    if order[0].split_k > 1:
+        pairs = [(*x, 1.0) for x in splits(problem, sizes, multiprocessors, 2)]
+        best = _sorted(problem, sizes, multiprocessors, pairs)[:2]
+        varied[1:1] = [replace(s, dependent=True) for s in best]
+    return [s for s in dict.fromkeys(varied) if _possible(problem, s)][:count]
 
 
 def _possible(problem: Problem, schedule: Schedule) -> bool:

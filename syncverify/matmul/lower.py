@@ -143,7 +143,8 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
     down, across, steps = 3, 2, stages + 3
     if schedule.split_k == 2:
-        across = 1  # of one team: a block with parts of two tiles
+        # of one team: a block, or a cluster, with parts of two tiles
+        down, across = 3 * schedule.cluster, 1
     elif schedule.split_k > 2:
         down, across, steps = 1, 1, steps * schedule.split_k  # a tile with parts of all blocks
     if schedule.pingpong:

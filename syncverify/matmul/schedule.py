@@ -26,8 +26,9 @@ class Schedule:
     ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
     ``pingpong``: the two warpgroups take the tiles of a persistent block in turn, each a whole one.
-    ``split_k``: blocks of a team, which share the steps along K of its tiles evenly; there are never more
-    blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come (``any``).
+    ``split_k``: blocks (or clusters) of a team, which share the steps along K of its tiles evenly; there are
+    never more blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come
+    (``any``).
     ``dependent``: blocks set their barriers up while the grid before still runs (programmatic dependent
     launch).
     """
@@ -77,7 +78,6 @@ class Schedule:
         _require(1 <= self.split_k <= 16, "split_k must be 1 to 16")
         if self.split_k > 1:
             _require(not self.persistent, "the blocks of a team go through many tiles anyway: not persistent")
-            _require(self.cluster == 1, "split_k is for single blocks, not for clusters")
             _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
         _require(self.accumulators <= 224, "a thread has no registers for that many accumulators")
 

@@ -45,10 +45,10 @@ def values(schedule: Schedule, tiles: int, steps: int, multiprocessors: int) -> 
 
     No more blocks than SMs: all of them run at once. No block is without a step.
     """
-    q = schedule.split_k
-    share = max(-(-tiles // max(multiprocessors // q, 1)), -(-q // steps))
+    q, c = schedule.split_k, schedule.cluster
+    share = max(-(-tiles // max(multiprocessors // (q * c), 1)), -(-q // steps))
     teams = -(-tiles // share)
-    return {"share": share, "teams": teams, "blocks": teams * q}
+    return {"share": share, "teams": teams, "blocks": teams * q * c}
 
 
 def facts(schedule: Schedule) -> list[Expr]:
@@ -57,7 +57,7 @@ def facts(schedule: Schedule) -> list[Expr]:
         Var("share") >= 1,
         Var("teams") >= 1,
         Var("share") * Var("steps") >= q,
-        Var("blocks").eq(Var("teams") * q),
+        Var("blocks").eq(Var("teams") * (q * schedule.cluster)),
     ]
 
 
@@ -89,12 +89,13 @@ def _depth(schedule: Schedule) -> int:
 
 
 def place(schedule: Schedule) -> list[Stmt]:
-    """Which run of which team a block has."""
+    """Which run of which team a block, or all blocks of a cluster, have."""
     q = schedule.split_k
     total = Var("share") * Var("steps")
+    here: Expr = Var("block") if schedule.cluster == 1 else Var("block") // schedule.cluster
     return [
-        Let("team", Var("block") // q),
-        Let("number", Int(q - 1) - Var("block") % q),
+        Let("team", here // q),
+        Let("number", Int(q - 1) - here % q),
         Let("total", total),
         Let("begin", Var("number") * Var("total") // q),
         Let("end", (Var("number") + 1) * Var("total") // q),
@@ -123,12 +124,18 @@ def turn(schedule: Schedule) -> list[Stmt]:
 
 def cell(schedule: Schedule) -> GlobalRegion:
     """The semaphore of a tile and a warpgroup."""
-    return GlobalRegion(SEMAPHORE, Var("slot") * schedule.consumers + Var("wg"))
+    return GlobalRegion(SEMAPHORE, _place(schedule) * schedule.consumers + Var("wg"))
 
 
 def _base(schedule: Schedule) -> Expr:
     """The first partial sum of the warpgroup."""
-    return (Var("slot") * schedule.consumers + Var("wg")) * (schedule.rows * schedule.tile_n)
+    return (_place(schedule) * schedule.consumers + Var("wg")) * (schedule.rows * schedule.tile_n)
+
+
+def _place(schedule: Schedule) -> Expr:
+    """Where the sums of the block's own tile lie: a cluster has one for each of its blocks."""
+    c = schedule.cluster
+    return Var("slot") if c == 1 else Var("slot") * c + Var("rank")
 
 
 def left(schedule: Schedule, accumulators: str) -> Stmt:

@@ -98,6 +98,22 @@ def test_the_epilogue_sees_whole_sums(store: str) -> None:
     close(got, want.astype(np.float32))
 
 
+@pytest.mark.parametrize("sums", ["ordered", "any"])
+@pytest.mark.parametrize("store", ["direct", "tma"])
+@pytest.mark.parametrize(
+    ("q", "m", "n", "k", "sms", "share"), [(2, 300, 136, 264, 8, 2), (3, 200, 136, 200, 12, 1)]
+)
+def test_clusters_that_share_tiles(
+    sums: str, store: str, q: int, m: int, n: int, k: int, sms: int, share: int
+) -> None:
+    schedule = Schedule(128, 128, stages=2, split_k=q, sums=sums, store=store, cluster=2)  # type: ignore[arg-type]
+    got, want, values = run(product(), schedule, m, n, k, sms)
+    close(got, want)
+    assert values["share"] == share and values["blocks"] == 2 * q * values["teams"] <= sms
+    assert not got[SEMAPHORE].any()
+    assert sums == "ordered" or not got[SUMS].any()
+
+
 def test_every_step_belongs_to_one_block() -> None:
     for tiles, steps, q, sms in (
         (58, 135, 2, 132),
@@ -133,6 +149,18 @@ def check(kernel: n.Kernel, values: dict[str, int] | None = None) -> KernelRepor
 def test_proved(schedule: Schedule, sums: str, policy: Policy) -> None:
     kernel = reparsed(build(product(), replace(schedule, sums=sums), policy))  # type: ignore[arg-type]
     assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("sums", ["ordered", "any"])
+def test_clusters_are_proved(sums: str, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    schedule = Schedule(128, 128, stages=2, store="tma", split_k=2, cluster=2, sums=sums)  # type: ignore[arg-type]
+    compiled = CompiledMatmul(product(), schedule, cache=Cache(tmp_path))
+    values = compiled.launch_values({"M": 500, "N": 136, "K": 328}, 12)
+    assert values["share"] == 2 and values["blocks"] == 8
+    for stage in ("ir", "ptx"):
+        assert compiled.program().check(stage, values).verdict is Verdict.PROVED
+    assert check(edited(build(product(), schedule), _early)).verdict is Verdict.REFUTED
 
 
 def test_a_whole_grid_is_proved_both_ways(tmp_path: Path) -> None:
@@ -234,7 +262,6 @@ def test_a_block_waits_for_lower_numbers_only() -> None:
     [
         Schedule(split_k=17),
         Schedule(split_k=2, persistent=True),
-        Schedule(128, 128, split_k=2, cluster=2),
         Schedule(128, 16, split_k=2),
     ],
 )
