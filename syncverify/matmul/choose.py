@@ -99,7 +99,7 @@ def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multipr
 def splits(
     problem: Problem, sizes: Mapping[str, int], multiprocessors: int, cluster: Literal[1, 2] = 1
 ) -> list[tuple[Schedule, float]]:
-    """Schedules whose blocks or clusters share tiles, where that leaves fewer SMs idle than whole tiles do."""
+    """Schedules whose blocks or clusters share tiles, where whole tiles leave more SMs idle."""
     found = []
     steps = -(-sizes["K"] * problem.size // K_SPAN)
     for schedule, share in menu(problem, sizes):
