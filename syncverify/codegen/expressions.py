@@ -281,6 +281,8 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
         case Call("reduce.add" | "reduce.max" | "reduce.min" as name, (a,)):
             inner = f"[&](int k) {{ return {value(a, values)}; }}"
             return f"{name.replace('.', '_')}<{values.length(a)}>({inner})", _ATOM
+        case Call("iota", (Int(1), Int(1), _)):
+            return "0.0f", _ATOM
         case Call("iota", (Int(count), Int(rows), Int(pitch))):
             return f"float(k / {count} * {pitch} + k % {count})" if rows > 1 else "float(k)", _ATOM
         case Call("exp", (Binary("-", a, b),)) if values.bits <= _FAST["exp"][1]:

@@ -9,7 +9,7 @@ import pytest
 
 from syncverify import gate
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import attention, losses, norms
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, index, rms_norm, rotary, softmax, trace
 from syncverify.fusion.functions import LARGEST, numpy_dtype
@@ -72,6 +72,19 @@ def test_new_operations_in_rows_pass_both_checks_for_every_size(f: Fusion, tmp_p
     kernel = gate.compile(f, RowSchedule(width=256), cache=Cache(tmp_path))
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+PLACES = (
+    attention.causal_softmax, attention.window_softmax, attention.alibi_softmax, attention.dropped_softmax
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("f", PLACES, ids=lambda f: f.name)
+def test_code_for_rows_of_any_length_compiles(f: Fusion, tmp_path: Any) -> None:
+    plan = plan_of(f, RowSchedule())
+    for width in (77, 96, 1000):
+        kernel = plan.build(plan.variant({f.dims[-1]: width}), Policy.PRACTICAL)
+        assert f".entry {f.name}" in gate.Program(kernel, Policy.PRACTICAL, cache=Cache(tmp_path)).ptx
 
 
 def test_what_is_dropped_does_not_depend_on_the_kernel(unproved: None) -> None:
