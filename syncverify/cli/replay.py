@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncverify.cli.common import Exit
-from syncverify.diagnostics import Witness
+from syncverify.diagnostics import Step, Witness
 from syncverify.files import SourceFile, read_source
 from syncverify.ir.nodes import Kernel
 from syncverify.launch import facts_for, relaunch
@@ -21,6 +22,9 @@ from syncverify.source import InputError, Span, decode, read_bytes
 
 if TYPE_CHECKING:
     from syncverify.frontends.cuda import CudaOptions
+
+#: How the step at which an asynchronous operation is done begins.
+COMPLETION = "completion of "
 
 
 @click.command(epilog="Exit status: 0 the claim is reproduced; 1 it is not; 2 malformed or stale input.")
@@ -54,16 +58,25 @@ def replay(
 
         cuda = CudaOptions(include, define, std, prelude)
     source = _source(witness, path, witness_file, cuda)
+    texts: dict[int, str] = {}
     if source.module is not None:
         result = _unrolled(source, witness, launch)
     else:
         result = simulate_replay(witness, _named(source, witness, witness_file))
+        texts = {s.span.line: s.op.removeprefix(COMPLETION) for s in witness.steps}
     if not quiet:
-        for line in steps_table(result.trace):
+        for line in steps_table([_said(s, texts) for s in result.trace]):
             click.echo(line)
     said = "reproduced" if result.reproduced else "NOT reproduced"
     click.echo(f"{witness.kernel}: {witness.claim} {said}: {result.reason}")
     return Exit.OK if result.reproduced else Exit.REFUTED
+
+
+def _said(step: Step, texts: Mapping[int, str]) -> Step:
+    """A step of the simulator with the statement of its line as the witness has it."""
+    start = COMPLETION if step.op.startswith(COMPLETION) else ""
+    text = texts.get(step.span.line)
+    return step if text is None else replace(step, op=start + text)
 
 
 def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> ReplayResult:

@@ -188,8 +188,7 @@ def _witness(w: Witness, path: str | None, paint: Paint, d: Diagnostic | None = 
         if len(rows) > SHOWN_BLOCKED:
             yield f"    ... and at {counted(len(rows) - SHOWN_BLOCKED, 'place')} more"
     if path is not None:
-        step = w.file.endswith(".syncir") or not w.file
-        yield f"  step through it: syncverify replay {path}" if step else f"  all its steps: {path}"
+        yield f"  step through it: syncverify replay {path}"
 
 
 def _shown(steps: Sequence[Step], d: Diagnostic | None) -> list[int]:

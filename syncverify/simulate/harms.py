@@ -97,7 +97,8 @@ def steps(p: Program, m: Machine) -> tuple[Step, ...]:
     for g, node, op, phase in m.log or ():
         if op >= 0:
             a = p.asyncs[op]
-            out.append(Step(f"{p.groups[g].name}.async{a.seq}", a.span, a.text, p.bars[a.bar].name, phase))
+            who, what = f"{p.groups[g].name}.async{a.seq}", f"completion of {a.text}"
+            out.append(Step(who, a.span, what, p.bars[a.bar].name, phase))
             continue
         e = p.events[node]
         if not e.ends or e.op in (Op.SETTLE, Op.EXIT):

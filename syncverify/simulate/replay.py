@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -335,9 +335,7 @@ class _Player:
         if found is not None and found.rule == w.rule:
             return True, found.message
         other = found  # of another rule: the claimed one may come later
-        start, stopped = self.s, self.m.stopped
-        for seed in range(CONTINUATIONS):
-            self.s, self.m.stopped = start.copy(), stopped
+        for seed in self.continuations():
             self.finish(random.Random(seed), lands_first=not self.late)
             found = self.pick(w)
             if found is not None and (other is None or found.rule == w.rule):
@@ -345,6 +343,15 @@ class _Player:
         if other is not None:
             return True, f"{other.message} ({other.rule})"
         return False, f"no {claim} was met"
+
+    def continuations(self) -> Iterator[int]:
+        """Seeds of ways to go on, each from here; the log keeps the last of them."""
+        start, stopped, said = self.s, self.m.stopped, len(self.m.log or ())
+        for seed in range(CONTINUATIONS):
+            self.s, self.m.stopped = start.copy(), stopped
+            if self.m.log is not None:
+                del self.m.log[said:]
+            yield seed
 
     def pick(self, w: Witness) -> Found | None:
         """A harm of the claimed kind, of the claimed rule if there is one."""
@@ -383,10 +390,8 @@ class _Player:
 
     def hang(self, w: Witness) -> tuple[bool, str]:
         """Nobody can ever go on, and those whom the witness names are among them."""
-        start, stopped = self.s, self.m.stopped
         elsewhere = ""
-        for seed in range(CONTINUATIONS):
-            self.s, self.m.stopped = start.copy(), stopped
+        for seed in self.continuations():
             self.finish(random.Random(seed))
             if self.m.stopped:
                 worse = self.m.found[-1]

@@ -1,0 +1,53 @@
+"""The hooks for pre-commit, and the commands that docs/ci.md shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from syncverify.cli.main import cli
+
+ROOT = Path(__file__).parents[2]
+HOOKS = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
+
+
+def _parse(command: str) -> click.Context:
+    """Parses a command line without running it; click raises for an option that does not exist."""
+    program, name, *args = shlex.split(command)
+    assert program == "syncverify"
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found.make_context(name, args)
+
+
+def test_hooks_call_commands_that_exist() -> None:
+    entries = re.findall(r"^  entry: (.*)$", HOOKS, re.M)
+    assert len(entries) == HOOKS.count("- id:") == 2
+    for entry in entries:
+        assert _parse(f"{entry} FILE").params["jobs"] == 0
+
+
+def test_the_cuda_hook_installs_what_the_extra_does() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    (installed,) = re.findall(r"^  additional_dependencies: \[(.*)\]$", HOOKS, re.M)
+    assert re.findall(r'"([^"]+)"', installed) == project["optional-dependencies"]["gpu"]
+
+
+@pytest.mark.parametrize("suffix", ["syncir", "ptx", "cu"])
+def test_one_hook_takes_each_kind_of_file(suffix: str) -> None:
+    patterns = re.findall(r"^  files: (.*)$", HOOKS, re.M)
+    assert sum(bool(re.search(p, f"kernels/a.{suffix}")) for p in patterns) == 1
+    assert not any(re.search(p, "a.cuh") for p in patterns)
+
+
+def test_the_commands_of_the_page_are_understood() -> None:
+    page = (ROOT / "docs" / "ci.md").read_text("utf-8")
+    commands = re.findall(r"^ *(?:- run: )?(syncverify (?:check|replay).*)$", page, re.M)
+    assert len(commands) >= 2
+    for command in commands:
+        _parse(command)
