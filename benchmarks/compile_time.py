@@ -1,0 +1,121 @@
+"""Seconds to compile and prove each example, by stage, and to take it from the cache. No GPU.
+
+    python benchmarks/compile_time.py [--only softmax,mul] [--widths 1024,32768] [--out compile_time.json]
+
+Each kernel is made by a new process with an empty cache directory, then by another one with that directory.
+Seconds are those of the process, without the interpreter's start and the imports: other work on the machine does
+not show. ``wall`` and ``hit`` are by the clock. A hit is all that ``gate.compile`` does, in
+a process that has compiled something else before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+
+from syncverify import gate  # noqa: E402
+from syncverify.diagnostics import Policy  # noqa: E402
+from syncverify.examples import fusions, rows  # noqa: E402
+from syncverify.fusion import Fusion, RowSchedule  # noqa: E402
+from syncverify.fusion.plan import plan_of  # noqa: E402
+
+EXAMPLES: dict[str, Fusion] = {
+    name: found
+    for module in (fusions, rows)
+    for name, found in vars(module).items()
+    if isinstance(found, Fusion)
+}
+WIDTHS = (1024, 4096, 32768)
+#: What is wanted.
+LIMIT, HIT_LIMIT = 2.0, 0.020
+
+
+def compiled(name: str, width: int) -> dict[str, Any]:
+    """Compiles and proves one example; seconds of each stage."""
+    fusion = EXAMPLES[name]
+    schedule = RowSchedule(width=width) if width else None
+    wall, start = time.perf_counter(), time.process_time()
+    at = [start]
+
+    def lap() -> float:
+        at.append(time.process_time())
+        return round(at[-1] - at[-2], 3)
+
+    found: dict[str, Any] = {}
+    plan = plan_of(fusion, schedule)
+    blocks, streaming = plan.resources(plan.main)
+    program = gate.Program(plan.build(plan.main, Policy.PRACTICAL), Policy.PRACTICAL, blocks, streaming)
+    _ = program.source
+    found["passes"] = lap()
+    _ = program.code
+    found["nvrtc"] = lap()
+    for stage in gate.STAGES:
+        report = program.proof(stage)
+        found[stage] = lap()
+        found[f"{stage} scope"] = report.scope.kind.value
+    found["total"] = round(at[-1] - start, 3)
+    return {**found, "wall": round(time.perf_counter() - wall, 3), "ptx lines": program.ptx.count("\n")}
+
+
+def taken(name: str, width: int) -> dict[str, Any]:
+    """The same, from the cache."""
+    other = EXAMPLES["scale" if name != "scale" else "mul"]
+    gate.compile(other)
+    schedule = RowSchedule(width=width) if width else None
+    start = time.perf_counter()
+    _ = gate.compile(EXAMPLES[name], schedule).cubin  # type: ignore[union-attr]
+    return {"hit": round(time.perf_counter() - start, 4)}
+
+
+def child(what: str, name: str, width: int, cache: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", what, name, str(width)]
+    done = subprocess.run(
+        command, env={**os.environ, "SYNCVERIFY_CACHE": cache}, capture_output=True, text=True, timeout=300
+    )
+    if done.returncode:
+        return {"failed": done.stderr.strip().splitlines()[-1][:300]}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default=",".join(EXAMPLES))
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--child", nargs=3)
+    args = parser.parse_args()
+    if args.child:
+        what, name, width = args.child
+        print(json.dumps({"compile": compiled, "take": taken}[what](name, int(width))))
+        return 0
+    results = []
+    for name in args.only.split(","):
+        widths = [int(w) for w in args.widths.split(",")] if EXAMPLES[name].reduced else [0]
+        for width in widths:
+            with tempfile.TemporaryDirectory() as cache:
+                line = {"name": name, "width": width, **child("compile", name, width, cache)}
+                if "failed" not in line:
+                    line |= child("take", name, width, cache)
+            results.append(line)
+            print(json.dumps(line), flush=True)
+    if args.out:
+        args.out.write_text(json.dumps(results, indent=1))
+    slow = [r for r in results if r.get("total", 99.0) > LIMIT]
+    late = [r for r in results if r.get("hit", 99.0) > HIT_LIMIT]
+    print(f"{len(results)} kernels; over {LIMIT} s: {len(slow)}; hits over {HIT_LIMIT} s: {len(late)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
