@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,40 @@ def test_one_module_talks_to_z3() -> None:
         if re.search(r"^\s*(import z3|from z3)\b", p.read_text("utf-8"), re.M)
     }
     assert users == {"syncverify/ir/solver.py"}
+
+
+def test_the_page_shows_the_floors_that_are_held() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    held = [re.findall(r"syncverify\.(\w+)", floor) for floor in contracts[0]["layers"]]
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    block = page.split("holds them (`pyproject.toml`")[1].split("\n\n")[1]
+    shown = [re.findall(r"\w+", line.split("(")[0]) for line in block.splitlines()]
+    assert shown == held
+
+
+def test_the_page_names_every_package_and_module_of_the_top() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    paths = [
+        p for p in (ROOT / "syncverify").iterdir() if not p.name.startswith("_") and p.name != "py.typed"
+    ]
+    missing = [p.name for p in paths if not re.search(rf"`{p.stem}\b", page)]
+    assert missing == [] and len(paths) > 20
+
+
+def test_the_page_names_no_file_that_is_gone() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = page.split("| file | knowledge |")[1].split("## ")[0]
+    for name in re.findall(r"`([\w/*.]+(?:/|\.py|\.lark))`", table):
+        found = [
+            p
+            for root in (ROOT / "syncverify", ROOT, ROOT / "syncverify" / "checker")
+            for p in root.glob(name)
+        ]
+        assert found or list((ROOT / "syncverify").glob(f"*/{name}")), name
+
+
+def test_the_front_page_links_every_page() -> None:
+    front = (ROOT / "README.md").read_text("utf-8")
+    assert [p.name for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in front] == []
