@@ -1,7 +1,7 @@
 """Experiments with matrix products on a Hopper GPU; kernels are compiled and judged beforehand.
 
     python benchmarks/matmul_on_gpu.py --prepare DIR [--parts pabcde] [--jobs N]     # no GPU needed
-    python benchmarks/matmul_on_gpu.py DIR --out OUT [--parts pabcde] [--seconds 250 c=150]
+    python benchmarks/matmul_on_gpu.py DIR --out OUT [--parts pabcde] [--seconds 250 c=150] [--jobs N]
 
 p  18 products beside cuBLAS: the candidates that are proved, the fastest timed again
 a  clusters that multicast, warpgroups that take turns: ragged and tiny products against cuBLAS, and times
@@ -12,7 +12,8 @@ e  the ladder: TFLOP/s after each technique
 
 Every part runs in child processes that are killed at their deadlines, and writes ``matmul_PART.json``.
 ``--seconds``: a limit for all parts, limits for single ones, or both. Preparing p takes as long as it is
-given, and goes on where it stopped. Parts p, a, c, d, e need torch; b needs cuda-bindings and NumPy only.
+given, and goes on where it stopped; with ``--jobs`` the run proves what is left before it starts. Parts p,
+a, c, d, e need torch; b needs cuda-bindings and NumPy only.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ SECONDS = {"p": 150.0, "a": 60.0, "b": 70.0, "c": 150.0, "d": 25.0, "e": 25.0}
 #: A child that has started and prints nothing for so long hangs; compilers are slower.
 QUIET = {"p": 15.0, "a": 10.0, "b": 10.0, "c": 60.0, "d": 10.0, "e": 10.0}
 MUTANTS, LAUNCHES, AT_ONCE = 40, 100, 8
+#: Seconds that proofs still missing may take before part p, with ``--jobs`` of two and more.
+PROVING = 110.0
 
 NOT_RUN = "not run: no time left"
 
@@ -215,10 +218,14 @@ def short(part: str, row: Row) -> str:
     return f"{what} {rest}"
 
 
-def run(place: Path, out: Path, parts: Iterable[str], seconds: Mapping[str, float], total: float) -> None:
+def run(
+    place: Path, out: Path, parts: Iterable[str], seconds: Mapping[str, float], total: float, jobs: int
+) -> None:
     out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + total
     for part in parts:
+        if part == "p" and jobs > 1:
+            matmul_peers.complete(place, jobs, PROVING)
         begun = time.monotonic()
         limit = min(seconds[part], end - begun)
         print(f"== {part}", flush=True)
@@ -270,7 +277,7 @@ def main() -> None:
             matmul_peers.prepare(options.prepare, options.jobs, total)
         prepared.prepare(options.prepare, options.parts.replace("p", ""), MUTANTS)
     elif options.place:
-        run(options.place, options.out, options.parts, limits, total)
+        run(options.place, options.out, options.parts, limits, total, options.jobs)
     else:
         parser.error("give a folder of prepared kernels, or --prepare")
 

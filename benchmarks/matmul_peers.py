@@ -1,7 +1,8 @@
 """The 18 products of the comparison with cuBLAS: candidates are proved, then timed, the fastest twice.
 
 ``prepare`` compiles what ``matmul.choose`` finds worth timing and proves every launch, IR and PTX, for its
-sizes; what is not proved is left out. It goes on where it stopped before. ``run_peers`` runs in a child.
+sizes; it goes on where it stopped before, and ``complete`` goes on with the proofs on any machine. What is
+not proved is not run. ``run_peers`` runs in a child.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import statistics
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from functools import partial
+from multiprocessing import Pool, TimeoutError
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ from matmul_timing import (
     tell,
 )
 
+from syncverify.codegen.cuda import emit
 from syncverify.gate_matmul import CompiledMatmul
+from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.choose import candidates
 from syncverify.matmul.pipeline import build
@@ -64,8 +67,8 @@ PATIENCE = 1500
 # ---------------------------------------------------------------- preparing
 
 
-def jobs(count: int = COUNT) -> list[tuple[Case, Schedule]]:
-    """What is proved, the first candidates of all shapes first, long proofs later."""
+def jobs(count: int = COUNT) -> list[tuple[float, Case, Schedule]]:
+    """What is proved: the first candidates of all shapes first, long proofs later."""
     found: list[tuple[float, Case, Schedule]] = []
     for case in SHAPES:
         m, n, k, layout = case
@@ -74,7 +77,7 @@ def jobs(count: int = COUNT) -> list[tuple[Case, Schedule]]:
             steps = _steps(case, s)
             if rank < count or steps < SHORT:
                 found.append((rank * min(steps / SHORT, 1.0) + steps / PATIENCE, case, s))
-    return [(case, s) for _, case, s in sorted(found, key=lambda x: x[0])]
+    return sorted(found, key=lambda x: x[0])
 
 
 def _steps(case: Case, schedule: Schedule) -> float:
@@ -85,25 +88,68 @@ def _steps(case: Case, schedule: Schedule) -> float:
     return float(tiles * values["steps"] * schedule.cluster)
 
 
-def source_digest(layout: str, schedule: Schedule) -> str:
-    """Of the kernel's IR and CUDA."""
-    from syncverify.codegen.cuda import emit
-    from syncverify.ir.printer import print_kernel
+def prepare(place: Path, workers: int = 1, seconds: float = math.inf, count: int = COUNT) -> None:
+    """Writes ``p.pickle``: all kernels, compiled; then proves their launches."""
+    place.mkdir(parents=True, exist_ok=True)
+    there = place / "p.pickle"
+    known = {x.facts["digest"]: x for x in prepared.load(place, "p")} if there.exists() else {}
+    cases: dict[tuple[str, Schedule], list[tuple[float, Case]]] = {}
+    for priority, case, s in jobs(count):
+        cases.setdefault((case[3], s), []).append((priority, case))
+    items = []
+    for (layout, s), wanted in cases.items():
+        kernel = build(product(layout=layout), s)
+        digest = hashlib.sha256((print_kernel(kernel) + emit(kernel)).encode()).hexdigest()[:24]
+        facts = {"digest": digest, "cases": wanted, "proved": []}
+        if digest in known:
+            items.append(replace(known[digest], name=s.title, facts=facts))
+        else:
+            items.append(prepared.item(s.title, product(layout=layout), s, kernel, **facts))
+            print("  ", layout, s.title, flush=True)
+    there.write_bytes(pickle.dumps(items))
+    complete(place, workers, seconds)
 
-    kernel = build(product(layout=layout), schedule)
-    return hashlib.sha256((print_kernel(kernel) + emit(kernel)).encode()).hexdigest()[:24]
+
+def complete(place: Path, workers: int, seconds: float) -> None:
+    """Proves launches that are not proved yet, as far as time goes; ``p.json`` keeps all answers."""
+    end = time.monotonic() + seconds
+    record = place / "p.json"
+    rows: list[Row] = json.loads(record.read_text()) if record.exists() else []
+    items = prepared.load(place, "p")
+    known = {(*r["shape"], r["digest"]) for r in rows}
+    todo = sorted(
+        ((priority, k, case) for k, x in enumerate(items) for priority, case in x.facts["cases"]),
+        key=lambda x: x[0],
+    )
+    left = [(items[k], case) for _, k, case in todo if (*case, items[k].facts["digest"]) not in known]
+    with Pool(workers) as pool:
+        answers = pool.imap_unordered(_proved, left)
+        for _ in left:
+            try:
+                rows.append(answers.next(timeout=max(end - time.monotonic(), 0.01)))
+            except TimeoutError:
+                break
+            record.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+            print("  ", *(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
+        pool.terminate()
+    good = {(*r["shape"], r["digest"]) for r in rows if r["ir"] == r.get("ptx") == "proved"}
+    for x in items:
+        x.facts["proved"] = [case for _, case in x.facts["cases"] if (*case, x.facts["digest"]) in good]
+    (place / "p.pickle").write_bytes(pickle.dumps(items))
+    shapes = {case for x in items for case in x.facts["proved"]}
+    count = sum(len(x.facts["proved"]) for x in items)
+    print(f"p: {count} of {len(todo)} launches proved, {len(shapes)} of {len(SHAPES)} shapes", flush=True)
 
 
-def proved(case: Case, schedule: Schedule) -> Row:
+def _proved(job: tuple[Item, Case]) -> Row:
     """Verdict and CPU seconds of both stages for one launch."""
-    m, n, k, layout = case
-    compiled = CompiledMatmul(product(layout=layout), schedule)
-    values = compiled.launch_values({"M": m, "N": n, "K": k}, SMS)
-    row: Row = {"shape": case, "schedule": schedule.title, "digest": source_digest(layout, schedule)}
+    item, case = job
+    values = item.matmul.launch_values(dict(zip("MNK", case, strict=False)), SMS)
+    row: Row = {"shape": case, "schedule": item.name, "digest": item.facts["digest"]}
     for stage in ("ir", "ptx"):
         begun = time.process_time()
         try:
-            report = compiled.program().check(stage, values)
+            report = item.matmul.program().check(stage, values)
             row[stage] = report.verdict.value
             row[f"{stage} warnings"] = sorted({d.rule for d in report.diagnostics})
             if row[stage] != "proved":
@@ -114,52 +160,6 @@ def proved(case: Case, schedule: Schedule) -> Row:
         if row[stage] != "proved":
             break
     return row
-
-
-def prepare(place: Path, workers: int = 1, seconds: float = math.inf, count: int = COUNT) -> None:
-    """Writes ``p.json``, the proofs, and ``p.pickle``, the proved kernels."""
-    place.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + seconds
-    record = place / "p.json"
-    rows: list[Row] = json.loads(record.read_text()) if record.exists() else []
-    known = {(*r["shape"], r["schedule"], r["digest"]) for r in rows}
-    digests: dict[tuple[str, Schedule], str] = {}
-    left = []
-    for case, s in jobs(count):
-        digest = digests.setdefault((case[3], s), source_digest(case[3], s))
-        if (*case, s.title, digest) not in known:
-            left.append((case, s))
-    with ProcessPoolExecutor(workers) as pool:
-        waiting = iter(left)
-        running = {pool.submit(proved, *job) for _, job in zip(range(workers), waiting, strict=False)}
-        while running:
-            for done in as_completed(running):
-                running.remove(done)
-                rows.append(done.result())
-                record.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
-                print("  ", *(f"{k} {v}" for k, v in rows[-1].items()), flush=True)
-                job = next(waiting, None) if time.monotonic() < end else None
-                if job is not None:
-                    running.add(pool.submit(proved, *job))
-                break
-    items = compiled_items(rows, digests)
-    (place / "p.pickle").write_bytes(pickle.dumps(items))
-    shapes = {tuple(c) for x in items for c in x.facts["proved"]}
-    print(f"p: {len(items)} kernels, {len(shapes)} of {len(SHAPES)} shapes, {len(left)} launches were left")
-
-
-def compiled_items(rows: Sequence[Row], digests: Mapping[tuple[str, Schedule], str]) -> list[Item]:
-    """The kernels with proved launches, each with the shapes that it is proved for."""
-    found: dict[tuple[str, str], list[Case]] = {}
-    for r in rows:
-        if r["ir"] == r.get("ptx") == "proved":
-            found.setdefault((r["schedule"], r["digest"]), []).append(tuple(r["shape"]))
-    items = []
-    for (layout, s), digest in digests.items():
-        cases = [c for c in found.get((s.title, digest), []) if c[3] == layout]
-        if cases:
-            items.append(prepared.item(s.title, product(layout=layout), s, proved=cases))
-    return items
 
 
 # ---------------------------------------------------------------- running (in a child)

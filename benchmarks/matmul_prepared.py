@@ -6,6 +6,7 @@ import pickle
 import random
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,11 +47,12 @@ class Prepared(Program):
     """
 
     binary: bytes = field(default=b"", repr=False)
+    packed: bytes = field(default=b"", repr=False)  # the PTX, compressed
     serial: bool = False
 
     @cached_property
     def code(self) -> tuple[str, bytes]:
-        return "", self.binary
+        return zlib.decompress(self.packed).decode(), self.binary
 
     @cached_property
     def dependent(self) -> bool:
@@ -72,8 +74,8 @@ def item(
     """Compiles ``kernel`` (or what the passes make of problem and schedule)."""
     kernel = kernel or build(problem, schedule)
     program = Program(kernel, Policy.PRACTICAL)
-    _, cubin = compile_kernel(program.source, kernel.name)
-    prepared = Prepared(kernel, Policy.PRACTICAL, binary=cubin)
+    ptx, cubin = compile_kernel(program.source, kernel.name)
+    prepared = Prepared(kernel, Policy.PRACTICAL, binary=cubin, packed=zlib.compress(ptx.encode()))
     return Item(name, CompiledMatmul(problem, schedule, _programs={1: prepared, 2: prepared}), facts)
 
 
