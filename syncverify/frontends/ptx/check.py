@@ -13,7 +13,15 @@ from typing import Any
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
 from syncverify.frontends.ptx.assumptions import of_stores, of_warnings
-from syncverify.frontends.ptx.check_kernel import Checker, Kernel, Prove, compiled, elected, inferred
+from syncverify.frontends.ptx.check_kernel import (
+    Checker,
+    Kernel,
+    Prove,
+    compiled,
+    elected,
+    inferred,
+    narrowed,
+)
 from syncverify.frontends.ptx.check_launch import covered, numbers_of
 from syncverify.frontends.ptx.check_systems import MAX_CHOICES, outcomes
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
@@ -110,7 +118,7 @@ def _proof(k: Kernel, prove: Prove) -> Any:
     """What is found for every size, with every answer to questions that have one for all agents; None if no
     size is open."""
     launch, whole = compiled(k)
-    program = whole.for_sizes
+    program = narrowed(k, launch, whole).for_sizes
     sizes = open_sizes(k.facts, program)
     if not sizes:
         return None

@@ -11,6 +11,7 @@ from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.frontends.ptx.assumptions import holds, numbers, pointers_apart
 from syncverify.frontends.ptx.check_launch import launch_from
 from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.constants import settled
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer import Boxes
@@ -62,9 +63,19 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
     assert k.facts.block is not None
     launch = launch_from(k.facts, k.facts.block, k.facts.cluster or (1, 1, 1), k.function)
     if not k.program:
-        apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-        k.program.append(Program(k.module, k.function, apart, ints, holds(k.facts)))
+        k.program.append(_program(k, k.function))
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
+
+
+def _program(k: Kernel, function: Function) -> Program:
+    apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
+    return Program(k.module, function, apart, ints, holds(k.facts))
+
+
+def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:
+    """The code without branches that the launch facts decide."""
+    function = settled(whole, launch)
+    return whole if function.body == whole.function.body else _program(k, function)
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:

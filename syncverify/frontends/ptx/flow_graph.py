@@ -97,7 +97,8 @@ def meet(a: int, b: int, idom: Sequence[int], rank: dict[int, int]) -> int:
 
 
 def loops(blocks: Sequence[Block], idom: Sequence[int]) -> list[frozenset[int]]:
-    """Natural loops, those of one head joined."""
+    """Natural loops, those of one head joined, without code that nothing reaches."""
+    alive = reached(blocks)
     found: dict[int, set[int]] = {}
     for b, block in enumerate(blocks):
         for head in block.succ:
@@ -107,7 +108,7 @@ def loops(blocks: Sequence[Block], idom: Sequence[int]) -> list[frozenset[int]]:
             work = [b]
             while work:
                 x = work.pop()
-                if x not in body:
+                if x not in body and x in alive:
                     body.add(x)
                     work += blocks[x].pred
     return [frozenset(x) for x in found.values()]

@@ -11,7 +11,7 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import Slice, slice_of
 
-_ACROSS = frozenset({"shfl", "vote", "redux", "match"})
+ACROSS = frozenset({"shfl", "vote", "redux", "match"})
 #: Special registers that differ between the lanes of a warp.
 LANES = ("%tid", "%laneid", "%lanemask")
 
@@ -21,7 +21,7 @@ def crossing(flow: Flow, whole: Slice) -> Slice:
     roots = {}
     for k in whole.pure:
         i = flow.body[k]
-        if i.op in _ACROSS:
+        if i.op in ACROSS:
             roots[k] = Effect(lambda ctx, site, v: (), i.operands[1:])
     if not roots:
         return Slice(frozenset(), frozenset(), frozenset(), frozenset())
