@@ -1,12 +1,15 @@
-"""Mutate the synchronization of real PTX kernels, one site at a time, and write docs/ptx_mutants.md.
+"""Mutate the synchronization of PTX kernels, one site at a time, and write docs/ptx_mutants.md.
 
     python benchmarks/ptx_deletion.py [--kernel LABEL ...] [--jobs N]    measure
     python benchmarks/ptx_deletion.py --simulate [--kernel LABEL ...]    every schedule of those that stand
     python benchmarks/ptx_deletion.py --table                            write the table
 
+Kernels are those of the real corpus and, with ``--pairs``, the right halves of corpus/ptx.
+
 A site is one instruction. It is removed (a poll answers "complete" instead, so that its loop falls through);
 its byte count is raised by 16; its parity is negated. A mutant that stands at the sizes of the launch file
-is checked at larger ones, where rings turn round: every size of 256 becomes 1280. Results are kept in
+is checked at others, where rings turn round: every size of 256 becomes 1280, the number of rounds of a pair
+3 and 11. Results are kept in
 benchmarks/results/ptx_deletion.json; a run measures what is missing or undecided there. Mutants that stand
 are unrolled for the launch file and simulated, every schedule of them, by the oracle that shares nothing with
 the checker; why they are right is said in benchmarks/ptx_redundant.toml.
@@ -48,6 +51,8 @@ SIMULATED, STATES = 600, 30_000  # CPU seconds and states of one simulation
 #: One tile for each block: every schedule of several tiles is too many.
 ONE_TILE = {"quack/gemm": ("grid = [1, 1, 4]", "grid = [1, 1, 16]")}
 SIZE = re.compile(r"\b(i32|i64) = 256\b")  # of problems, in launch files
+COUNT = re.compile(r"\bi32 = (\d+)")  # of rounds, in those of pairs
+PAIRS = "corpus/ptx"
 CHOSEN = (
     "triton_tma/matmul_s3",
     "tilelang/one_role_matmul_s4_small",
@@ -115,6 +120,23 @@ def _small(facts: str) -> str:
 
 def _large(facts: str) -> str:
     return SIZE.sub(r"\1 = 1280", facts)
+
+
+def _rounds(n: int) -> Callable[[str], str]:
+    return lambda facts: COUNT.sub(f"i32 = {n}", facts)
+
+
+def others(kernel: Kernel) -> tuple[Callable[[str], str], ...]:
+    """The other sizes at which a mutant is checked."""
+    return (_rounds(3), _rounds(11)) if kernel.family == PAIRS else (_large,)
+
+
+def pairs() -> list[Kernel]:
+    """The right halves of corpus/ptx."""
+    return [
+        Kernel(path.stem, PAIRS, "nvcc 13.0", len(path.read_text().splitlines()), (), path)
+        for path in sorted((ROOT / PAIRS).glob("*.good.ptx"))
+    ]
 
 
 def _boxless(facts: str) -> str:
@@ -198,8 +220,11 @@ def apart(
 def judge(kernel: Kernel, mutant: Mutant) -> dict[str, Any]:
     found = check(kernel, mutant, _small)
     if found["verdict"] != "refuted":
-        found["large"] = check(kernel, mutant, _large)
-    if mutant.kind == "bytes":
+        for size in others(kernel):
+            found["large"] = check(kernel, mutant, size)
+            if found["large"]["verdict"] != "proved":
+                break
+    if mutant.kind == "bytes" and "box = " in kernel.facts("exact").read_text():
         found["boxless"] = check(kernel, mutant, _boxless)
     return {"line": mutant.line, "kind": mutant.kind, "op": mutant.op} | found
 
@@ -208,7 +233,7 @@ def run(chosen: list[Kernel], jobs: int) -> None:
     for kernel in chosen:
         results = _load()
         entry = results.setdefault(kernel.label, {"mutants": []}) | {"generator": kernel.generator}
-        entry["whole"] = check(kernel, Mutant(0, "", "", kernel.ptx.read_text()), _large)
+        entry["whole"] = check(kernel, Mutant(0, "", "", kernel.ptx.read_text()), others(kernel)[-1])
         entry["mutants"] = [r for r in entry["mutants"] if not _open(r)]
         done = {(r["line"], r["kind"], r["op"]) for r in entry["mutants"]}
         every = list(mutants(kernel.ptx.read_text()))
@@ -249,7 +274,7 @@ def run_simulations(chosen: list[Kernel]) -> None:
             if stands == "warning" and "strict" not in row:
                 if "strict" not in entry:
                     entry["strict"] = check(kernel, itself, _small, Policy.STRICT)["errors"]
-                for size in (_small, _large):
+                for size in (_small, *others(kernel)):
                     found = check(kernel, mutant, size, Policy.STRICT).get("errors", ())
                     row["strict"] = [e for e in found if e not in entry["strict"]]
                     if row["strict"]:
@@ -326,11 +351,12 @@ def _document(counts: dict[str, Counter[str]], rows: list[str]) -> str:
     results = _load()
     names = ("refuted", "warning", "simulated", "argued", "unknown", "limit")
     text = [
-        "# Mutants of real kernels",
+        "# Mutants of PTX kernels",
         "",
-        "Synchronization taken out of kernels that generators emit, or changed, one site at a time, and",
-        "what `check` says with the sizes of the launch file and, where it finds nothing, with K = 1280, so",
-        "that rings turn round. Made by `benchmarks/ptx_deletion.py`. *Warning*: what was removed answers",
+        "Synchronization taken out of kernels that generators emit, and out of the right halves of",
+        "`corpus/ptx`, or changed, one site at a time, and what `check` says with the sizes of the launch",
+        "file and, where it finds nothing, with K = 1280 (3 and 11 rounds for the pairs), so that rings",
+        "turn round. Made by `benchmarks/ptx_deletion.py`. *Warning*: what was removed answers",
         "a contested point ([rules.md](rules.md)); strict mode refutes the mutant, by the rule beside it (or",
         "the kernel itself, where none stands there).",
         "*Simulated*: the mutant is proved, and the simulator, which shares no rule with the checker, went",
@@ -383,14 +409,20 @@ def _expectations(results: dict[str, Any]) -> list[str]:
     return [f"Byte counts without the boxes of tensor maps: {said}.", ""] if found else []
 
 
+def _default(every: list[Kernel]) -> list[Kernel]:
+    return [k for k in every if k.family == PAIRS or k.label in CHOSEN]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", action="append")
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
-    chosen = [k for k in kernels() if k.label in (options.kernel or CHOSEN)]
+    every = pairs() if options.pairs else kernels()
+    chosen = [k for k in every if k.label in options.kernel] if options.kernel else _default(every)
     if options.table:
         write_table()
     elif options.simulate:
