@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
-from syncverify.ir.expr import evaluate
+from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
 from syncverify.ir.nodes import (
     Assign,
     CpAsyncMbarrierArrive,
@@ -19,11 +20,14 @@ from syncverify.ir.nodes import (
     Role,
     Stmt,
 )
-from syncverify.passes.rewrite import contains, use_of, with_bodies
+from syncverify.passes.rewrite import contains, use_of, walk, with_bodies
 from syncverify.source import InputError
 
 Phase = tuple[str, int]
 _ARRIVE = (MbarrierArrive, CpAsyncMbarrierArrive)
+#: Whether a thread is the first of its warp, as the lane is that counting elects.
+FIRST = "first_lane"
+_UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 
 def arrivals(kernel: Kernel) -> dict[str, int]:
@@ -38,12 +42,21 @@ def arrivals(kernel: Kernel) -> dict[str, int]:
     values = {p.name: p.default for p in kernel.params if p.default is not None}
     grid = evaluate(kernel.launch.grid[0], values)
     body = _counting(kernel.body)
+    read = _read(body)
+    body = _without(body, read)
+    block = {"block": 0, "block.x": 0, "grid": grid, "grid.x": grid, "rank": 0}
+    alike: Counter[tuple[tuple[str, int], ...]] = Counter()
     for tid in range(kernel.launch.threads):
-        env = values | {
+        own = {
             "tid": tid, "tid.x": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // 128,
-            "block": 0, "block.x": 0, "grid": grid, "grid.x": grid, "rank": 0,
+            FIRST: int(tid % 32 == 0),
         }  # fmt: skip
-        _count(body, env, counted)
+        alike[tuple((name, n) for name, n in own.items() if name in read)] += 1
+    for mine, threads in alike.items():
+        found: Counter[Phase] = Counter()
+        _count(body, values | block | dict(mine), found)
+        for phase, n in found.items():
+            counted[phase] += n * threads
     result: dict[str, int] = {}
     for (name, use), n in counted.items():
         if result.setdefault(name, n) != n:
@@ -62,11 +75,58 @@ def _counting(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
                 continue
             case For() if not contains(stmt, _ARRIVE):
                 continue
-            case If() | For() | Role():
+            case If(cond=cond):
+                out.append(with_bodies(replace(stmt, cond=_by_first(cond)), _counting))
+            case For() | Role():
                 out.append(with_bodies(stmt, _counting))
             case Let() | Assign() | Elect() | MbarrierArrive() | CpAsyncMbarrierArrive(noinc=True):
                 out.append(stmt)
     return tuple(out)
+
+
+def _by_first(e: Expr) -> Expr:
+    """A condition of the first lane, said in a name of its own."""
+    match e:
+        case Binary("==", Var("lane"), Int(0)):
+            return Var(FIRST)
+        case Binary(op, left, right):
+            return Binary(op, _by_first(left), _by_first(right))
+    return e
+
+
+def _read(body: tuple[Stmt, ...]) -> set[str]:
+    """The names on which it depends who arrives where."""
+    read: set[str] = set()
+    made: list[tuple[str, frozenset[str]]] = []
+    for stmt in walk(body):
+        match stmt:
+            case Let(name, value) | Assign(name, value):
+                made.append((name, names(value)))
+            case Elect(name):
+                made.append((name, frozenset({FIRST})))
+            case MbarrierArrive(bar=bar) | CpAsyncMbarrierArrive(bar=bar):
+                read |= names(bar.index) if bar.index is not None else frozenset()
+                read |= names(stmt.count) if isinstance(stmt, MbarrierArrive) else frozenset()
+            case Role(unit=unit, lo=lo, hi=hi):
+                read |= {_UNITS[unit]} | names(lo) | names(hi)
+            case If(cond=cond):
+                read |= names(cond)
+            case For(lo=lo, hi=hi, step=step):
+                read |= names(lo) | names(hi) | names(step)
+    size = -1
+    while size != len(read):
+        size = len(read)
+        read = read.union(*(needs for name, needs in made if name in read))
+    return read
+
+
+def _without(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
+    """Without the names that nothing depends on."""
+    return tuple(
+        with_bodies(s, lambda inner: _without(inner, read)) if isinstance(s, (If, For, Role)) else s
+        for s in body
+        if not isinstance(s, (Let, Assign, Elect)) or s.name in read
+    )
 
 
 def _count(body: Iterable[Stmt], env: dict[str, int], counted: Counter[Phase]) -> None:
@@ -75,15 +135,14 @@ def _count(body: Iterable[Stmt], env: dict[str, int], counted: Counter[Phase]) -
             case Let(name, value) | Assign(name, value):
                 env[name] = evaluate(value, env)
             case Elect(name):
-                env[name] = int(env["lane"] == 0)
+                env[name] = env[FIRST]
             case MbarrierArrive(bar=bar) | CpAsyncMbarrierArrive(bar=bar):
                 if bar.index is None:
                     raise InputError(f"arrivals on {bar.name} have no slot", stmt.span)
                 count = evaluate(stmt.count, env) if isinstance(stmt, MbarrierArrive) else 1
                 counted[bar.name, evaluate(use_of(bar.index)[0], env)] += count
             case Role(unit=unit, lo=lo, hi=hi, body=inner):
-                me = env[{"threads": "tid", "warps": "warp", "warpgroups": "wg"}[unit]]
-                if evaluate(lo, env) <= me < evaluate(hi, env):
+                if evaluate(lo, env) <= env[_UNITS[unit]] < evaluate(hi, env):
                     _count(inner, env, counted)
             case If(cond, then, orelse):
                 _count(then if evaluate(cond, env) else orelse, env, counted)

@@ -211,14 +211,18 @@ class _Run:
         low = np.full(end - base, np.iinfo(np.int64).max, dtype=np.int64)
         high = np.full(end - base, -1, dtype=np.int64)
         if len(who) > 1 and (starts == starts[0]).all():
-            pieces = [(int(starts[0]), int(who[0]), int(who[-1]))]
-        else:
-            pieces = [(int(a), int(t), int(t)) for a, t in zip(starts, who, strict=True)]
-        for a, first, last in pieces:
+            who, starts = who[[0, -1]], starts[:1]
+        if len(starts) == 1:
             for r in range(count):
-                at = slice(a + r * pitch - base, a + r * pitch - base + size)
-                np.minimum(low[at], first, out=low[at])
-                np.maximum(high[at], last, out=high[at])
+                run = slice(r * pitch, r * pitch + size)
+                np.minimum(low[run], who[0], out=low[run])
+                np.maximum(high[run], who[-1], out=high[run])
+        else:
+            within = (np.arange(count)[:, None] * pitch + np.arange(size)).ravel()
+            at = ((starts - base)[:, None] + within).ravel()
+            by = np.repeat(who, len(within))
+            np.minimum.at(low, at, by)
+            np.maximum.at(high, at, by)
         low[high < 0] = -1
         return Touch(path, s, access, region, warps, base, low, high, rounds)
 
