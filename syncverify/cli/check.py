@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncverify.cli import options
 from syncverify.cli.common import (
     INTERRUPTED,
     Exit,
@@ -86,16 +87,10 @@ class _Run:
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--launch", metavar="FILE", help="Launch facts (TOML); else <input>.launch.toml if it exists.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Value of a kernel parameter.")
-@click.option("--kernel", metavar="NAME", help="Only kernels of this name (* and ? match).")
-@click.option(
-    "--policy",
-    type=click.Choice([str(p) for p in Policy]),
-    default=str(Policy.PRACTICAL),
-    show_default=True,
-    help="How contested points are decided.",
-)
+@options.launch
+@options.params
+@options.kernel
+@options.policy
 @click.option("--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
@@ -103,10 +98,7 @@ class _Run:
 @click.option(
     "--on-unknown", type=click.Choice(["pass", "fail"]), help="Exit 0 (pass) or 1 (fail) instead of 3."
 )
-@click.option("-I", "include", multiple=True, metavar="DIR", help="(.cu) Where to look for headers.")
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="(.cu) Defines a macro.")
-@click.option("--std", default="c++17", show_default=True, help="(.cu) The C++ standard.")
-@click.option("--prelude", metavar="NAME", help="(.cu) Device functions of a generator's runtime: nvfuser.")
+@options.cuda
 @click.option(
     "-j",
     "--jobs",
@@ -142,19 +134,14 @@ def check(
     keep_inputs(files, {"-o": output, "--certificate": certificate})
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
-    cuda = None
-    if any(Path(f).suffix == ".cu" for f in files):
-        from syncverify.frontends.cuda import CudaOptions
-
-        cuda = CudaOptions(include, define, std, prelude)
+    cuda = options.cuda_options(files, include, define, std, prelude)
     wanted = _Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer)
     found = _Run()
     interrupted = _check_all(found, files, wanted, jobs)
     if interrupted and format_ != "text":
         return INTERRUPTED
     if kernel is not None and found.names and not found.reports and not found.errors:
-        has = ", ".join(sorted(found.names))
-        found.reject(InputError(f"no kernel matches --kernel {kernel} (found: {has})"))
+        found.reject(options.no_kernel(kernel, found.names))
     if facts is not None and not found.errors and not interrupted:
         _check_tables(found, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found, Path(witness_dir)))

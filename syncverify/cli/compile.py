@@ -7,6 +7,7 @@ from importlib import import_module
 
 import click
 
+from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, write_bytes
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.fusion.graph import Fusion
@@ -29,13 +30,6 @@ _fusion = click.argument("name", metavar="MODULE:FUSION")
 _set = click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A field of the schedule (run: or a size)."
 )
-_policy = click.option(
-    "--policy",
-    type=click.Choice([str(p) for p in Policy]),
-    default=str(Policy.PRACTICAL),
-    show_default=True,
-    help="The policy of the proof.",
-)
 
 
 @click.command("compile", epilog="Exit status: 0 compiled; 1 refuted; 2 bad usage or input; 3 unknown.")
@@ -44,8 +38,8 @@ _policy = click.option(
     "--emit", "what", type=click.Choice(["cuda", "ptx", "cubin", "ir"]), default="cuda", show_default=True
 )
 @_set
-@_policy
-@click.option("--print-after", "passes", multiple=True, metavar="PASS", help="Print the IR after a pass.")
+@options.policy
+@options.print_after
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout.")
 def compile_command(
     name: str, what: str, settings: tuple[str, ...], policy: str, passes: tuple[str, ...], output: str | None
@@ -69,7 +63,7 @@ def compile_command(
 @click.command("run", epilog="Exit status: 0 equal; 1 refuted or not equal; 2 bad input; 3 unknown.")
 @_fusion
 @_set
-@_policy
+@options.policy
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
 def run_command(name: str, settings: tuple[str, ...], policy: str, seed: int) -> int:
     """Compile, verify and execute a fusion (GPU, else simulator); compare with its reference."""
@@ -124,7 +118,7 @@ def _compile(
     kernel = compile_fusion(fusion, schedule, policy, observe=observe)
     for name in passes:
         if name not in seen:
-            raise InputError(f"--print-after {name}: no such pass (ran: {', '.join(dict.fromkeys(seen))})")
+            raise options.no_pass(name, dict.fromkeys(seen))
     return kernel
 
 

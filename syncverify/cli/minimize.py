@@ -7,25 +7,19 @@ from pathlib import Path
 
 import click
 
+from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, integers, write
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import SourceFile, read_ir, read_source
 from syncverify.launch import LaunchFacts, facts_for
-from syncverify.source import InputError
 
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
 @click.argument("file", metavar="FILE")
-@click.option("--launch", metavar="FILE", help="Launch facts (TOML); else <input>.launch.toml if it exists.")
-@click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Value of a kernel parameter.")
-@click.option("--kernel", metavar="NAME", help="Only kernels of this name (* and ? match).")
-@click.option(
-    "--policy",
-    type=click.Choice([str(p) for p in Policy]),
-    default=str(Policy.PRACTICAL),
-    show_default=True,
-    help="How contested points are decided.",
-)
+@options.launch
+@options.params
+@options.kernel
+@options.policy
 @click.option("--exact", is_flag=True, help="Judge for given or default values, not for every size.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
@@ -101,8 +95,7 @@ def _events(
 
 def _check_selected(found: object, wanted: str | None, source: SourceFile) -> None:
     if wanted is not None and not found:
-        has = ", ".join(sorted(source.names))
-        raise InputError(f"no kernel matches --kernel {wanted} (found: {has})")
+        raise options.no_kernel(wanted, source.names)
 
 
 def _status(reports: list[KernelReport]) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import Step, Witness
 from syncverify.files import SourceFile, read_source
@@ -30,12 +30,9 @@ COMPLETION = "completion of "
 @click.command(epilog="Exit status: 0 the claim is reproduced; 1 it is not; 2 malformed or stale input.")
 @click.argument("witness_file", metavar="WITNESS.json")
 @click.option("--kernel-file", metavar="FILE", help="The kernel's file, if it has moved since the check.")
-@click.option("--launch", metavar="FILE", help="(.ptx, .cu) Launch facts, as for check.")
+@options.launch
 @click.option("--quiet", is_flag=True, help="Print the conclusion only, not the steps.")
-@click.option("-I", "include", multiple=True, metavar="DIR", help="(.cu) Where to look for headers.")
-@click.option("-D", "define", multiple=True, metavar="NAME[=VALUE]", help="(.cu) Defines a macro.")
-@click.option("--std", default="c++17", show_default=True, help="(.cu) The C++ standard.")
-@click.option("--prelude", metavar="NAME", help="(.cu) Device functions of a generator's runtime: nvfuser.")
+@options.cuda
 def replay(
     witness_file: str,
     kernel_file: str | None,
@@ -52,12 +49,7 @@ def replay(
     """
     witness = loads(decode(read_bytes(witness_file), witness_file), witness_file)
     path = kernel_file or witness.file
-    cuda = None
-    if Path(path).suffix == ".cu":
-        from syncverify.frontends.cuda import CudaOptions
-
-        cuda = CudaOptions(include, define, std, prelude)
-    source = _source(witness, path, witness_file, cuda)
+    source = _source(witness, path, witness_file, options.cuda_options([path], include, define, std, prelude))
     texts: dict[int, str] = {}
     if source.module is not None:
         result = _unrolled(source, witness, launch)

@@ -6,23 +6,17 @@ from fnmatch import fnmatchcase
 
 import click
 
+from syncverify.cli import options
 from syncverify.cli.common import Exit, emit
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import read_ir
 from syncverify.ir.nodes import Kernel
-from syncverify.source import InputError
 
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
 @click.argument("file", metavar="FILE.syncir")
-@click.option("--kernel", "wanted", metavar="NAME", help="Only kernels of this name (* and ? match).")
-@click.option(
-    "--policy",
-    type=click.Choice([str(p) for p in Policy]),
-    default=str(Policy.PRACTICAL),
-    show_default=True,
-    help="How contested points are decided.",
-)
+@options.kernel
+@options.policy
 @click.option(
     "--arrive",
     type=click.Choice(["warp", "thread"]),
@@ -33,11 +27,11 @@ from syncverify.source import InputError
 @click.option("--reuse", is_flag=True, help="Buffers that never live at once may lie in the same place.")
 @click.option("--serial", is_flag=True, help="Blocks that add to one tensor do so in turn.")
 @click.option("--dependent", is_flag=True, help="The kernel starts while the one before it still runs.")
-@click.option("--print-after", "passes", multiple=True, metavar="PASS", help="Print the kernel after a pass.")
+@options.print_after
 @click.option("-o", "--output", metavar="FILE", help="Write the kernels there instead of stdout.")
 def synthesize(
     file: str,
-    wanted: str | None,
+    kernel: str | None,
     policy: str,
     arrive: str,
     reuse: bool,
@@ -59,23 +53,23 @@ def synthesize(
     source = read_ir(file, "synthesize")
     seen: set[str] = set()
 
-    def observe(name: str, kernel: Kernel) -> None:
+    def observe(name: str, k: Kernel) -> None:
         seen.add(name)
         if name in passes:
-            click.echo(f"// after {name}\n{print_kernel(kernel)}", err=True)
+            click.echo(f"// after {name}\n{print_kernel(k)}", err=True)
 
-    options = Options("thread" if arrive == "thread" else "warp", reuse, serial, dependent)
+    how = Options("thread" if arrive == "thread" else "warp", reuse, serial, dependent)
     built: list[Kernel] = []
     reports: list[KernelReport] = []
     for k in source.kernels:
-        if wanted is None or fnmatchcase(k.name, wanted):
-            built.append(insert(k, Policy(policy), options, observe))
+        if kernel is None or fnmatchcase(k.name, kernel):
+            built.append(insert(k, Policy(policy), how, observe))
             reports.append(check_kernel(built[-1], policy=Policy(policy), file=file, scope=ScopeKind.ALL))
     if not built:
-        raise InputError(f"no kernel matches --kernel {wanted} (found: {', '.join(sorted(source.names))})")
+        raise options.no_kernel(kernel, source.names)
     for name in passes:
         if name not in seen:
-            raise InputError(f"--print-after {name}: no such pass (ran: {', '.join(sorted(seen))})")
+            raise options.no_pass(name, sorted(seen))
     verdicts = {r.verdict for r in reports}
     if verdicts == {Verdict.PROVED}:
         emit(print_kernels(built), output)
