@@ -79,9 +79,9 @@ def _compiled(
     try:
         (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
         size = _checked(nvrtc.nvrtcGetProgramLogSize(program))
-        buffer = b" " * size
+        buffer = _room(size)
         nvrtc.nvrtcGetProgramLog(program, buffer)
-        log = buffer.rstrip(b"\0 ").decode(errors="replace").strip()
+        log = buffer.rstrip(b"\0").decode(errors="replace").strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             raise CompileError(file.removesuffix(".cu"), log)
         yield program, log
@@ -93,9 +93,15 @@ def _output(program: Any, target: str) -> bytes:
     nvrtc = _nvrtc()
     cubin = (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
     size_of, get = cubin if target == "cubin" else (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-    code = bytes(b" " * _checked(size_of(program)))
+    size = _checked(size_of(program))
+    code = _room(size)
     _checked(get(program, code))
-    return code
+    return code[:size]
+
+
+def _room(size: int) -> bytes:
+    """Bytes for NVRTC to fill. Python shares bytes objects of lengths 0 and 1, so none of those."""
+    return bytes(size + 2)
 
 
 def bundled_headers(root: Path) -> Path | None:
