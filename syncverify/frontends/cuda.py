@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from syncverify import nvrtc
 from syncverify.frontends.cuda_lines import author_lines
@@ -59,7 +60,8 @@ def compile_cuda(
                 f"{e.message}; a kernel that nvFuser printed needs --prelude nvfuser", e.span
             ) from None
         raise
-    ptx = author_lines(compiled, str(path), foreign=(*headers, str(store.root)))
+    unpacked = [_scratch().name] if _scratch.cache_info().currsize else []
+    ptx = author_lines(compiled, str(path), foreign=(*headers, str(store.root), *unpacked))
     if key:
         store.write(f"{key}.ptx", ptx.encode())
     return ptx
@@ -135,9 +137,15 @@ def _located(error: nvrtc.CompileError, file: str) -> InputError:
 
 def _system_headers(store: Store) -> list[str]:
     """``-I`` options for CUDA's own headers: those that NVRTC holds, else those of the wheels beside it."""
-    bundled = nvrtc.bundled_headers(store.root)
+    bundled = nvrtc.bundled_headers(store.root) or nvrtc.bundled_headers(Path(_scratch().name))
     places = [bundled] if bundled else _installed_headers()
     return [f"-I{d}" for p in places for d in (p, p / "cccl") if d.is_dir()]
+
+
+@cache
+def _scratch() -> TemporaryDirectory[str]:
+    """A directory of this process, for want of a cache that can be written."""
+    return TemporaryDirectory(prefix="syncverify-")
 
 
 def _installed_headers() -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,13 @@ def test_every_function_of_the_prelude_compiles(tmp_path: Path, store: Store) ->
 
 def test_prelude_names() -> None:
     assert cuda.prelude_names() == ("nvfuser",)
+
+
+def test_a_cache_that_cannot_be_written_is_only_slow(tmp_path: Path) -> None:
+    kernel = _file(
+        tmp_path, "#include <cuda_fp16.h>\n__global__ void k(__half* p) { *p = __float2half(1.f); }\n"
+    )
+    (tmp_path / "file").write_text("")
+    ptx = compile_cuda(kernel, store=Store(tmp_path / "file" / "cache"))
+    assert set(re.findall(r'^\s*\.file\s+\d+\s+"(.*)"', ptx, re.M)) <= {str(kernel)}
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["file", kernel.name])
