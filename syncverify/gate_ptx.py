@@ -25,7 +25,7 @@ from syncverify.launch import LaunchFacts
 from syncverify.sizes import Limits, Problem, prove
 
 #: What the proof for every size may cost: it is made once and kept.
-LIMITS = Limits(events=200_000, path=60_000, nodes=3_000, failures=1)
+LIMITS = Limits(events=400_000, long=60_000, path=60_000, nodes=3_000, failures=1)
 #: And the proof of one launch.
 LAUNCH = Budget(max_events=4_000_000)
 
