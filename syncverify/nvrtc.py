@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from syncverify.source import InputError
 
 ARCH = "sm_90a"
-_SKIP_IF_INSTALLED = 1  # NVRTC_INSTALL_HEADERS_SKIP_IF_EXISTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,21 @@ def bundled_headers(root: Path) -> Path | None:
     nvrtc = _nvrtc()
     if not hasattr(nvrtc, "nvrtcInstallBundledHeaders"):
         return None
-    place = root / f"cuda-headers-{version()}"
+    place = root / f"headers-of-nvrtc-{version()}"
+    if place.is_dir():
+        return place
     try:
         root.mkdir(parents=True, exist_ok=True)
-        status = nvrtc.nvrtcInstallBundledHeaders(str(place).encode(), _SKIP_IF_INSTALLED)[0]
+        # unpacked apart and renamed, so that no other process meets a part of them
+        with TemporaryDirectory(dir=root, ignore_cleanup_errors=True) as apart:
+            whole = Path(apart) / "headers"
+            if nvrtc.nvrtcInstallBundledHeaders(str(whole).encode(), 0)[0] != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                return None
+            with suppress(OSError):  # another process was faster
+                whole.rename(place)
     except (OSError, RuntimeError):
         return None
-    return place if status == nvrtc.nvrtcResult.NVRTC_SUCCESS else None
+    return place if place.is_dir() else None
 
 
 @lru_cache(maxsize=1)
