@@ -5,12 +5,12 @@
     python benchmarks/rows_on_gpu.py --out DIR --cpu --cases softmax --widths 1024   # a trial of the plumbing
 
 One run:
-1. this project's kernels are compiled and proved by --jobs processes;
-2. torch.compile's functions are compiled and tuned by --workers processes, which keep them;
-3. one process after the other times its points. A point: our results for ragged numbers of rows against
+1. this project's kernels are compiled and proved by --jobs processes; beside them, torch.compile's functions
+   are compiled and tuned by --workers processes, which keep them;
+2. one process after the other times its points. A point: our results for ragged numbers of rows against
    float64 (outputs full of NaN, three seeds); then every function that is right, at 2^27 elements, as CUDA
    graphs whose replays alternate; medians.
-Phases 1 and 2 end after --compile-share of the time; what is not compiled by then is missing in its point. A
+Compiling ends after --compile-share of the time; what is not compiled by then is missing in its point. A
 process that answers too late is killed. DIR/rows_on_gpu.json is written anew after every point.
 --settings "source=bulk" adds a schedule to the default ones.
 """
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -255,11 +255,13 @@ def measure(args: argparse.Namespace, wanted: list[Point], start: float) -> int:
     kind = "cpu" if args.cpu else "cuda"
     args.out.mkdir(parents=True, exist_ok=True)
     scratch = args.scratch or Path(tempfile.mkdtemp(prefix="rows-"))
-    failures = prepare(wanted, args.jobs)
-    at: dict[str, float] = {"proved": round(time.time() - start, 1)}
     elements = TRIAL_ELEMENTS if args.cpu else ELEMENTS
     workers = [Worker(kind, elements, scratch, args.out / "rows_on_gpu.log") for _ in range(args.workers)]
-    made = compile_all(wanted, workers, start + args.compile_share * args.seconds)
+    with ThreadPoolExecutor(1) as beside:
+        compiling = beside.submit(compile_all, wanted, workers, start + args.compile_share * args.seconds)
+        failures = prepare(wanted, args.jobs)
+        at: dict[str, float] = {"proved": round(time.time() - start, 1)}
+        made = compiling.result()
     at["compiled"] = round(time.time() - start, 1)
     print(f"proved after {at['proved']} s; {len(made)} of {len(wanted)} compiled after {at['compiled']} s")
     found: list[Point] = []
