@@ -38,7 +38,7 @@ LIMIT = {
 SEEDS = (0, 1, 2)
 DEVICE = "cuda"
 #: Seconds without a word after which a child is killed: of proofs, and on the GPU.
-PROOF_PATIENCE, PATIENCE = 240.0, 45.0
+PROOF_PATIENCE, PATIENCE = 600.0, 45.0
 #: Children that compare results at once.
 WORKERS = 4
 
