@@ -108,7 +108,7 @@ class CompiledMatmul:
         if set(others) != set(wanted):
             raise InputError(f"{p.name} takes {', '.join(['a', 'b', *wanted])}")
         stored = {"a": a.T if p.a_t else a, "b": b.T if p.b_t else b, **others}
-        types = {"a": p.stored, "b": p.stored, **{n: t.dtype for n, t in wanted.items()}}
+        types = {**p.stored, **{n: t.dtype for n, t in wanted.items()}}
         arrays = {n: _checked(p, n, describe(x), types[n]) for n, x in stored.items()}
         sizes: dict[str, int] = {}
         for name, x in arrays.items():

@@ -101,7 +101,7 @@ def on_gpu(repeats: int = 20) -> Timer:
         kinds = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
         kinds |= {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
         problem = compiled.problem
-        types = {"a": problem.stored, "b": problem.stored, **{n: t.dtype for n, t in problem.epilogue.inputs}}
+        types = {**problem.stored, **{n: t.dtype for n, t in problem.epilogue.inputs}}
         inputs: dict[str, Any] = {
             name: torch.randn([sizes[d] for d in dims], device="cuda").to(kinds[types[name]])
             for name, dims in problem.shapes.items()

@@ -74,6 +74,20 @@ class Accesses:
         yield from self._declared(name, length)
         yield from each(name, length, f"{frag}[{first}k]")
 
+    def _frag_write(self, frag: str, e: Expr, start: Expr | None) -> Iterator[str]:
+        """Pairs of a narrow fragment's elements, rounded to its type."""
+        f = next(f for f in self.kernel_ir.fragments if f.name == frag)
+        values = self._values()
+        length = values.length(e)
+        if DTYPE_BYTES[f.dtype] != 2 or length != 2:
+            raise InputError(f"{frag}: frag.write has code generation for two 16-bit elements at a time")
+        place = "0" if start is None else self._index(start)
+        yield "{"
+        yield "  float v[2];"
+        yield from (f"  {line}" for line in each("v", length, value(e, values)))
+        yield f"  narrow2({frag}[({place}) / 2], v[0], v[1], {f.dtype}());"
+        yield "}"
+
     def _shuffle(self, stmt: n.Shuffle) -> Iterator[str]:
         values = self._values()
         length = values.length(stmt.value)

@@ -240,9 +240,12 @@ class _Emitter(Accesses):
                 yield from self._load(name, self._global_at(src), src, self._global_width(src))
             case n.FragRead(name, frag, start, count):
                 yield from self._frag_read(name, frag, start, count)
-            case n.Wgmma(a=a, b=b, accumulate=accumulate) if isinstance(a, n.Region):
+            case n.FragWrite(frag, e, start):
+                yield from self._frag_write(frag, e, start)
+            case n.Wgmma(a=a, b=b, accumulate=accumulate):
+                left = a if isinstance(a, str) else self._shared_at(a)
                 yield from mma.Product(self.kernel_ir, stmt).lines(
-                    self._shared_at(a), self._shared_at(b), self._index(accumulate)
+                    left, self._shared_at(b), self._index(accumulate)
                 )
             case n.WgmmaWait(Int(pending)):
                 yield f"wgmma_wait<{pending}>();"

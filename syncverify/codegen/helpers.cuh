@@ -330,6 +330,10 @@ template <int N> __device__ __forceinline__ void pin(float (&d)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
+template <int N> __device__ __forceinline__ void pin(uint32 (&d)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
 // Rows runs of N elements, Pitch elements apart
 template <int Rows, int Pitch, int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_rows(X (&x)[N], const T* from) {
 #pragma unroll

@@ -49,10 +49,12 @@ class Product:
         acc = fragments[s.acc]
         if acc.dtype != "f32":
             raise InputError(f"wgmma into {acc.dtype} has no code generation", s.span)
-        if isinstance(s.a, str):
-            raise InputError("wgmma with A in registers has no code generation", s.span)
-        self.a, self.b = shared[s.a.buffer], shared[s.b.buffer]
-        for x, along_mn in ((self.a, s.a_t), (self.b, not s.b_t)):
+        self.b = shared[s.b.buffer]
+        self.a: n.Shared | n.Fragment = fragments[s.a] if isinstance(s.a, str) else shared[s.a.buffer]
+        in_memory = [(self.b, not s.b_t)]
+        if isinstance(self.a, n.Shared):
+            in_memory.insert(0, (self.a, s.a_t))
+        for x, along_mn in in_memory:
             if x.swizzle != "128B":
                 raise InputError(f"{x.name}: operands of wgmma need swizzle 128B to be generated", s.span)
             if along_mn and x.dtype not in _EITHER_WAY:
@@ -61,10 +63,14 @@ class Product:
         self.rows, self.columns = acc.shape
         self.blocks = self.rows // ROWS
         self.step = K_BYTES // size  # elements along K of one wgmma
-        depth = _elements(self.a, s.a) // self.rows
+        if isinstance(self.a, n.Fragment):
+            depth = self.a.shape[1]
+        else:
+            assert isinstance(s.a, n.Region)
+            depth = _elements(self.a, s.a) // self.rows
         self.depth, self.steps = depth, depth // self.step
         span = SPAN // size
-        for x, along_mn in ((self.a, s.a_t), (self.b, not s.b_t)):
+        for x, along_mn in in_memory:
             if not along_mn and depth != span:
                 raise InputError(
                     f"{x.name}: rows of K-major operands are {span} elements, not {depth}", s.span
@@ -75,12 +81,18 @@ class Product:
     @property
     def name(self) -> str:
         s = self.stmt
-        return function_name(self.columns, self.step, self.a.dtype, self.b.dtype, s.a_t, s.b_t)
+        name = function_name(self.columns, self.step, self.a.dtype, self.b.dtype, s.a_t, s.b_t)
+        return name.replace("_k_", "_r_", 1) if self.in_registers else name
 
     @property
     def registers(self) -> int:
         """f32 accumulators per thread of one wgmma."""
         return self.columns // 2
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether A comes from registers: four for each wgmma (PTX ISA, wgmma: Register Fragments)."""
+        return isinstance(self.a, n.Fragment)
 
     def _panel(self) -> int:
         """Bytes from one MN-major panel to the next."""
@@ -101,12 +113,17 @@ class Product:
         }
         lower = (self._panel() if s.a_t else ROWS * SPAN) // 16
         yield "{"
-        yield f"  const uint64 a = {self.descriptor('a', a)}, b = {self.descriptor('b', b)};"
+        if self.in_registers:
+            yield f"  const uint64 b = {self.descriptor('b', b)};"
+        else:
+            yield f"  const uint64 a = {self.descriptor('a', a)}, b = {self.descriptor('b', b)};"
         yield "  #pragma unroll"
         yield f"  for (int k16 = 0; k16 < {self.steps}; ++k16) {{"
         first = "1" if accumulate == "1" else f"k16 > 0 || {accumulate}"
         for m in range(self.blocks):
             at = f"a + {deeper['a']} * k16" + (f" + {m * lower}" if m else "")
+            if self.in_registers:
+                at = f"{a} + 4 * k16" + (f" + {m * self.depth // 4}" if m else "")
             acc = s.acc if m == 0 else f"{s.acc} + {m * self.registers}"
             yield f"    {self.name}({acc}, {at}, b + {deeper['b']} * k16, {first});"
         yield "  }"
@@ -118,13 +135,20 @@ class Product:
         outputs = ", ".join(f"%{i}" for i in range(r))
         bound = ", ".join(f'"+f"(d[{i}])' for i in range(r))
         a, b = _TYPES[self.a.dtype], _TYPES[self.b.dtype]
-        transposes = f", {int(s.a_t)}, {int(not s.b_t)}" if self.a.dtype in _EITHER_WAY else ""
+        majors = [not s.b_t] if self.in_registers else [s.a_t, not s.b_t]
+        transposes = "".join(f", {int(x)}" for x in majors) if self.a.dtype in _EITHER_WAY else ""
         opcode = f"wgmma.mma_async.sync.aligned.m{ROWS}n{self.columns}k{self.step}.f32.{a}.{b}"
+        kind, left, taken, count = "uint64", f"%{r}", '"l"(a)', 1
+        if self.in_registers:
+            kind, count = "const uint32*", 4
+            left = "{" + ", ".join(f"%{r + i}" for i in range(4)) + "}"
+            taken = ", ".join(f'"r"(a[{i}])' for i in range(4))
+        head = f"void {self.name}(float* d, {kind} a, uint64 b, bool accumulate)"
         return (
-            f"__device__ __forceinline__ void {self.name}(float* d, uint64 a, uint64 b, bool accumulate) {{\n"
-            f'  asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{r + 2}, 0; "\n'
-            f'               "{opcode} {{{outputs}}}, %{r}, %{r + 1}, p, 1, 1{transposes}; }}"\n'
-            f'               : {bound} : "l"(a), "l"(b), "r"(int(accumulate)));\n'
+            f"__device__ __forceinline__ {head} {{\n"
+            f'  asm volatile("{{ .reg .pred p; setp.ne.b32 p, %{r + count + 1}, 0; "\n'
+            f'               "{opcode} {{{outputs}}}, {left}, %{r + count}, p, 1, 1{transposes}; }}"\n'
+            f'               : {bound} : {taken}, "l"(b), "r"(int(accumulate)));\n'
             "}"
         )
 
@@ -137,9 +161,12 @@ def fragment_registers(f: n.Fragment) -> int:
 def declarations(kernel: n.Kernel) -> Iterator[str]:
     """The arrays of fragments."""
     for f in kernel.fragments:
-        if f.dtype != "f32":
+        if f.dtype == "f32":
+            yield f"float {f.name}[{fragment_registers(f)}];"
+        elif f.dtype in _EITHER_WAY:
+            yield f"uint32 {f.name}[{fragment_registers(f) // 2}];"
+        else:
             raise InputError(f"fragment {f.name}: {f.dtype} has no code generation", f.span)
-        yield f"float {f.name}[{fragment_registers(f)}];"
 
 
 def _elements(buffer: n.Shared, r: n.Region) -> int:

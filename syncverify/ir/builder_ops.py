@@ -294,8 +294,9 @@ class Operations(ABC):
         self.add(nodes.Shuffle(name, h.expression(value), h.expression(lane), mode, span=h.caller()))
         return Var(name)
 
-    def frag_write(self, frag: h.Named, value: ExprLike) -> None:
-        self.add(nodes.FragWrite(h.name_of(frag), h.expression(value), span=h.caller()))
+    def frag_write(self, frag: h.Named, value: ExprLike, start: ExprLike | None = None) -> None:
+        place = None if start is None else h.expression(start)
+        self.add(nodes.FragWrite(h.name_of(frag), h.expression(value), place, span=h.caller()))
 
     def ldmatrix(self, src: h.RegionLike, name: h.Named | None = None) -> Var:
         """Into a value register, or into a fragment if one is given."""

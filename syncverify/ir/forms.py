@@ -190,7 +190,7 @@ FORMS: tuple[Form, ...] = (
     _row("wgmma.commit", n.WgmmaCommit),
     _row("wgmma.wait", n.WgmmaWait, "pending:index"),
     _row("frag.read", n.FragRead, "name:name frag:name start/start:index? count/count:index?"),
-    _row("frag.write", n.FragWrite, "frag:name value:value"),
+    _row("frag.write", n.FragWrite, "frag:name value:value start/start:index?"),
     _row("ldmatrix", n.LdMatrix, "name:name src:shared"),
     _row("stmatrix", n.StMatrix, "dst:shared value:value"),
     # generic memory

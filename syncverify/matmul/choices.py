@@ -15,10 +15,10 @@ from syncverify.store import Store, digest
 
 def file_name(problem: Problem, sizes: Mapping[str, int], device: str, policy: Policy, tool: str) -> str:
     """The file of a choice: other epilogues, sizes, devices and tools have files of their own."""
-    f = problem.epilogue
-    nodes = [(i, str(f.node(i))) for i in f.order()]
+    fusions = [f for f in (problem.prologue, problem.epilogue) if f is not None]
+    nodes = [(str(f.inputs), str(f.outputs), [(i, str(f.node(i))) for i in f.order()]) for f in fusions]
     parts: list[Any] = [
-        tool, problem.dtype, problem.layout, str(f.inputs), str(f.outputs), nodes, sorted(sizes.items()),
+        tool, problem.dtype, problem.layout, nodes, sorted(sizes.items()),
         device, policy.value,
     ]  # fmt: skip
     return f"{digest(json.dumps(parts))}.matmul.json"

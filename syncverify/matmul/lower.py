@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from syncverify.fusion.graph import Output
+from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -19,9 +19,11 @@ from syncverify.ir.nodes import (
     For,
     Fragment,
     FragRead,
+    FragWrite,
     If,
     Kernel,
     Launch,
+    LdShared,
     Let,
     Param,
     Region,
@@ -37,12 +39,14 @@ from syncverify.ir.nodes import (
 )
 from syncverify.matmul import split
 from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
-from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.problem import FACTOR, PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
 
+Swizzle = Literal["64B", "128B"]
+
 FULL = "full"
-ACC = "acc"
+ACC, A_FRAG = "acc", "a_frag"
 A_TILE, B_TILE = "a_tile", "b_tile"
 A_MAP, B_MAP = "a_map", "b_map"
 #: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
@@ -56,6 +60,8 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     schedule.check()
     if not problem.b_t and schedule.tile_n % PANEL:
         raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
+    if problem.prologue is not None and schedule.pending:
+        raise InputError(f"{problem.name}: with a prologue no group stays in flight: pending=0")
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
@@ -97,20 +103,23 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
             *(split.tensors(schedule) if splits else ()),
         ),
         maps=(
-            TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), "128B"),
+            TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), _swizzle(problem)),
             TensorMap(
                 B_MAP, "b", (schedule.tile_n // schedule.cluster, bk) if problem.b_t else (bk, PANEL), "128B"
             ),
             *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), "128B") for o in staged),
         ),
         shared=(
-            _buffer(A_TILE, problem.dtype, schedule.tile_m, bk, problem.a_t),
+            _buffer(A_TILE, problem.types["a"], schedule.tile_m, bk, problem.a_t, _swizzle(problem)),
             _buffer(B_TILE, problem.dtype, schedule.tile_n, bk, not problem.b_t),
             *(_staging(o, schedule, width) for o in staged),
             *((split.buffer(schedule),) if splits else ()),
         ),
         barriers=(Barrier(FULL),),
-        fragments=(Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),),
+        fragments=(
+            Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),
+            *([Fragment(A_FRAG, problem.dtype, (schedule.rows, bk))] if problem.prologue else []),
+        ),
         assumes=_facts(problem, schedule, vector),
         body=body,
     )
@@ -153,16 +162,18 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     return {
         "M": schedule.tile_m * down - 8,
         "N": schedule.tile_n * across - 8,
-        "K": bk * steps - max(8, 16 // problem.size),
+        "K": bk * steps - max(8, *(_unit(t) for t in problem.types.values())),
     }
 
 
 def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...]:
     """What every launch is tested for: positive sizes, rows of 16 bytes, and the host's arithmetic."""
-    unit = 16 // DTYPE_BYTES[problem.dtype]
-    inner = {problem.shapes["a"][-1], problem.shapes["b"][-1]}
+    inner: dict[str, int] = {}
+    for name, dtype in problem.types.items():
+        d = problem.shapes[name][-1]
+        inner[d] = max(inner.get(d, 1), _unit(dtype))
     facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
-    facts += [(Var(d) % unit).eq(0) for d in sorted(inner)]
+    facts += [(Var(d) % inner[d]).eq(0) for d in sorted(inner)]
     if schedule.store == "tma":
         facts.append((Var("N") % (16 // problem.output_sizes[0])).eq(0))
     elif vector > 1 and "N" not in inner:
@@ -177,9 +188,19 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     return tuple(facts)
 
 
+def _unit(dtype: str) -> int:
+    """Elements of 16 bytes."""
+    return 16 // DTYPE_BYTES[dtype]
+
+
+def _swizzle(problem: Problem) -> Swizzle:
+    """Of A's tile: a row is as long as the pattern."""
+    return "128B" if DTYPE_BYTES[problem.types["a"]] == problem.size else "64B"
+
+
 def _dtype(problem: Problem, name: str) -> str:
     if name in ("a", "b"):
-        return problem.dtype
+        return problem.types[name]
     types = {n: t.dtype for n, t in problem.epilogue.inputs}
     return {**types, **{o.name: o.dtype for o in problem.epilogue.outputs}}[name]
 
@@ -188,10 +209,10 @@ def _mode(problem: Problem, name: str) -> Literal["in", "out"]:
     return "out" if name in {o.name for o in problem.epilogue.outputs} else "in"
 
 
-def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool) -> Shared:
+def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool, swizzle: Swizzle = "128B") -> Shared:
     """One tile of an operand; where its memory runs along M or N, in panels of 64."""
     shape = (rows // PANEL, bk, PANEL) if along_mn else (rows, bk)
-    return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, "128B")
+    return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, swizzle)
 
 
 def output_map(output: str) -> str:
@@ -255,8 +276,29 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
             body.append(TmaLoad(to, map_name, (k, _plus(place, PANEL * panel)), bar, mask))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.sharing > 1 else Region(A_TILE)
-    body.append(Wgmma(ACC, mine, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))
+    if problem.prologue is not None:
+        body += _registers(problem.prologue, schedule, bk)
+    left = mine if problem.prologue is None else A_FRAG
+    body.append(Wgmma(ACC, left, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))
     return For("k", Int(0), Var("count") if splits else Var("steps"), Int(1), tuple(body))
+
+
+def _registers(prologue: Fusion, schedule: Schedule, bk: int) -> list[Stmt]:
+    """A's rows from shared memory, two neighbours at a time, through the prologue into registers."""
+    result: list[Stmt] = []
+    ((_, value),) = results(prologue)
+    for block in range(schedule.rows // 64):
+        row = _plus(_lane_row(), block * 64)
+        own: Expr = Var("wg") * schedule.rows + row if schedule.sharing > 1 else row
+        place = Region(A_TILE, (), own * bk + (Var("j") * 8 + Var("lane") % 4 * 2), Int(2))
+        inner: tuple[Stmt, ...] = (
+            LdShared(register(FACTOR), place),
+            *arithmetic(prologue),
+            FragWrite(A_FRAG, value, _plus(Var("j") * 4 + Var("h") * 2, block * bk // 2)),
+        )
+        halves = For("h", Int(0), Int(2), Int(1), inner, unroll=2)
+        result.append(For("j", Int(0), Int(bk // 8), Int(1), (halves,), unroll=bk // 8))
+    return result
 
 
 def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:

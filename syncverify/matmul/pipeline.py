@@ -36,14 +36,15 @@ PASS_NAMES = (
 
 def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
     """The passes of one compilation, in order."""
-    each = "warp" if policy is Policy.STRICT else schedule.arrive
+    # every warp has read for itself what goes through a prologue
+    each = "warp" if policy is Policy.STRICT or problem.prologue else schedule.arrive
     stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
     result: list[Pass] = [
         LoadAndMultiply(schedule.sharing),
         RunningRings(stages),
         TensorFullBarriers(),
         WgmmaGroups(schedule.pending),
-        TensorEmptyBarriers(each, "cluster" if policy is Policy.STRICT else "cta"),
+        TensorEmptyBarriers(each, policy is Policy.STRICT),
         StagedStores(schedule.store_slots(problem.output_sizes[0]), policy is Policy.STRICT),
         *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
         ElectLoader(),

@@ -11,6 +11,8 @@ from syncverify.source import InputError
 #: The input of an epilogue that stands for the product.
 PRODUCT = "acc"
 DIMS = ("M", "N")
+#: The input of a prologue, and its dimensions.
+FACTOR, FACTOR_DIMS = "a", ("M", "K")
 #: Types of factors, and the type that their plain product usually has.
 OUTPUTS = {"bf16": "bf16", "f16": "f16", "e4m3": "bf16", "e5m2": "bf16", "tf32": "f32"}
 
@@ -21,13 +23,15 @@ class Problem:
 
     ``layout``: for A and B, ``K`` if the dimension that they share is contiguous, else ``M`` and ``N``: A is
     stored as (M, K) or (K, M), B as (N, K) or (K, N). Factors of 8 or 32 bits are stored as KK only; tf32
-    ones are f32 in memory.
+    ones are f32 in memory. ``prologue``: an elementwise fusion over (M, K) of the one input ``a``, which
+    makes A of what memory holds; A then comes from registers.
     """
 
     name: str
     dtype: str
     layout: str
     epilogue: Fusion
+    prologue: Fusion | None = None
 
     def __post_init__(self) -> None:
         if self.dtype not in OUTPUTS:
@@ -48,6 +52,19 @@ class Problem:
             raise InputError(
                 f"{self.name}: an epilogue's inputs are not called a or b, which are the factors"
             )
+        if self.prologue is not None:
+            self._check_prologue(self.prologue)
+
+    def _check_prologue(self, f: Fusion) -> None:
+        source = dict(f.inputs).get(FACTOR)
+        if len(f.inputs) != 1 or source is None or source.dims != FACTOR_DIMS or len(f.outputs) != 1:
+            raise InputError(
+                f"{self.name}: a prologue is a function of {FACTOR}=Tensor(TYPE, ('M', 'K')) alone"
+            )
+        if DTYPE_BYTES[source.dtype] > 2 or self.size != 2 or f.outputs[0].dtype != self.dtype:
+            raise InputError(f"{self.name}: a prologue makes 16-bit factors of elements of 8 or 16 bits")
+        if self.a_t:
+            raise InputError(f"{self.name}: a prologue needs A to run along K, not layout {self.layout}")
 
     @property
     def a_t(self) -> bool:
@@ -65,9 +82,16 @@ class Problem:
         return DTYPE_BYTES[self.dtype]
 
     @property
-    def stored(self) -> str:
-        """The type that the factors have in memory."""
-        return "f32" if self.dtype == "tf32" else self.dtype
+    def stored(self) -> dict[str, str]:
+        """The types that the factors have in memory."""
+        plain = "f32" if self.dtype == "tf32" else self.dtype
+        return {"a": plain if self.prologue is None else self.types["a"], "b": plain}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the factors as they are copied."""
+        source = None if self.prologue is None else dict(self.prologue.inputs)[FACTOR].dtype
+        return {"a": source or self.dtype, "b": self.dtype}
 
     @property
     def output_sizes(self) -> list[int]:

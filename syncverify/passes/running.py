@@ -14,6 +14,7 @@ from syncverify.ir.nodes import (
     For,
     If,
     Kernel,
+    LdShared,
     Let,
     Region,
     Role,
@@ -95,6 +96,8 @@ def _at_stage(stmt: Stmt, buffers: set[str], fulls: set[str]) -> Stmt:
             return replace(stmt, dst=slot(dst), bar=BarrierRef(bar.name, STAGE))
         case Wgmma(a=a, b=b):
             return replace(stmt, a=slot(a) if isinstance(a, Region) else a, b=slot(b))
+        case LdShared(src=src):
+            return replace(stmt, src=slot(src))
     return stmt
 
 

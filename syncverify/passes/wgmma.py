@@ -25,6 +25,7 @@ from syncverify.ir.nodes import (
     ClusterWait,
     Elect,
     FenceMbarrierInit,
+    FenceProxyAsync,
     For,
     FragRead,
     If,
@@ -36,6 +37,7 @@ from syncverify.ir.nodes import (
     Role,
     Stmt,
     TmaLoad,
+    WarpSync,
     Wgmma,
     WgmmaCommit,
     WgmmaFence,
@@ -43,7 +45,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
-from syncverify.passes.access import needed
+from syncverify.passes.access import needed, touches
 from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, walk
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop, used_lets, without_empty
@@ -88,9 +90,11 @@ class TensorFullBarriers:
 
     def apply(self, kernel: Kernel) -> Kernel:
         needs = needed(kernel, Access.ASYNC_WRITE, Access.MMA_READ)
-        filled = {s.bar.name: s.dst.buffer for s in walk(kernel.body) if isinstance(s, TmaLoad)}
-        if any(needs.get(buffer) is not Need.COMPLETION for buffer in filled.values()):
-            raise InputError(f"{kernel.name}: copies that no wgmma reads")
+        needs |= needed(kernel, Access.ASYNC_WRITE, Access.GENERIC_READ)
+        copies = [s for s in walk(kernel.body) if isinstance(s, TmaLoad)]
+        fulls, filled = dict.fromkeys(s.bar.name for s in copies), {s.dst.buffer for s in copies}
+        if any(needs.get(buffer) is not Need.COMPLETION for buffer in filled):
+            raise InputError(f"{kernel.name}: copies that nobody reads")
 
         def around(stmt: Stmt) -> Iterable[Stmt]:
             if not ring_loop(stmt):
@@ -105,11 +109,16 @@ class TensorFullBarriers:
                 at = body.index(loads[0])
                 arrive = MbarrierArrive(loads[0].bar, expect=Int(total))
                 return (replace(stmt, body=(*body[:at], arrive, *body[at:])),)
-            at = next(k for k, s in enumerate(body) if isinstance(s, Wgmma))
-            waits = tuple(MbarrierWait(BarrierRef(bar, STAGE), PHASE) for bar in filled)
+            at = next(k for k, s in enumerate(body) if _reads(s, filled))
+            waits = tuple(MbarrierWait(BarrierRef(bar, STAGE), PHASE) for bar in fulls)
             return (replace(stmt, body=(*body[:at], *waits, *body[at:])),)
 
         return replace(kernel, body=flat_map(kernel.body, around))
+
+
+def _reads(s: Stmt, buffers: Iterable[str]) -> bool:
+    """Whether the statement reads one of the buffers, as an operand or by itself."""
+    return any(touches(s, kind, buffers) for kind in (Access.MMA_READ, Access.GENERIC_READ))
 
 
 def box_bytes(kernel: Kernel, load: TmaLoad) -> int:
@@ -137,6 +146,8 @@ class WgmmaGroups:
                 return (stmt,)
             assert isinstance(stmt, For)
             body = stmt.body
+            if self.pending and any(isinstance(s, Wgmma) and isinstance(s.a, str) for s in body):
+                raise InputError(f"{kernel.name}: registers that a group in flight reads cannot be refilled")
             products = [k for k, s in enumerate(body) if isinstance(s, Wgmma)]
             first, last = products[0], products[-1] + 1
             group = (*body[:first], WgmmaFence(), *body[first:last], WgmmaCommit())
@@ -166,13 +177,18 @@ class TensorEmptyBarriers:
     """wgmma read, then async write of the same slot by another role: a group that is complete releases it.
 
     ``each``: one thread of a ``warpgroup`` arrives (group completion is collective, K8) or of a ``warp``.
-    ``scope``: of what blocks of a cluster tell each other. Nothing but copies is ordered by it, for which
-    ``cta`` is enough in practice (K4); ``cluster`` costs a full memory fence each time.
+    ``strict``: a proxy fence where lanes have read for themselves (K1), and cluster scope for what blocks of
+    a cluster tell each other. Nothing but copies is ordered by that, for which the scope of a block is enough
+    in practice (K4), and costs no memory fence.
     """
 
     each: str = "warpgroup"
-    scope: Literal["cta", "cluster"] = "cluster"
+    strict: bool = True
     name: str = "empty-barriers"
+
+    @property
+    def scope(self) -> Literal["cta", "cluster"]:
+        return "cluster" if self.strict else "cta"
 
     def apply(self, kernel: Kernel) -> Kernel:
         needs = needed(kernel, Access.MMA_READ, Access.ASYNC_WRITE)
@@ -185,7 +201,7 @@ class TensorEmptyBarriers:
         ctas = kernel.launch.ctas if shared else 1
         body = flat_map(kernel.body, lambda s: (self._acquired(s, ctas) if isinstance(s, For) else s,))
         body = tuple(
-            replace(s, body=self._released(s.body, tuple(fulls), ctas))
+            replace(s, body=self._released(s.body, tuple(fulls), ctas, filled))
             if isinstance(s, Role) and s.name == COMPUTE
             else s
             for s in body
@@ -202,7 +218,7 @@ class TensorEmptyBarriers:
             out.append(s)
         return replace(loop, body=tuple(out))
 
-    def _released(self, body: Body, fulls: tuple[str, ...], ctas: int) -> Body:
+    def _released(self, body: Body, fulls: tuple[str, ...], ctas: int, filled: set[str]) -> Body:
         """After each wait for groups: the slot whose reads it covers, if it is ever filled again.
 
         Where blocks of a cluster fill each other's slots, each of them hears of it.
@@ -216,10 +232,14 @@ class TensorEmptyBarriers:
                 for f in fulls
                 for rank in range(ctas)
             )
-        arrive = If(self._leader(), arrivals)
+        arrive: tuple[Stmt, ...] = (If(self._leader(), arrivals),)
+        if any(touches(s, Access.GENERIC_READ, filled) for s in body):
+            # each lane has read for itself: all of them come before the one that tells of it (K1)
+            fence = (FenceProxyAsync("shared_cta"),) if self.strict else ()
+            arrive = (*fence, WarpSync(), *arrive)
 
         def after(stmt: Stmt) -> Iterable[Stmt]:
-            return (stmt, arrive) if isinstance(stmt, WgmmaWait) else (stmt,)
+            return (stmt, *arrive) if isinstance(stmt, WgmmaWait) else (stmt,)
 
         # a wait outside of all loops comes after the last use of the ring
         return tuple(s if not isinstance(s, For) else replace(s, body=flat_map(s.body, after)) for s in body)

@@ -99,7 +99,18 @@ def frag_read(run: _Launch, a: Agent, s: n.FragRead) -> None:
 @handles(n.FragWrite)
 def frag_write(run: _Launch, a: Agent, s: n.FragWrite) -> None:
     f, at = shares(run, a, s.frag)
-    f[at] = np.broadcast_to(np.asarray(evaluated(run, a, s.value)), at.shape)
+    x = np.asarray(evaluated(run, a, s.value))
+    if s.start is not None:
+        start, count = num(run, a, s.start), x.shape[-1] if x.ndim else 1
+        if not 0 <= start <= start + count <= at.shape[1]:
+            raise InputError(f"elements {start}..{start + count - 1} of a share of {at.shape[1]}", s.span)
+        at = at[:, start : start + count]
+    f[at] = np.broadcast_to(_as_held(x, run.fragments[s.frag].dtype), at.shape)
+
+
+def _as_held(x: Array, dtype: str) -> Array:
+    """Rounded to what registers of a narrow fragment hold; products are made of f32 here."""
+    return x.astype(DTYPES[dtype]).astype(np.float32) if DTYPES[dtype].itemsize < 4 else x
 
 
 def warp_part(a: Agent, size: int) -> Array:

@@ -55,10 +55,11 @@ class FragRead(Stmt):
 
 @dataclass(frozen=True, slots=True)
 class FragWrite(Stmt):
-    """``frag.write acc, value``."""
+    """``frag.write acc, value[, start e]``: the threads' share, or a run of it from ``start`` on."""
 
     frag: str
     value: Expr
+    start: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,193 @@
+"""A from registers, made of what memory holds: right against NumPy, proved, refuted without its order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from syncverify import simulate
+from syncverify.codegen.cache import Cache
+from syncverify.codegen.cuda import emit
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.fusion import Fusion, Tensor, relu, trace
+from syncverify.gate_matmul import CompiledMatmul
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Int, Var
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Problem, Schedule, product
+from syncverify.matmul.lower import launch_values
+from syncverify.matmul.pipeline import build
+from syncverify.passes.rewrite import flat_map, walk
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+
+RNG = np.random.default_rng(3)
+NUMPY = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "e4m3": ml_dtypes.float8_e4m3fn}
+STAGED = Schedule(128, 64, stages=2, store="tma", persistent=True)
+
+
+def scaled(source: str, dtype: str = "bf16") -> Fusion:
+    def f(a):
+        return (relu(a) * 0.5).cast(dtype)
+
+    return trace(f, {"a": Tensor(source, ("M", "K"))})
+
+
+def problem(source: str, dtype: str = "bf16", layout: str = "KK") -> Problem:
+    return Problem("prepared", dtype, layout, product(dtype).epilogue, scaled(source, dtype))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "m", "n", "k", "layout", "source", "dtype"),
+    [
+        (STAGED, 300, 136, 208, "KK", "bf16", "bf16"),
+        (STAGED, 130, 72, 80, "KK", "e4m3", "f16"),
+        (STAGED, 130, 72, 80, "KK", "bf16", "f16"),
+        (Schedule(128, 64, stages=3), 130, 72, 144, "KN", "e4m3", "bf16"),
+        (Schedule(256, 64, stages=2), 260, 64, 80, "KK", "e4m3", "bf16"),
+        (Schedule(128, 64, stages=2, split_k=2), 136, 64, 336, "KK", "e4m3", "bf16"),
+        (Schedule(128, 128, stages=2, store="tma", cluster=2), 300, 136, 144, "KK", "bf16", "bf16"),
+        (Schedule(64, 64, stages=2, store="tma", persistent=True, pingpong=True), 300, 136, 144, "KK",
+         "e4m3", "bf16"),
+    ],
+)  # fmt: skip
+def test_against_numpy(
+    schedule: Schedule, m: int, n: int, k: int, layout: str, source: str, dtype: str
+) -> None:
+    a, b = RNG.standard_normal((m, k)).astype(NUMPY[source]), RNG.standard_normal((k, n)).astype(NUMPY[dtype])
+    kernel = build(problem(source, dtype, layout), schedule)
+    values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64)
+    out = np.full((m, n), np.nan, NUMPY[dtype])
+    stored = np.ascontiguousarray(b.T) if layout == "KK" else b
+    got = simulate.run(kernel, values, {"a": a, "b": stored, "out": out})["out"].reshape(m, n)
+    (left,) = scaled(source, dtype).reference({"a": a})
+    want = left.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(got.astype(np.float32), want, rtol=2**-7, atol=5e-2)
+
+
+def reparsed(kernel: n.Kernel) -> n.Kernel:
+    (found,) = parse(print_kernel(kernel), "k.syncir")
+    return found
+
+
+def check(kernel: n.Kernel, policy: Policy = Policy.PRACTICAL) -> KernelReport:
+    return check_kernel(reparsed(kernel), {}, policy, scope=ScopeKind.EXACT)
+
+
+@pytest.mark.parametrize(
+    "schedule", [STAGED, replace(STAGED, tile_n=128, cluster=2)], ids=["block", "cluster"]
+)
+@pytest.mark.parametrize("source", ["bf16", "e4m3"])
+@pytest.mark.parametrize("policy", list(Policy))
+def test_proved(schedule: Schedule, source: str, policy: Policy) -> None:
+    assert check(build(problem(source), schedule, policy), policy).verdict is Verdict.PROVED
+
+
+def test_the_ptx_is_proved(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    program = CompiledMatmul(problem("e4m3"), STAGED, cache=Cache(tmp_path)).program()
+    values = {p.name: p.default for p in program.kernel.params if p.default is not None}
+    assert program.check("ptx", values).verdict is Verdict.PROVED
+    assert "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16" in program.ptx
+
+
+def test_proved_for_all_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    proofs = CompiledMatmul(problem("e4m3"), Schedule(128, 64, stages=2), cache=Cache(tmp_path)).proofs
+    assert {stage: r.scope.kind for stage, r in proofs.items()} == {"ir": ScopeKind.ALL, "ptx": ScopeKind.ALL}
+
+
+def _edited(kernel: n.Kernel, f: Callable[[n.Stmt], tuple[n.Stmt, ...]]) -> n.Kernel:
+    changed = replace(kernel, body=flat_map(kernel.body, f))
+    assert changed != kernel
+    return changed
+
+
+def _without(kind: type[n.Stmt]) -> Callable[[n.Stmt], tuple[n.Stmt, ...]]:
+    return lambda s: () if isinstance(s, kind) else (s,)
+
+
+def _late(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    """The wait for the copies behind the reads."""
+    if isinstance(s, n.For) and any(isinstance(x, n.Wgmma) for x in s.body):
+        at = next(k for k, x in enumerate(s.body) if isinstance(x, n.MbarrierWait))
+        behind = next(k for k, x in enumerate(s.body) if isinstance(x, n.WgmmaFence))
+        body = (*s.body[:at], *s.body[at + 1 : behind], s.body[at], *s.body[behind:])
+        return (replace(s, body=body),)
+    return (s,)
+
+
+def _early(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    """The wgmma.fence before the registers are written."""
+    if isinstance(s, n.For) and any(isinstance(x, n.Wgmma) for x in s.body):
+        body = [x for x in s.body if not isinstance(x, n.WgmmaFence)]
+        at = next(k for k, x in enumerate(body) if isinstance(x, n.MbarrierWait))
+        return (replace(s, body=(*body[: at + 1], n.WgmmaFence(), *body[at + 1 :])),)
+    return (s,)
+
+
+def _in_flight(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    return (replace(s, pending=Int(1)),) if isinstance(s, n.WgmmaWait) else (s,)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (_in_flight, "SV401"), (_early, "SV402"), (_without(n.WgmmaFence), "SV402"),
+        (_without(n.WgmmaWait), "SV401"), (_late, "SV110"), (_without(n.WarpSync), "SV111"),
+        (_without(n.MbarrierWait), ""),
+    ],
+    ids=["group in flight", "early fence", "no fence", "no wait", "late wait", "warp apart", "no barriers"],
+)  # fmt: skip
+def test_registers_and_slots_need_their_order(
+    change: Callable[[n.Stmt], tuple[n.Stmt, ...]], rule: str
+) -> None:
+    report = check(_edited(build(problem("bf16"), STAGED), change))
+    assert report.verdict is Verdict.REFUTED
+    assert not rule or rule in {d.rule for d in report.diagnostics}
+
+
+def test_strict_kernels_fence_what_lanes_have_read() -> None:
+    kernel = build(problem("bf16"), Schedule(128, 64, stages=2), Policy.STRICT)
+    assert check(kernel, Policy.STRICT).verdict is Verdict.PROVED
+    bare = _edited(kernel, _without(n.FenceProxyAsync))
+    assert check(bare, Policy.STRICT).verdict is Verdict.REFUTED
+    assert check(bare).verdict is Verdict.PROVED
+
+
+def test_registers_and_tiles_as_generated() -> None:
+    source = emit(build(problem("e4m3"), STAGED))
+    assert "wgmma_m64n64k16_bf16_r_k(acc, a_frag + 4 * k16, b + 2 * k16" in source
+    assert "uint32 a_frag[16];" in source and "pin(a_frag);" in source
+    # rows of 64 bytes
+    assert "swizzled<4, 1>" in source
+
+
+def test_what_a_prologue_cannot_be() -> None:
+    epilogue = product().epilogue
+    for bad in (
+        trace(lambda a: a.cast("bf16"), {"a": Tensor("f32", ("M", "K"))}),
+        trace(lambda a: a.cast("f16"), {"a": Tensor("bf16", ("M", "K"))}),
+        trace(
+            lambda a, x: (a * x).cast("bf16"), {"a": Tensor("bf16", ("M", "K")), "x": Tensor("f32", ("K",))}
+        ),
+    ):
+        with pytest.raises(InputError, match="prologue"):
+            Problem("bad", "bf16", "KK", epilogue, bad)
+    with pytest.raises(InputError, match="run along K"):
+        Problem("bad", "bf16", "MN", epilogue, scaled("bf16"))
+    with pytest.raises(InputError, match="pending=0"):
+        build(problem("bf16"), Schedule(128, 64, stages=2, pending=1))
+
+
+def test_the_start_of_a_share_is_text_too() -> None:
+    kernel = build(problem("bf16"), STAGED)
+    assert "start j * 4 + h * 2" in print_kernel(kernel)
+    writes = [s for s in walk(reparsed(kernel).body) if isinstance(s, n.FragWrite)]
+    assert [s.start for s in writes] == [Var("j") * 4 + Var("h") * 2]
