@@ -93,7 +93,7 @@ class _Splitting:
 
 
 def test_a_system_is_split_until_it_settles(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(system: System, policy: Policy) -> Outcome:
+    def check(system: System, policy: Policy, budget: Budget) -> Outcome:
         if cast(_Splitting, system).left:
             raise LaneSplit(0, (1, 2))
         return _outcome(Verdict.PROVED)

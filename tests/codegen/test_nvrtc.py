@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify import nvrtc
 
 CODE = r"""
 from syncverify import nvrtc
@@ -20,19 +25,27 @@ def test_a_compilation_without_messages_changes_no_bytes_of_python() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] b' x' 1 2 [32] []"
 
-HEADERS = """
-import sys
-from pathlib import Path
-from syncverify import nvrtc
-place = nvrtc.bundled_headers(Path(sys.argv[1]))
-assert place is not None and (place / "cuda_fp16.h").is_file() and (place / "cccl" / "cuda" / "std").is_dir()
-"""
 
+def test_headers_appear_whole_under_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = nvrtc._nvrtc()
+    met: list[Path | None] = []
+    unpacked: list[Path] = []
 
-def test_processes_that_unpack_headers_at_once_all_find_them(tmp_path: Path) -> None:
-    root = tmp_path / "cache"
-    command = [sys.executable, "-c", HEADERS, str(root)]
-    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [p.communicate()[1] for p in running] == [""] * 4
-    assert [p.returncode for p in running] == [0] * 4
-    assert len(list(root.iterdir())) == 1  # nothing is left of those that came second
+    class Slow:
+        """NVRTC, with another process that looks for the headers in the meantime."""
+
+        nvrtcResult = real.nvrtcResult
+
+        def nvrtcInstallBundledHeaders(self, path: bytes, flags: int) -> Any:
+            unpacked.append(Path(path.decode()))
+            monkeypatch.setattr(nvrtc, "_nvrtc", lambda: real)
+            met.append(nvrtc.bundled_headers(tmp_path))
+            return real.nvrtcInstallBundledHeaders(path, flags)
+
+    nvrtc.version()
+    monkeypatch.setattr(nvrtc, "_nvrtc", Slow)
+    place = nvrtc.bundled_headers(tmp_path)
+    assert place is not None and met == [place]
+    assert place not in unpacked  # NVRTC would empty it under whoever reads it
+    assert (place / "cuda_fp16.h").is_file() and (place / "cccl" / "cuda" / "std").is_dir()
+    assert list(tmp_path.iterdir()) == [place]  # nothing is left of the one that came second
