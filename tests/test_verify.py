@@ -11,6 +11,7 @@ import pytest
 from syncverify import judge
 from syncverify import verify as module
 from syncverify.checker import Outcome
+from syncverify.checker.outcome import Budget
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.ir.nodes import Param
