@@ -9,10 +9,11 @@ from syncverify.checker.clocks import PROGRESS, E
 from syncverify.checker.contributions import contribute
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread, before
 from syncverify.checker.failure import Obligation
-from syncverify.checker.globals import bulk_read, bulk_write, early, use_map
+from syncverify.checker.globals import bulk_read, bulk_write, early
 from syncverify.checker.memory import access, touch_barriers
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import meet
+from syncverify.checker.tensor_maps import use_map
 from syncverify.model.automata.groups import Groups
 from syncverify.model.events import Event
 from syncverify.model.proxies import Access, Scope

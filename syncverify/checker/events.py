@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from syncverify.checker import barriers, contributions, control, copies, globals, memory, sync, waits
+from syncverify.checker import (
+    barriers,
+    contributions,
+    control,
+    copies,
+    globals,
+    memory,
+    sync,
+    tensor_maps,
+    waits,
+)
 from syncverify.checker.engine import DONE, Handlers, Run, Thread
 from syncverify.model.events import Ev, Event
 
@@ -59,10 +69,10 @@ HANDLERS: Handlers = {
     Ev.GLOBAL_WRITE: globals.on_write,
     Ev.GLOBAL_ATOMIC: globals.on_atomic,
     Ev.SPIN: globals.on_spin,
-    Ev.MAP_REPLACE: globals.on_map_replace,
-    Ev.MAP_RELEASE: globals.on_map_release,
-    Ev.MAP_ACQUIRE: globals.on_map_acquire,
-    Ev.MAP_CP_FENCE: globals.on_map_cp_fence,
+    Ev.MAP_REPLACE: tensor_maps.on_map_replace,
+    Ev.MAP_RELEASE: tensor_maps.on_map_release,
+    Ev.MAP_ACQUIRE: tensor_maps.on_map_acquire,
+    Ev.MAP_CP_FENCE: tensor_maps.on_map_cp_fence,
     Ev.GRID_WAIT: globals.on_grid_wait,
     Ev.GRID_LAUNCH: _nothing,
 }

@@ -14,6 +14,7 @@ from syncverify.checker.engine import Run, Thread, Unmodelled, before
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.globals import check_early, check_spins, check_stuck
 from syncverify.checker.phases import check_accounting
+from syncverify.checker.tensor_maps import check_edits
 from syncverify.diagnostics import Severity
 from syncverify.model.events import END, Ev
 from syncverify.model.proxies import Access
@@ -31,6 +32,7 @@ def finish(run: Run) -> None:
         _overlaid(run, s)
     _aliased_waits(run)
     check_early(run)
+    check_edits(run)
     if run.hung:
         check_stuck(run)
     if not run.hung:

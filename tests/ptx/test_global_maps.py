@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.frontends.ptx.global_access import box_footprint
 from tests.ptx.execute_helpers import module_text
-from tests.ptx.global_helpers import PARAMS, first, line
+from tests.ptx.global_helpers import FACTS, PARAMS, first, line
 
 
 def test_boxes_meet_where_their_elements_do() -> None:
@@ -73,6 +73,77 @@ def test_an_edited_map_without_acquire_is_refuted(check: Any) -> None:
 
 def test_a_map_edited_while_a_copy_uses_it_is_refuted(check: Any) -> None:
     text = module_text(EDITS.replace("cp.async.bulk.wait_group.read 0;", ""), params=PARAMS)
+    assert first(check(text, 1)) == ("SV502", line(text, "tensormap.cp_fenceproxy"))
+
+
+#: Loads through a map that is edited before each: the edit comes while the load before may be in flight.
+LOADS = """
+    .shared .align 128 .b8 desc[128];
+    .shared .align 128 .b8 tile[1024];
+    .shared .align 8 .b8 full[8];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    mov.u32 %r4, desc;
+    mov.u32 %r5, tile;
+    mov.u32 %r6, full;
+    mov.u32 %r7, 0;
+    @%p1 bra LOOP;
+    mbarrier.init.shared::cta.b64 [%r6], 1;
+    LOOP:
+    @%p1 bra EDITED;
+    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
+    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
+    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
+    EDITED:
+    bar.warp.sync -1;
+    sub.u32 %r8, %r7, 1;
+    and.b32 %r9, %r8, 1;
+    setp.eq.u32 %p6, %r7, 0;
+    or.pred %p7, %p1, %p6;
+    @%p7 bra DRAINED;
+    DRAIN
+    DRAINED:
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
+    @%p1 bra NEXT;
+    fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+    @%p6 bra FIRST;
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r6], %r9;
+    @!%p5 bra W;
+    FIRST:
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r6], 1024;
+    cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r5], [%rd1, {%r7}], [%r6];
+    NEXT:
+    bar.warp.sync -1;
+    add.u32 %r7, %r7, 1;
+    setp.lt.u32 %p4, %r7, 3;
+    @%p4 bra LOOP;
+    @%p1 bra OUT;
+    V: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r6], 0;
+    @!%p5 bra V;
+    OUT: ret;
+"""
+GROUPS = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+WAITED = "D: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r6], %r9; @!%p5 bra D;"
+
+
+def test_a_load_that_was_waited_for_uses_its_map_no_more(check: Any) -> None:
+    found = check(module_text(LOADS.replace("DRAIN\n", WAITED + "\n"), params=PARAMS), 1)
+    assert found["verdict"] == "proved", found
+    assert not [d for d in found["diagnostics"] if d["rule"] == "SV502"]
+
+
+def test_a_drain_of_groups_before_an_edit_is_what_cutlass_does(check: Any) -> None:
+    text = module_text(LOADS.replace("DRAIN\n", GROUPS + "\n"), params=PARAMS)
+    found = check(text, 1)
+    assert found["verdict"] == "proved", found
+    assert [d["severity"] for d in found["diagnostics"] if d["rule"] == "SV502"] == ["warning"]
+    assert first(check(text, 1, FACTS, "--policy", "strict"))[0] == "SV502"
+
+
+@pytest.mark.parametrize("drain", ["", GROUPS.split(";")[0] + ";", GROUPS.split(";")[1] + ";"])
+def test_half_a_drain_is_none(check: Any, drain: str) -> None:
+    text = module_text(LOADS.replace("DRAIN\n", drain + "\n"), params=PARAMS)
     assert first(check(text, 1)) == ("SV502", line(text, "tensormap.cp_fenceproxy"))
 
 
