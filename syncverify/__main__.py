@@ -2,4 +2,5 @@
 
 from syncverify.cli.main import main
 
-main()
+if __name__ == "__main__":  # processes that are spawned import this module again
+    main()
