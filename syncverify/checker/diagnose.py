@@ -470,7 +470,7 @@ _FIX = {
     "SV202": "count every lane that executes the arrive, and arrive as often as the init says",
     "SV203": "announce, with an arrival of the same phase, the bytes that its copies move",
     "SV204": "put a barrier between init and use, with fence.mbarrier_init in a cluster",
-    "SV206": "let whoever begins the next phase wait for this one first",
+    "SV206": "announce bytes with an arrival of their phase; wait for a phase before the next one begins",
     "SV208": "keep data off the barrier's bytes; wait on a barrier of the own CTA only",
     "SV210": "compare both sides: the parity of the first wait (empty 1, full 0), its flips, the trip counts",
     "SV212": "mend the predicate of the copy, or announce only what is issued",

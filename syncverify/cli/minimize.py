@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from syncverify.cli import options
-from syncverify.cli.common import Exit, emit, integers, write
+from syncverify.cli.common import Exit, emit, integers, keep_inputs, write
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import SourceFile, read_ir, read_source
 from syncverify.launch import LaunchFacts, facts_for
@@ -40,6 +40,7 @@ def minimize(
     Each is left out in turn and the rest is checked again, in a .syncir file for every size, in a .ptx or .cu
     file for the values given. A kernel that is not proved is left as it is.
     """
+    keep_inputs([file], {"-o": output, "--write": written})
     source = read_source(file) if written is None else read_ir(file, "--write")
     facts = facts_for(file, launch)
     values = integers(params, "--param")

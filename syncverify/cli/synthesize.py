@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 import click
 
 from syncverify.cli import options
-from syncverify.cli.common import Exit, emit
+from syncverify.cli.common import Exit, emit, keep_inputs
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import read_ir
 from syncverify.ir.nodes import Kernel
@@ -50,6 +50,7 @@ def synthesize(
     from syncverify.passes.synthesize import synthesize as insert
     from syncverify.verify import check_kernel
 
+    keep_inputs([file], {"-o": output})
     source = read_ir(file, "synthesize")
     seen: set[str] = set()
 

@@ -61,17 +61,26 @@ def test_the_report_survives_witnesses_nobody_can_write(
     assert "cannot write" in err
 
 
-@pytest.mark.parametrize("option", ["-o", "--certificate"])
-def test_an_input_is_not_overwritten(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "command", ["check -o", "check --certificate", "minimize -o", "minimize --write", "synthesize -o"]
+)
+def test_an_input_is_not_overwritten(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kernel, link = tmp_path / "k.syncir", tmp_path / "link.syncir"
     kernel.write_text(Path(GOOD).read_text("utf-8"))
     link.symlink_to(kernel)
-    assert run(["check", str(kernel), option, str(link)]) == 2
+    name, option = command.split()
+    assert run([name, str(kernel), option, str(link)]) == 2
     assert "is an input" in capsys.readouterr().err
     assert kernel.read_text() == Path(GOOD).read_text("utf-8")
-    same = str(tmp_path / "out")
-    assert run(["check", str(kernel), "-o", same, "--certificate", same]) == 2
-    assert not Path(same).exists()
+
+
+def test_two_outputs_are_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    same = tmp_path / "out"
+    assert run(["check", GOOD, "-o", str(same), "--certificate", str(same)]) == 2
+    assert "is the file of -o" in capsys.readouterr().err
+    assert not same.exists()
 
 
 def test_a_kernel_of_a_long_name_has_a_witness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
