@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.engine import Unmodelled
-from syncverify.checker.explore.explorer import Explorer, Failed, Limits, allowed
+from syncverify.checker.explore.explorer import Exceeded, Explorer, Failed, Limits, allowed
 from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
@@ -20,7 +20,8 @@ from syncverify.ir.execute_sized import launch_facts, open_systems
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import LaneSplit
-from syncverify.model.path import Path, Sum
+from syncverify.model.inequalities import Sum
+from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
@@ -41,6 +42,9 @@ MOST_BELOW, MOST_BELOW_TOTAL = 60, 6_000
 MORE_NODES = 150
 #: Numbers that are tried for one failing run.
 MOST_TRIED = 3
+
+#: The first look at sizes that are read again takes this part of the events.
+BRIEF = 8
 
 #: What one exploration may cost.
 LIMITS = Limits()
@@ -142,13 +146,16 @@ def _true(f: Expr, values: Mapping[str, int]) -> bool:
 def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: bool = True) -> Sized:
     """The verdict for all sizes of a problem; ``small``: small sizes are tried where nothing was decided.
 
-    Sizes that a loop reads in every turn are first explored with any value in every turn; if that cannot be
-    proved, with the same value.
+    Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
+    over or not at all; then with the same value; and where only limits were in the way, once more with any.
     """
     search = _Numbers(problem)
     found: Sized | None = None
-    for forgets in (True, False):
-        attempt = _Attempt(problem, policy, limits, forgets, search, small=small)
+    brief = replace(limits, events=limits.events // BRIEF)
+    work = [(True, brief), (False, limits), (True, limits)]
+    while work:
+        forgets, most = work.pop(0)
+        attempt = _Attempt(problem, policy, most, forgets, search, small=small)
         again = attempt.run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
@@ -161,8 +168,12 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: b
             search.asked = asked
         if values is not None:
             return Sized(Verdict.REFUTED, values=values)
+        if not forgets and not attempt.exceeded:
+            break  # any value in every turn allows more, and would fail as well
+        again_any = attempt.exceeded and most is brief
+        work = [w for w in work if w[0] is not forgets or again_any]
         if not attempt.space.forgotten:
-            break
+            work = [w for w in work if w[0] is forgets]  # there is nothing to forget
     assert found is not None
     return found
 
@@ -179,6 +190,7 @@ class _Attempt:
     explorers: list[Explorer] = field(default_factory=list)
     unconfirmed: int = 0
     reason: str | None = None
+    exceeded: bool = False  # a limit was in the way
 
     def run(self) -> Sized:
         try:
@@ -189,6 +201,7 @@ class _Attempt:
                         return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
         except (Symbolic, Unmodelled) as e:
             self.reason = str(e)
+            self.exceeded = isinstance(e, Exceeded)
         except InputError as e:
             self.reason = e.message
         if self.reason is not None:

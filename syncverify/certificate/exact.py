@@ -15,6 +15,7 @@ from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Async, Run, Thread, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
+from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
 from syncverify.diagnostics import Policy, Severity
 from syncverify.model.events import Ev, Event, LaneSplit, System, SystemInfo, Unanalysable
@@ -26,12 +27,15 @@ _GIVES = (Ev.ARRIVE, Ev.EXPECT_TX, Ev.COMPLETE_TX)
 _TAKES = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
 
 
-def failed(run: Run, policy: Policy) -> str | None:
-    """The first failure that counts under a policy."""
-    for f in run.failures.values():
-        if f.severity == Severity.ERROR or (policy == Policy.STRICT and f.strict_only):
-            return f"{run.info.sites[f.site].span}: {f.message}"
-    return None
+def failing(run: Run, policy: Policy) -> list[Failure]:
+    """The failures that count under a policy."""
+    strict = policy == Policy.STRICT
+    return [f for f in run.failures.values() if f.severity == Severity.ERROR or (strict and f.strict_only)]
+
+
+def told(run: Run, f: Failure) -> str:
+    """A failure with its place."""
+    return f"{run.info.sites[f.site].span}: {f.message}"
 
 
 def described(whole: System, policy: Policy) -> dict[str, Any]:
@@ -120,9 +124,8 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
     if run.hung:
         raise RejectedError(info.name, "the run hangs")
     finish(run)
-    wrong = failed(run, policy)
-    if wrong is not None:
-        raise RejectedError(info.name, wrong)
+    for f in failing(run, policy):
+        raise RejectedError(info.name, told(run, f))
     trace: list[list[Event]] = [[] for _ in info.classes]
     for cls, event in run.trace:
         if cls >= 0:
@@ -131,7 +134,7 @@ def _followed(system: System, policy: Policy, slack: int) -> dict[str, Any]:
 
 
 def _judged(system: System) -> dict[str, Any]:
-    f = Follower(system)
+    f = Follower.of(system)
     f.judge(MOST_EVENTS)
     return _claims(f.info, f.trace, f.phases)
 

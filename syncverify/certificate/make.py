@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from syncverify.certificate import exact, sizes
+from syncverify.certificate import exact, graphs, sizes
 from syncverify.certificate.data import (
     FORMAT,
     VERSION,
@@ -82,8 +82,8 @@ def _proof(kernel: Kernel, found: Sized) -> dict[str, Any]:
     if found.verdict is not Verdict.PROVED:
         raise RejectedError("", f"the proof was not found again: {found.reason}")
     if not found.parts:
-        return sizes.written(found)
-    parts = [sealed({"values": dict(v), "proof": _sealed(sizes.written(p))}) for v, p in found.parts]
+        return graphs.written(found)
+    parts = [sealed({"values": dict(v), "proof": _sealed(graphs.written(p))}) for v, p in found.parts]
     if not isinstance(found.stages, Stages):
         return {"kind": "each", "parts": parts}
     cases = [
@@ -223,7 +223,7 @@ def _parts(
             raise RejectedError(f"{at}.proof", "no proof for all sizes")
         problem = _problem(with_values(kernel, here), {**given, **here})
         met = sizes.recheck(own, problem, policy, f"{at}.proof")
-        total = {k: total[k] + met[k] for k in total}
+        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
     if together:
         _stages(kernel, given, policy, more[0], chosen, f"{where}.cases")
         return total

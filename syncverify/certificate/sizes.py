@@ -1,94 +1,45 @@
-"""Proofs for every size: the graph of decisions as plain data, and its replay.
+"""Proofs for every size: the replay of a graph of decisions that ``graphs`` wrote.
 
 The replay follows the nodes in their order. It compares no states but those that a node names, and widens
-only as a node says.
+only as a node says. ``judge`` is handed the events, judges them with its own clocks, and compares states by
+its own forms; where it cannot, the obligations of that system rest on the checker.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from syncverify.certificate import sums
 from syncverify.certificate.data import RejectedError, listed, number, same, take
-from syncverify.certificate.exact import failed
+from syncverify.certificate.exact import failing, told
+from syncverify.certificate.judge import Beside, NotJudgedError, forget, form
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
-from syncverify.checker.explore.graph import Graph, Node, Settled
-from syncverify.checker.explore.lattice import substitution
+from syncverify.checker.explore import tails
 from syncverify.checker.explore.states import State, View
 from syncverify.checker.explore.tokens import answered, followed
+from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Policy
 from syncverify.ir.expr import evaluate
-from syncverify.model.events import Ev, LaneSplit
-from syncverify.model.path import Path, Sum, negated, primitive
+from syncverify.model.events import Ev, Event, LaneSplit
+from syncverify.model.inequalities import Sum, negated, primitive
+from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Open, Rewrite, Space, Symbolic
-from syncverify.sizes import Problem, Sized
+from syncverify.sizes import Problem
 from syncverify.source import InputError
 
+#: Systems that are judged apart from the checker, and others.
+APART, BY_CHECKER = "systems judged apart", "by the checker"
 MOST_EVENTS = 60_000
 MOST_COLUMNS = 256
-
-# ------------------------------------------------------------------ writing
-
-
-def written(found: Sized) -> dict[str, Any]:
-    """A proof of ``sizes.prove`` as plain data."""
-    spaces = [n.path.space for g in found.graphs for n in g.nodes if n.path is not None]
-    out: dict[str, Any] = {"kind": "sizes"}
-    if spaces and spaces[0].forgotten:
-        out["any_turn"] = spaces[0].forgets
-    return {**out, "systems": [_graph(g, spaces[0] if spaces else Space()) for g in found.graphs]}
-
-
-def _graph(g: Graph, space: Space) -> dict[str, Any]:
-    return {
-        "splits": [[cls, list(parts)] for cls, parts in g.splits],
-        "nodes": [_node(g, n, space) for n in g.nodes],
-    }
-
-
-def _node(g: Graph, n: Node, space: Space) -> dict[str, Any]:
-    out: dict[str, Any] = {"is": n.settled.name.lower(), "after": n.parent}
-    if n.answer is not None:
-        out["answer"] = n.answer
-    match n.settled:
-        case Settled.ASKED:
-            assert n.question is not None
-            asked = {**out, "by": n.asker, "question": sums.question(space, n.question)}
-            return asked if n.path is None else {**asked, "state": sums.state(n.rows, n.path)}
-        case Settled.COVERED:
-            target = g.nodes[n.target]
-            found = substitution(target.rows, n.rows)
-            assert found is not None
-            names = sums.order(n.rows)
-            return {
-                **out,
-                "by": n.target,
-                "as": [sums.plain(found[a], names) for a in sums.order(target.rows)],
-            }
-        case Settled.WIDENED:
-            names = sums.order(sums.replaced(dict(n.found), r) for r in n.rows)
-            new = [a for a, s in n.found if s != (0, ((a, 1),))]
-            facts = sums.needed(space, n.rows, n.facts)
-            return {
-                **out,
-                "registers": [sums.plain(r, [*new, *names]) for r in n.rows],
-                "facts": [sums.plain(s, [*new, *names]) for s in facts],
-                "as": [sums.plain(s, names) for a, s in n.found if a in new],
-            }
-        case _:
-            return {**out, "events": n.events}
-
-
-# ------------------------------------------------------------------ replaying
 
 
 def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str) -> dict[str, int]:
@@ -98,7 +49,7 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     if "any_turn" in proof and type(any_turn) is not bool:
         raise RejectedError(f"{where}.any_turn", "not a truth value")
     space = Space()
-    met = {"nodes": 0, "events": 0}
+    met = {"nodes": 0, "events": 0, APART: 0, BY_CHECKER: 0}
     try:
         starts = [(path, system) for path, systems in _starts(pose(), space) for system in systems]
         if len(starts) != len(graphs):
@@ -112,7 +63,7 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
         raise RejectedError(where, e.message) from None
     if bool(space.forgotten) != ("any_turn" in proof):
         raise RejectedError(f"{where}.any_turn", "sizes are read again, or are not, against what it says")
-    return met
+    return {what: n for what, n in met.items() if n}
 
 
 def _starts(problem: Problem, space: Space) -> list[tuple[Path, list[SizedSystem]]]:
@@ -162,9 +113,9 @@ def _system(
     slack = 64
     while True:
         try:
-            _Replay(system, space, policy, listed(nodes, f"{where}.nodes"), f"{where}.nodes", met).all(
-                path, slack
-            )
+            replay = _Replay(system, space, policy, listed(nodes, f"{where}.nodes"), f"{where}.nodes", met)
+            replay.all(path, slack)
+            met[BY_CHECKER if replay.not_apart else APART] += 1
             return
         except ColumnsExhausted:
             slack *= 4
@@ -191,6 +142,15 @@ class _Kept:
     key: Hashable
     rows: list[Sum]
     path: Path
+    judged: Hashable = None  # the judge's form of it
+
+
+@dataclass(slots=True)
+class _Point:
+    """A state that is to be followed, and the judge of what led to it; none where the checker judges."""
+
+    state: State
+    judge: Beside | None
 
 
 @dataclass(slots=True)
@@ -203,10 +163,14 @@ class _Replay:
     nodes: list[Any]
     where: str
     met: dict[str, int]
+    not_apart: str = ""  # why the judge cannot judge this system
+    covering: set[int] = field(default_factory=set)  # nodes that others are cases of
 
     def all(self, root: Path, slack: int) -> None:
         """Every node in turn; afterwards nothing may be left to follow."""
-        waiting: dict[tuple[int, bool | None], State] = {(-1, None): self.start(root, slack)}
+        waiting: dict[tuple[int, bool | None], _Point] = {(-1, None): self.start(root, slack)}
+        claimed = [n.get("by") for n in self.nodes if isinstance(n, dict) and n.get("is") == "covered"]
+        self.covering = {by for by in claimed if isinstance(by, int)}
         kept: dict[int, _Kept] = {}
         for i, node in enumerate(self.nodes):
             at = f"{self.where}[{i}]"
@@ -215,21 +179,39 @@ class _Replay:
             after = (number(node.get("after"), at, -1), node.get("answer"))
             if "answer" in node and type(after[1]) is not bool:
                 raise RejectedError(at, "an answer is true or false")
-            state = waiting.pop(after, None)
-            if state is None:
+            point = waiting.pop(after, None)
+            if point is None:
                 raise RejectedError(at, "nothing is left to follow there")
-            asked = self.advance(state, at)
+            state = point.state
+            asked = self.advance(point, at)
             self.met["nodes"] += 1
             if asked is None:
+                self.judge(point)
                 self.met["events"] += len(state.run.trace)
                 same({"events": len(state.run.trace)}, self.fields(node, "ended", at, "events"), at)
                 continue
-            for answer, next_ in self.settle(state, i, node, kept, at, *asked):
+            for answer, next_ in self.settle(point, i, node, kept, at, *asked):
                 waiting[i, answer] = next_
         for parent, answer in waiting:
             raise RejectedError(self.where, f"what follows node {parent} (answer: {answer}) is left out")
 
-    def start(self, root: Path, slack: int) -> State:
+    def judge(self, point: _Point, cls: int = -1, event: Event | None = None) -> None:
+        """Hands the judge the next event of a class, or tells it of the end."""
+        if self.not_apart or point.judge is None:
+            return
+        try:
+            if event is None:
+                point.judge.end()
+            else:
+                point.judge.take(cls, event)
+        except (NotJudgedError, RejectedError) as e:
+            self.not_apart = str(e)
+
+    def form(self, point: _Point) -> Hashable:
+        """The judge's form of a point."""
+        return None if self.not_apart or point.judge is None else form(point.judge)
+
+    def start(self, root: Path, slack: int) -> _Point:
         classes = len(self.system.info.classes)
         columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + slack)
         self.space.path = path = root.fork()
@@ -237,7 +219,15 @@ class _Replay:
         path.stale = True
         state = State(run, path)
         state.flush()
-        return state
+        judge: Beside | None = None
+        if self.policy is Policy.PRACTICAL:
+            try:
+                judge = Beside(self.system.info)
+            except NotJudgedError as e:
+                self.not_apart = str(e)
+        else:
+            self.not_apart = "strict mode"
+        return _Point(state, judge)
 
     def fields(self, node: dict[str, Any], kind: str, at: str, *names: str) -> dict[str, Any]:
         """The fields of a node of a kind, without those that place it."""
@@ -248,8 +238,9 @@ class _Replay:
 
     # -------------------------------------------------------------- between two nodes
 
-    def advance(self, state: State, at: str) -> tuple[Thread, Open] | None:
+    def advance(self, point: _Point, at: str) -> tuple[Thread, Open] | None:
         """Runs a state to its next open question, or to a clean end."""
+        state = point.state
         self.space.path = state.path
         state.formed = None
         run = state.run
@@ -257,7 +248,7 @@ class _Replay:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
                 try:
-                    back = self.fetch(state, t) if t.event is None else False
+                    back = self.fetch(point, t) if t.event is None else False
                     if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
                         classify(t, t.event)
                 except Rewrite as r:
@@ -277,7 +268,9 @@ class _Replay:
                     t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
                     state.looked = len(run.failures)
-                    self.clean(run, at)
+                    state.tails = tuple(f for f in failing(run, self.policy) if tails.open_end(f))
+                    self.clean(run, [f for f in failing(run, self.policy) if not tails.open_end(f)], at)
+                self.clean(run, [f for f in state.tails if tails.lost(run, f)], at)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -288,16 +281,16 @@ class _Replay:
         if run.hung:
             raise RejectedError(at, "the run hangs")
         finish(run)
-        self.clean(run, at)
+        self.clean(run, tails.counted(run, failing(run, self.policy)), at)
         return None
 
-    def clean(self, run: Run, at: str) -> None:
-        wrong = failed(run, self.policy)
-        if wrong is not None:
-            raise RejectedError(at, wrong)
+    def clean(self, run: Run, failures: list[Failure], at: str) -> None:
+        for f in failures:
+            raise RejectedError(at, told(run, f))
 
-    def fetch(self, state: State, t: Thread) -> bool:
+    def fetch(self, point: _Point, t: Thread) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
+        state = point.state
         agent = cast(Any, t.agent)
         place = state.places.setdefault(t.cls, agent.point()[0])
         event = agent.step(t.answer)
@@ -311,14 +304,16 @@ class _Replay:
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
         followed(state.run, event)
+        self.judge(point, t.cls, event)
         return bool(agent.point()[0] < place)
 
     # -------------------------------------------------------------- nodes
 
     def settle(
-        self, state: State, i: int, node: dict[str, Any], kept: dict[int, _Kept], at: str, t: Thread, o: Open
-    ) -> list[tuple[bool | None, State]]:
+        self, point: _Point, i: int, node: dict[str, Any], kept: dict[int, _Kept], at: str, t: Thread, o: Open
+    ) -> list[tuple[bool | None, _Point]]:
         """What a node says of a state at an open question; the states that are to be followed from there."""
+        state = point.state
         asked = sums.question(self.space, (o.c, o.parts))
         progress = state.progress()
         moved = progress != state.asked_at or state.widened
@@ -331,9 +326,10 @@ class _Replay:
             if view is not None:
                 rows = list(view.rows.values())
                 known["state"] = sums.state(rows, state.path)
-                kept[i] = _Kept(view.key, rows, state.path.fork())
+                judged = self.form(point) if i in self.covering else None
+                kept[i] = _Kept(view.key, rows, state.path.fork(), judged)
             same(known, self.fields(node, "asked", at, *known), at)
-            return self.both(state, o)
+            return self.both(point, o)
         if view is None:
             raise RejectedError(f"{at}.is", "a question where another was asked just before")
         if node.get("is") == "covered":
@@ -341,13 +337,16 @@ class _Replay:
             target = kept.get(number(claimed["by"], f"{at}.by", 0))
             if target is None or target.key != view.key:
                 raise RejectedError(f"{at}.by", "that node has another form")
+            if target.judged != self.form(point):
+                self.not_apart = "the judge tells states apart that the checker does not"
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
-        claimed = self.fields(node, "widened", at, "registers", "facts", "as")
+        multiplied = ["products"] if "products" in node else []
+        claimed = self.fields(node, "widened", at, "registers", "facts", "as", *multiplied)
         if state.widened:
             raise RejectedError(f"{at}.is", "widened twice")
         self.widen(state, view, claimed, at)
-        return [(None, state)]
+        return [(None, point)]
 
     def viewed(self, state: State) -> View:
         state.flush()
@@ -359,10 +358,11 @@ class _Replay:
             view = state.view()
         return view
 
-    def both(self, state: State, o: Open) -> list[tuple[bool | None, State]]:
+    def both(self, point: _Point, o: Open) -> list[tuple[bool | None, _Point]]:
         """The answers that the path allows."""
+        state = point.state
         other = state.fork()
-        out: list[tuple[bool | None, State]] = []
+        alive: list[tuple[bool, State]] = []
         for one, answer, c, parts in (
             (state, True, o.c, o.parts),
             (other, False, -o.c - 1, negated(o.parts)),
@@ -372,7 +372,17 @@ class _Replay:
             one.path.assume(c, parts)
             if not one.path.dead:
                 one.flush()
-                out.append((answer, one))
+                alive.append((answer, one))
+        out: list[tuple[bool | None, _Point]] = []
+        for answer, one in alive:
+            last = one is alive[-1][1]
+            judge = point.judge
+            if self.not_apart or judge is None:
+                judge = None
+            elif not last:
+                forget(judge)
+                judge = judge.fork()
+            out.append((answer, _Point(one, judge)))
         return out
 
     def case_of(self, rows: list[Sum], path: Path, view: View, there: Path, claimed: Any, at: str) -> None:
@@ -389,19 +399,38 @@ class _Replay:
         if wrong is not None:
             raise RejectedError(at, wrong)
 
+    def products(self, given: Any, atoms: list[int], at: str) -> dict[int, tuple[int, int]]:
+        """Products of unknowns by the numbers of these, as a widened node has them."""
+        out: dict[int, tuple[int, int]] = {}
+        if given is None:
+            return out
+        for i, pair in enumerate(listed(given, at) or [None]):
+            every, here = [*atoms, *out], f"{at}[{i}]"
+            x, y = (
+                number(k, here, 0)
+                for k in (pair if isinstance(pair, list) and len(pair) == 2 else (None, None))
+            )
+            if not x <= y < len(every):
+                raise RejectedError(here, "not two of the unknowns, in order")
+            factors = (every[x], every[y])
+            ((a, _),) = self.space.times((0, ((factors[0], 1),)), (0, ((factors[1], 1),)))[1]
+            if a in every:
+                raise RejectedError(here, "a product that is there already")
+            out[a] = factors
+        return out
+
     def widen(self, state: State, view: View, claimed: dict[str, Any], at: str) -> None:
         """Replaces the registers by others that they are a case of."""
         space = self.space
         given = listed(claimed["as"], f"{at}.as")
         names = sums.order(view.rows.values())
         new = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in given]
-        atoms = [*new, *names]
+        pairs = self.products(claimed.get("products"), [*new, *names], f"{at}.products")
+        atoms = [*new, *names, *pairs]
         rows = [
             sums.read(r, atoms, f"{at}.registers[{i}]")
             for i, r in enumerate(listed(claimed["registers"], f"{at}.registers"))
         ]
-        if not set(new) <= set(sums.order(rows)):
-            raise RejectedError(f"{at}.as", "unknowns that no register has")
         path, plain = Path(space), Path(space)
         for i, s in enumerate(listed(claimed["facts"], f"{at}.facts")):
             c, parts = sums.read(s, atoms, f"{at}.facts[{i}]")
@@ -410,12 +439,20 @@ class _Replay:
             plain.cons[parts] = c
             path.assume(c, parts)
         told = [(c, parts) for parts, c in plain.cons.items()]
+        shown = set(sums.order([*rows, *(s for s in told if any(a in pairs for a, _ in s[1]))]))
+        for a in reversed([*pairs]):
+            shown |= set(pairs[a]) if a in shown else set()
+        if not {*new, *pairs} <= shown:
+            raise RejectedError(f"{at}.as", "unknowns that no register has")
         if sums.needed(space, rows, told) != told:
             raise RejectedError(f"{at}.facts", "one of them says nothing that the others do not")
         found = {
             a: sums.read(s, names, f"{at}.as[{i}]") for i, (a, s) in enumerate(zip(new, given, strict=True))
         }
-        found |= {a: (0, ((a, 1),)) for a in sums.order(rows) if a in names}
+        found |= {a: (0, ((a, 1),)) for a in shown if a in names}
+        for a, factors in pairs.items():
+            x, y = (found.get(f, (0, ((f, 1),))) for f in factors)
+            found[a] = space.times(x, y)
         wrong = sums.includes(space, rows, plain, list(view.rows.values()), state.path, found)
         if wrong is not None:
             raise RejectedError(at, wrong)

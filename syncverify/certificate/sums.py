@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncverify.certificate.data import RejectedError, digest, listed, number
-from syncverify.model.path import Parts, Path, Sum, combined
+from syncverify.model.inequalities import Parts, Sum, combined
+from syncverify.model.path import Path
 from syncverify.model.terms import Space
 
 
@@ -65,6 +66,17 @@ def state(rows: Sequence[Sum], path: Path) -> str:
     return digest([[plain(r, atoms) for r in rows], known, [path.interval(a) for a in names]])[:16]
 
 
+def products(space: Space, made: Sequence[int], names: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Which of some atoms are products of others of them, or of those with names; and of which."""
+    out: dict[int, tuple[int, int]] = {}
+    whole = [a for a in made if space.atoms[a].factors is None]
+    for a in made:
+        factors = space.atoms[a].factors
+        if factors is not None and all(f in whole or f in names or f in out for f in factors):
+            out[a] = factors
+    return out
+
+
 def needed(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]:
     """The facts without which less would be known of the rows."""
     whole, kept = _effect(space, rows, facts), list(facts)
@@ -97,13 +109,29 @@ def includes(
     if any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
         return "the substitution does not give the registers"
     for s in _knowledge(path, set(found)):
-        if any(a not in found for a, _ in s[1]) or not there.implies(*there.resolve(*replaced(found, s))):
+        value = _translated(space, found, s)
+        if value is None or not there.implies(*there.resolve(*value)):
             return "what the other state knows does not follow"
     for a in found:
         factors = space.atoms[a].factors
         if factors is not None and not _is_product(space, found, a, factors, there):
             return "a product is not that of its factors"
     return None
+
+
+def _translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
+    """A sum with its atoms replaced; a product without a value of its own is that of its factors."""
+    terms: list[tuple[int, Sum]] = [(1, (s[0], ()))]
+    for a, k in s[1]:
+        value = found.get(a)
+        if value is None:
+            values = [_translated(space, found, (0, ((f, 1),))) for f in space.atoms[a].factors or ()]
+            x, y = values or (None, None)
+            value = None if x is None or y is None else space.times(x, y)
+        if value is None:
+            return None
+        terms.append((k, value))
+    return combined(terms)
 
 
 def _knowledge(path: Path, atoms: set[int]) -> Iterable[Sum]:

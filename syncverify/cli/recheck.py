@@ -6,6 +6,7 @@ import click
 
 from syncverify.certificate import Rechecked, RejectedError
 from syncverify.certificate import recheck as validate
+from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import ScopeKind
 from syncverify.files import read_ir
@@ -16,7 +17,7 @@ _RELIED = "the parser, the model and the execution of its agents"
 _CHECKER = ", the obligations of the checker"
 _FURTHER = {
     "exact": "docs/theory.md (one run decides)",
-    "sizes": "docs/symbolic.md (normal forms; arithmetic of paths)",
+    "sizes": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
     "each": "docs/symbolic.md (normal forms; arithmetic of paths)",
 }
@@ -25,7 +26,7 @@ _FURTHER = {
 @click.command(epilog="Exit status: 0 it holds; 1 it is rejected; 2 bad usage or input.")
 @click.argument("certificate", metavar="FILE")
 @click.argument("kernel", metavar="KERNEL")
-@click.option("--launch", metavar="FILE", help="Launch facts (TOML); else <input>.launch.toml if it exists.")
+@options.launch
 def recheck(certificate: str, kernel: str, launch: str | None) -> int:
     """Validate a certificate that `check --certificate` wrote against the kernels of a .syncir file.
 
@@ -53,6 +54,6 @@ def _told(r: Rechecked) -> str:
     }[r.scope]
     met = ", ".join(f"{n} {what}" for what, n in r.met.items())
     followed = f" ({met} followed)" if met else ""
-    apart = r.kind == "exact" and "by the checker" not in r.met
+    apart = "by the checker" not in r.met
     relied = _RELIED + ("" if apart else _CHECKER)
     return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {relied}; {_FURTHER[r.kind]}"

@@ -6,78 +6,32 @@ and incomplete: None may also mean that it was not found out. Nothing here searc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any
+
+from syncverify.model.inequalities import (
+    Parts,
+    Sum,
+    add,
+    combined,
+    eliminated,
+    left,
+    negated,
+    primitive,
+    product_bounds,
+    reduced,
+    replaced,
+    without,
+)
 
 if TYPE_CHECKING:
     from syncverify.model.terms import Space
 
-Parts = tuple[tuple[int, int], ...]
-Sum = tuple[int, Parts]
-Interval = tuple[int | None, int | None]  # no bound: None
-
-#: Inequalities that one elimination may come to.
-MOST_INEQUALITIES = 300
+#: Inequalities that the elimination for one bound may come to.
 FEW_INEQUALITIES = 60
 #: Pairs of inequalities that are multiplied for one question, and numbers beyond which it says nothing.
 MOST_MULTIPLIED, FAR = 40, 1 << 20
-
-
-def reduced(*ks: int) -> int:
-    """The greatest common divisor."""
-    return gcd(*ks)
-
-
-def primitive(c: int, parts: Parts) -> Sum:
-    """``sum >= 0`` divided by what its coefficients share; the number rounded down, as integers allow."""
-    g = gcd(*(k for _, k in parts))
-    return (c, parts) if g <= 1 else (c // g, tuple((a, k // g) for a, k in parts))
-
-
-def negated(parts: Parts) -> Parts:
-    return tuple((a, -k) for a, k in parts)
-
-
-def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
-    """A linear combination of sums."""
-    total = 0
-    out: dict[int, int] = {}
-    for factor, (c, parts) in terms:
-        total += factor * c
-        for a, k in parts:
-            out[a] = out.get(a, 0) + factor * k
-    return total, tuple(sorted((a, k) for a, k in out.items() if k))
-
-
-def product_bounds(x: Interval, y: Interval) -> Interval:
-    """Bounds of a product; no bound on one side is None there."""
-    most = _greatest(x, y)
-    least = _greatest(x, (None if y[1] is None else -y[1], None if y[0] is None else -y[0]))
-    return None if least is None else -least, most
-
-
-def _greatest(x: Interval, y: Interval) -> int | None:
-    """The greatest product: at two ends, each as far as it goes if the other has its sign."""
-    out = []
-    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        a, b = x[i], y[j]
-        if a is not None and b is not None:
-            out.append(a * b)
-        elif a is None and b is None:
-            if i == j:
-                return None
-        elif b is None:
-            if _same_sign(a, j):
-                return None
-        elif _same_sign(b, i):
-            return None
-    return max(out, default=0)
-
-
-def _same_sign(end: int | None, side: int) -> bool:
-    """Whether a number times what has no bound on a side (0: below, 1: above) has none above."""
-    return end is not None and (end < 0 if side == 0 else end > 0)
 
 
 class Path:
@@ -258,7 +212,7 @@ class Path:
         factors = set().union(*(self.space.basic(a) for a, _ in parts))
         for a in sorted(factors):
             work, atoms = self._about({}, {a for a, _ in parts} | {a})
-            wrong, work = _left(work, atoms - {a}, FEW_INEQUALITIES)
+            wrong, work = left(work, atoms - {a}, FEW_INEQUALITIES)
             if wrong:
                 yield -1, ()
                 return
@@ -287,14 +241,14 @@ class Path:
         self.high.pop(atom, None)
         for b, s in list(self.defs.items()):
             if any(a == atom for a, _ in s[1]):
-                self.defs[b] = _replaced(s, atom, value)
+                self.defs[b] = replaced(s, atom, value)
         self.defs[atom] = value
         self.stale = True
         again = [(p, k) for p, k in self.cons.items() if any(a == atom for a, _ in p)]
         for p, _ in again:
             del self.cons[p]
         for p, k in again:
-            self.assume(*_replaced((k, p), atom, value))
+            self.assume(*replaced((k, p), atom, value))
         if low is not None:
             self.assume(c - low, parts)
         if high is not None:
@@ -344,11 +298,11 @@ class Path:
         for a in hidden:
             low, high = self.interval(a)
             if low is not None:
-                _add(work, -low, ((a, 1),))
+                add(work, -low, ((a, 1),))
             if high is not None:
-                _add(work, high, ((a, -1),))
+                add(work, high, ((a, -1),))
         for a in sorted(hidden):
-            work = _without(work, a)[1]
+            work = without(work, a)[1]
         self.low = {a: v for a, v in self.low.items() if a in seen}
         self.high = {a: v for a, v in self.high.items() if a in seen}
         self.defs = {a: s for a, s in self.defs.items() if self.space.atoms[a].factors is not None}
@@ -386,11 +340,11 @@ class Path:
         for a in atoms:
             low, high = self.interval(a)
             if low is not None:
-                _add(work, -low, ((a, 1),))
+                add(work, -low, ((a, 1),))
             if high is not None:
-                _add(work, high, ((a, -1),))
+                add(work, high, ((a, -1),))
         for product in self._multiplied(work, atoms) if products else ():
-            _add(work, *product)
+            add(work, *product)
         return work, atoms
 
     def _with_factors(self, atoms: set[int]) -> set[int]:
@@ -445,69 +399,3 @@ class Path:
                     return None
                 terms.append((i * j, value))
         return combined(terms)
-
-
-def _replaced(s: Sum, atom: int, value: Sum) -> Sum:
-    return combined(
-        [(1, (s[0], tuple(p for p in s[1] if p[0] != atom))), *((k, value) for a, k in s[1] if a == atom)]
-    )
-
-
-def _add(work: dict[Parts, int], c: int, parts: Parts) -> bool:
-    """Adds an inequality; true if it cannot hold."""
-    if not parts:
-        return c < 0
-    c, parts = primitive(c, parts)
-    known = work.get(parts)
-    if known is None or c < known:
-        work[parts] = c
-        opposite = work.get(negated(parts))
-        return opposite is not None and c + opposite < 0
-    return False
-
-
-def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
-    """Whether inequalities contradict each other, by eliminating atom after atom (Fourier, Motzkin)."""
-    for p, c in work.items():
-        if c + work.get(negated(p), 1 << 80) < 0:
-            return True
-    return _left(work, atoms, MOST_INEQUALITIES)[0]
-
-
-def _left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:
-    """What is left once atoms are eliminated, the cheapest first, or until there are more inequalities than
-    ``most``; and whether they contradict each other."""
-    atoms = set(atoms)
-    while atoms:
-        sides: dict[int, list[int]] = {a: [0, 0] for a in atoms}
-        for p in work:
-            for a, k in p:
-                if a in sides:
-                    sides[a][k > 0] += 1
-        a = min(atoms, key=lambda x: (sides[x][0] * sides[x][1], x))
-        atoms.discard(a)
-        wrong, work = _without(work, a)
-        if wrong:
-            return True, work
-        if len(work) > most:
-            break
-    return False, work
-
-
-def _without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
-    """The inequalities that follow for the other atoms; and whether they cannot hold."""
-    above, below = [], []
-    out: dict[Parts, int] = {}
-    for p, c in work.items():
-        k = next((k for b, k in p if b == a), 0)
-        if k > 0:
-            above.append((k, (c, p)))
-        elif k < 0:
-            below.append((k, (c, p)))
-        else:
-            out[p] = c
-    for k, upper in above:
-        for j, lower in below:
-            if _add(out, *combined([(-j, upper), (k, lower)])):
-                return True, out
-    return False, out

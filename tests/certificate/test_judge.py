@@ -49,7 +49,7 @@ def found(kernel: Kernel) -> str:
 def follow(system: System) -> Follower:
     while True:
         try:
-            follower = Follower(system)
+            follower = Follower.of(system)
             follower.judge(20_000)
             return follower
         except LaneSplit as split:

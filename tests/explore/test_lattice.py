@@ -6,7 +6,8 @@ from typing import Any
 
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.widening import Widening
-from syncverify.model.path import Path, Sum
+from syncverify.model.inequalities import Sum
+from syncverify.model.path import Path
 from syncverify.model.terms import Space
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from syncverify.model.path import Interval, product_bounds
+from syncverify.model.inequalities import Interval, product_bounds
 from syncverify.model.terms import Space
 
 ENDS = (None, -3, -1, 0, 1, 2, 4)

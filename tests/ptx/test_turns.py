@@ -12,7 +12,7 @@ from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.parser import parse
 from syncverify.frontends.ptx.turned import at_least
 from syncverify.launch import read_facts
-from syncverify.model.path import negated
+from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
 from tests.ptx.execute_helpers import module_text
 

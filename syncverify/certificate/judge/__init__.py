@@ -1,6 +1,8 @@
-"""The judge of exact certificates, which shares no code with the checker."""
+"""The judge of certificates, which shares no code with the checker."""
 
+from syncverify.certificate.judge.beside import Beside
+from syncverify.certificate.judge.forms import forget, form
 from syncverify.certificate.judge.run import Follower
 from syncverify.certificate.judge.state import NotJudgedError
 
-__all__ = ["Follower", "NotJudgedError"]
+__all__ = ["Beside", "Follower", "NotJudgedError", "forget", "form"]

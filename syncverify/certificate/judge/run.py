@@ -14,11 +14,16 @@ from syncverify.certificate.judge.knowledge import join
 from syncverify.certificate.judge.operations import Operations
 from syncverify.certificate.judge.state import Actor, Meeting, NotJudgedError
 from syncverify.model.automata.register_pool import legal, most_registers
-from syncverify.model.events import Ev, Flag, ThreadClass
+from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
 
 
 class Follower(Operations):
     """Follows a system to its end; ``judge`` raises RejectedError at the first obligation that is not met."""
+
+    @classmethod
+    def of(cls, system: System) -> Follower:
+        """One that runs the agents of a system itself."""
+        return cls(system.info, system.agents())
 
     def judge(self, most: int) -> None:
         """Runs everything; ``most``: events after which it gives up."""
@@ -31,6 +36,10 @@ class Follower(Operations):
                     self.events += 1
                     if self.events > most:
                         raise RejectedError(self.info.name, "the run does not end")
+        self.end()
+
+    def end(self) -> None:
+        """What only the end of the run shows."""
         for a in self.actors:
             if not a.gone:
                 raise RejectedError(self.at(a), f"{a.info.name} waits for ever")
@@ -51,18 +60,28 @@ class Follower(Operations):
     def step(self, a: Actor) -> bool:
         """One event of a class, unless it has to wait."""
         if a.event is None:
+            assert a.agent is not None
             a.event, a.answer = a.agent.step(a.answer), 0
             a.lanes.advance()
+        return self.execute(a)
+
+    def execute(self, a: Actor) -> bool:
+        """The event at which a class stands, unless it has to wait."""
+        assert a.event is not None
         handler = _HANDLERS.get(a.event[0])
         if handler is None:
             raise NotJudgedError(Ev(a.event[0]).name.lower())
         if not handler(self, a, *a.event[2:]):
             return False
-        self.trace[a.lanes.cls].append(a.event)
+        self.keep(a, a.event)
         if a.event[0] in _MEET or (a.event[0] in _BARRIERS and a.event[-1] & Flag.ALIGNED):
             a.collectives.append((a.event[1], a.event[0]))
         a.event, a.entered, a.leaving = None, False, -1
         return True
+
+    def keep(self, a: Actor, event: Event) -> None:
+        """Enters an event into what a certificate says of the run."""
+        self.trace[a.lanes.cls].append(event)
 
     def on_exit(self, a: Actor) -> bool:
         for kind, what in (("bulk.read", "bulk stores"), ("mma", "wgmmas")):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.certificate.data import RejectedError
 from syncverify.certificate.judge.hazards import Memory, Touch
 from syncverify.certificate.judge.knowledge import Knowledge, Lanes, Mark, Row
-from syncverify.model.events import Agent, Event, System, ThreadClass
+from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
 
 
 class NotJudgedError(Exception):
@@ -88,7 +89,7 @@ class Actor:
     """One class while it runs."""
 
     info: ThreadClass
-    agent: Agent
+    agent: Agent | None
     lanes: Lanes
     event: Event | None = None
     answer: int = 0
@@ -112,8 +113,9 @@ class Actor:
 class State:
     """Everything that the rules of a run share."""
 
-    def __init__(self, system: System) -> None:
-        self.info = system.info
+    def __init__(self, info: SystemInfo, agents: Sequence[Agent | None]) -> None:
+        """``agents``: None for classes whose events come from elsewhere."""
+        self.info = info
         if self.info.tracks_global or self.info.clusters > 1:
             raise NotJudgedError("hand-over through global memory")
         self.fences: list[list[int]] = [[] for _ in self.info.classes]
@@ -130,7 +132,7 @@ class State:
         self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
         self.actors = [
             Actor(c, a, Lanes(i, c.count))
-            for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
+            for i, (c, a) in enumerate(zip(self.info.classes, agents, strict=True))
         ]
 
     def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:

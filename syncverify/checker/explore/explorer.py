@@ -31,7 +31,8 @@ from syncverify.checker.search import fresh
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Diagnostic, Policy, Severity
 from syncverify.model.events import Ev
-from syncverify.model.path import Path, negated
+from syncverify.model.inequalities import negated
+from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 
@@ -41,11 +42,15 @@ MOST_COMPARED = 40
 MOST_SIBLINGS = 1
 
 
+class Exceeded(Symbolic):
+    """A limit was reached: with more of it there might be an answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What an exploration may cost; counts, so that two runs agree."""
 
-    events: int = 600_000  # of all runs together
+    events: int = 1_200_000  # of all runs together
     long: int = 20_000  # events after which small sizes are worth a try
     path: int = 60_000  # of one run
     nodes: int = 6_000
@@ -115,9 +120,9 @@ class Explorer:
                 yield found
 
     def _spend(self, more: int) -> None:
-        """Raises Symbolic where the events, with ``more`` of the run that is followed, are too many."""
+        """Raises Exceeded where the events, with ``more`` of the run that is followed, are too many."""
         if self.events + more > self.limits.events:
-            raise Symbolic(f"the runs exceed {self.limits.events} events before their states repeat")
+            raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
 
     @property
     def pending(self) -> bool:
@@ -147,7 +152,7 @@ class Explorer:
         state.weigh()
         self.held += state.weight
         if self.held > self.limits.bytes:
-            raise Symbolic(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
+            raise Exceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
         heappush(self._heap, (least if least is not None else -(1 << 62), next(self._numbers), state))
 
     # ------------------------------------------------------------ one run
@@ -160,7 +165,7 @@ class Explorer:
         except Endless as e:
             raise Symbolic(str(e)) from None
         except TooManyEvents:
-            raise Symbolic(f"a run exceeds {self.limits.path} events before its states repeat") from None
+            raise Exceeded(f"a run exceeds {self.limits.path} events before its states repeat") from None
 
     def _walk(self, state: State) -> Failed | None:
         run = state.run
@@ -254,7 +259,7 @@ class Explorer:
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         if len(self.graph.nodes) > self.limits.nodes:
-            raise Symbolic(f"states do not repeat within {self.limits.nodes} decisions")
+            raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
             # a further question at the same point: nothing is repeated yet that could be covered
@@ -403,4 +408,4 @@ def allowed(space: Space, path: Path, facts: list[Callable[[], Any]]) -> list[Pa
     return done
 
 
-__all__ = ["Explorer", "Failed", "Interrupted", "Limits", "allowed", "counts"]
+__all__ = ["Exceeded", "Explorer", "Failed", "Interrupted", "Limits", "allowed", "counts"]

@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from syncverify.model.path import Path, Sum
+from syncverify.model.inequalities import Sum
+from syncverify.model.path import Path
 
 
 class Settled(Enum):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncverify.model.path import Parts, Path, Sum, combined
+from syncverify.model.inequalities import Parts, Sum, combined
+from syncverify.model.path import Path
 from syncverify.model.terms import Space
 
 Rows = Sequence[Sum]

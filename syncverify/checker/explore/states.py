@@ -13,7 +13,8 @@ from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.tokens import relative
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
-from syncverify.model.path import Path, Sum
+from syncverify.model.inequalities import Sum
+from syncverify.model.path import Path
 from syncverify.model.symbols import SizedAgent
 from syncverify.model.terms import AGAIN, Space, Term, mapped
 from syncverify.model.tokens import Token

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import combinations, permutations, product
 
 from syncverify.checker.explore.lattice import Rows, factors, replaced, translated, translated_atom
-from syncverify.model.path import Parts, Path, Sum, combined, negated, primitive
+from syncverify.model.inequalities import Parts, Sum, combined, negated, primitive
+from syncverify.model.path import Path
 from syncverify.model.terms import Space
 
 #: Rows that differ are compared pairwise up to this many.

@@ -1,0 +1,139 @@
+"""Sums over atoms and inequalities between them: combined, bounded, and eliminated (Fourier, Motzkin).
+
+A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (atom, k). Inequalities are kept as
+``parts -> the least c with c + parts >= 0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+
+Parts = tuple[tuple[int, int], ...]
+Sum = tuple[int, Parts]
+Interval = tuple[int | None, int | None]  # no bound: None
+
+#: Inequalities that one elimination may come to.
+MOST_INEQUALITIES = 300
+
+
+def reduced(*ks: int) -> int:
+    """The greatest common divisor."""
+    return gcd(*ks)
+
+
+def primitive(c: int, parts: Parts) -> Sum:
+    """``sum >= 0`` divided by what its coefficients share; the number rounded down, as integers allow."""
+    g = gcd(*(k for _, k in parts))
+    return (c, parts) if g <= 1 else (c // g, tuple((a, k // g) for a, k in parts))
+
+
+def negated(parts: Parts) -> Parts:
+    return tuple((a, -k) for a, k in parts)
+
+
+def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
+    """A linear combination of sums."""
+    total = 0
+    out: dict[int, int] = {}
+    for factor, (c, parts) in terms:
+        total += factor * c
+        for a, k in parts:
+            out[a] = out.get(a, 0) + factor * k
+    return total, tuple(sorted((a, k) for a, k in out.items() if k))
+
+
+def product_bounds(x: Interval, y: Interval) -> Interval:
+    """Bounds of a product; no bound on one side is None there."""
+    most = _greatest(x, y)
+    least = _greatest(x, (None if y[1] is None else -y[1], None if y[0] is None else -y[0]))
+    return None if least is None else -least, most
+
+
+def _greatest(x: Interval, y: Interval) -> int | None:
+    """The greatest product: at two ends, each as far as it goes if the other has its sign."""
+    out = []
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        a, b = x[i], y[j]
+        if a is not None and b is not None:
+            out.append(a * b)
+        elif a is None and b is None:
+            if i == j:
+                return None
+        elif b is None:
+            if _same_sign(a, j):
+                return None
+        elif _same_sign(b, i):
+            return None
+    return max(out, default=0)
+
+
+def _same_sign(end: int | None, side: int) -> bool:
+    """Whether a number times what has no bound on a side (0: below, 1: above) has none above."""
+    return end is not None and (end < 0 if side == 0 else end > 0)
+
+
+def replaced(s: Sum, atom: int, value: Sum) -> Sum:
+    return combined(
+        [(1, (s[0], tuple(p for p in s[1] if p[0] != atom))), *((k, value) for a, k in s[1] if a == atom)]
+    )
+
+
+def add(work: dict[Parts, int], c: int, parts: Parts) -> bool:
+    """Adds an inequality; true if it cannot hold."""
+    if not parts:
+        return c < 0
+    c, parts = primitive(c, parts)
+    known = work.get(parts)
+    if known is None or c < known:
+        work[parts] = c
+        opposite = work.get(negated(parts))
+        return opposite is not None and c + opposite < 0
+    return False
+
+
+def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
+    """Whether inequalities contradict each other, by eliminating atom after atom (Fourier, Motzkin)."""
+    for p, c in work.items():
+        if c + work.get(negated(p), 1 << 80) < 0:
+            return True
+    return left(work, atoms, MOST_INEQUALITIES)[0]
+
+
+def left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:
+    """What is left once atoms are eliminated, the cheapest first, or until there are more inequalities than
+    ``most``; and whether they contradict each other."""
+    atoms = set(atoms)
+    while atoms:
+        sides: dict[int, list[int]] = {a: [0, 0] for a in atoms}
+        for p in work:
+            for a, k in p:
+                if a in sides:
+                    sides[a][k > 0] += 1
+        a = min(atoms, key=lambda x: (sides[x][0] * sides[x][1], x))
+        atoms.discard(a)
+        wrong, work = without(work, a)
+        if wrong:
+            return True, work
+        if len(work) > most:
+            break
+    return False, work
+
+
+def without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
+    """The inequalities that follow for the other atoms; and whether they cannot hold."""
+    above, below = [], []
+    out: dict[Parts, int] = {}
+    for p, c in work.items():
+        k = next((k for b, k in p if b == a), 0)
+        if k > 0:
+            above.append((k, (c, p)))
+        elif k < 0:
+            below.append((k, (c, p)))
+        else:
+            out[p] = c
+    for k, upper in above:
+        for j, lower in below:
+            if add(out, *combined([(-j, upper), (k, lower)])):
+                return True, out
+    return False, out
