@@ -4,8 +4,8 @@
 
 Each kernel is made by a new process with an empty cache directory, then by another one with that directory.
 Seconds are those of the process, without the interpreter's start and the imports: other work on the machine
-does not show. ``wall`` and ``hit`` are by the clock. A hit is all that ``gate.compile`` does, in a process that
-has compiled something else before.
+does not show. ``wall`` and ``hit`` are by the clock. A hit is all that ``gate.compile`` does, in a process
+that has compiled something else before.
 """
 
 from __future__ import annotations
