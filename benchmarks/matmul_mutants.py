@@ -20,11 +20,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.fusion import Tensor, trace
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
-from syncverify.matmul import Schedule, product
+from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.verify import check_kernel
 
@@ -45,10 +46,31 @@ SCHEDULES = {
     "split": Schedule(64, 128, consumers=1, stages=2, split_k=2),
     "split in three": Schedule(128, 256, stages=2, store="tma", split_k=3, registers=(40, 232)),
     "split, any order": Schedule(64, 128, consumers=1, stages=2, split_k=3, sums="any"),
+    "split of clusters": Schedule(64, 128, consumers=1, stages=2, store="tma", split_k=2, cluster=2),
+    "dependent": Schedule(128, 64, stages=2, persistent=True, dependent=True),
 }
+
+
+def _prologue(source: str) -> Problem:
+    def halved(a):  # type: ignore[no-untyped-def]
+        return (a * 0.5).cast("bf16")
+
+    made = trace(halved, {"a": Tensor(source, ("M", "K"))})
+    return Problem("prologue", "bf16", "KK", product().epilogue, made)
+
+
+#: Other types of factors, and A from registers.
+OTHERS: dict[str, tuple[Problem, Schedule]] = {
+    "fp8": (product("e4m3"), Schedule(128, 64, stages=2, store="tma", persistent=True)),
+    "tf32": (product("tf32"), Schedule(64, 64, consumers=1, stages=3, pending=1)),
+    "prologue": (_prologue("bf16"), Schedule(128, 64, stages=2, persistent=True)),
+    "prologue of 8 bits": (_prologue("e4m3"), Schedule(64, 128, stages=2, store="tma", persistent=True,
+                                                        consumers=1, cluster=2)),
+}  # fmt: skip
 _DELETED = (
     n.MbarrierInit, n.MbarrierArrive, n.MbarrierWait, n.BarrierSync, n.WgmmaFence, n.WgmmaCommit, n.WgmmaWait,
-    n.FenceProxyAsync, n.BulkCommit, n.BulkWait, n.SetMaxNReg, n.SpinGlobal, n.AtomGlobal,
+    n.FenceProxyAsync, n.BulkCommit, n.BulkWait, n.SetMaxNReg, n.SpinGlobal, n.AtomGlobal, n.WarpSync,
+    n.GridDepWait,
 )  # fmt: skip
 
 K5 = "reductions of one block after another's: the async proxies of both are taken for one (K5)"
@@ -69,11 +91,18 @@ REDUNDANT = {
     ): "fewer registers, which the assembler would refuse; orders nothing",
 }
 REDUNDANT |= {
+    ("tf32", what): REDUNDANT["pending", what]
+    for what in ("delete WgmmaFence", "phase stays", "ring of one slot less")
+}
+REDUNDANT |= {
     ("split", "twice"): "one block of two leaves a sum: the other waits for any count, and sets it to zero",
     (
         "split in three",
         "delete SetMaxNReg",
     ): "fewer registers, which the assembler would refuse; orders nothing",
+    ("split of clusters", "twice"): "one cluster of two leaves a sum: the other waits for any count",
+    ("split of clusters", "delete BarrierSync"): "the barrier before the first part tells them, too",
+    ("dependent", "delete GridDepWait"): "what does not wait itself is launched behind the grid before",
     ("split in three", "delete BarrierSync"): "the barrier before the first part of the tile tells them, too",
     ("split in three", "delete FenceProxyAsync"): K5,
     ("split in three", "fence of global"): K5,
@@ -124,6 +153,10 @@ def _changes(s: n.Stmt, several: bool) -> Iterator[tuple[str, n.Stmt | None]]:
         case n.Wgmma(a=a, b=b) if isinstance(a, n.Region):
             yield "next slot of A", replace(s, a=_slot(a))
             yield "next slot of B", replace(s, b=_slot(b))
+        case n.Wgmma(b=b):
+            yield "next slot of B", replace(s, b=_slot(b))
+        case n.LdShared(src=src):
+            yield "next slot of A", replace(s, src=_slot(src))
         case n.WgmmaWait(pending=Int(p)):
             yield "one more pending", replace(s, pending=Int(p + 1))
         case n.BulkWait(pending=Int(p), read=read):
@@ -210,10 +243,11 @@ def main() -> None:
     parser.add_argument("--schedule")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    for name, schedule in SCHEDULES.items():
+    plain = {name: (product(), schedule) for name, schedule in SCHEDULES.items()}
+    for name, (problem, schedule) in {**plain, **OTHERS}.items():
         if args.schedule not in (None, name):
             continue
-        (kernel,) = parse(print_kernel(build(product(), schedule)), f"{name}.syncir")
+        (kernel,) = parse(print_kernel(build(problem, schedule)), f"{name}.syncir")
         assert judge(kernel)[0] is Verdict.PROVED, name
         started, counts = time.process_time(), Counter[str]()
         for m in mutants(kernel):

@@ -28,7 +28,7 @@ from syncverify.matmul.lower import lower  # noqa: E402
 from syncverify.matmul.pipeline import build, passes  # noqa: E402
 from syncverify.nvrtc import compile_kernel  # noqa: E402
 from syncverify.passes.base import run  # noqa: E402
-from syncverify.passes.rewrite import flat_map, walk  # noqa: E402
+from syncverify.passes.rewrite import flat_map  # noqa: E402
 from syncverify.passes.running import RunningRings  # noqa: E402
 from syncverify.source import InputError  # noqa: E402
 
@@ -56,7 +56,7 @@ class Prepared(Program):
 
     @cached_property
     def dependent(self) -> bool:
-        return not self.serial and any(isinstance(s, n.GridDepWait) for s in walk(self.kernel.body))
+        return not self.serial and any(isinstance(s, n.GridDepWait) for s in self.kernel.body)
 
 
 @dataclass(frozen=True)

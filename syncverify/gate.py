@@ -29,7 +29,6 @@ from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import whole
-from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import DTYPE_BYTES, GridDepWait, Kernel
@@ -159,8 +158,8 @@ class Program:
 
     @cached_property
     def dependent(self) -> bool:
-        """Whether the kernel waits for the grid before it itself (programmatic dependent launch)."""
-        return any(isinstance(s, GridDepWait) for s in statements(self.kernel.body))
+        """Whether every thread waits for the grid before: only then is the launch a dependent one."""
+        return any(isinstance(s, GridDepWait) for s in self.kernel.body)
 
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
