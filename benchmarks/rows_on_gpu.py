@@ -12,7 +12,8 @@ One run:
    graphs whose replays alternate; medians.
 Compiling ends after --compile-share of the time; what is not compiled by then is missing in its point. A
 process that answers too late is killed. DIR/rows_on_gpu.json is written anew after every point.
---settings "source=bulk" adds a schedule to the default ones.
+--settings "source=bulk" adds a schedule to the default ones; --more FILE adds some to single points, a JSON
+object as {"softmax bf16 4096": ["warps=8", "warps=4 blocks_per_sm=6"]}.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ Point = dict[str, Any]
 
 
 def points(args: argparse.Namespace) -> list[Point]:
+    more: dict[str, list[str]] = json.loads(args.more.read_text()) if args.more else {}
     return [
-        {"case": c, "dtype": d, "width": int(w), "settings": args.settings}
+        {"case": c, "dtype": d, "width": int(w), "settings": [*args.settings, *more.get(f"{c} {d} {w}", ())]}
         for w in args.widths.split(",")
         for d in args.dtypes.split(",")
         for c in args.cases.split(",")
@@ -67,7 +69,8 @@ def arms(case: str, width: int, settings: list[str]) -> dict[str, RowSchedule | 
     """The schedules of a point by name, the default one first."""
     found: dict[str, RowSchedule | Schedule] = dict(schedules(case, width))
     for text in settings:
-        found[text] = RowSchedule(width=width).with_settings(text.split())
+        kind: RowSchedule | Schedule = Schedule() if "tile=" in text else RowSchedule(width=width)
+        found[text] = kind.with_settings(text.split())
     return found
 
 
@@ -299,6 +302,7 @@ def main() -> int:
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
     parser.add_argument("--settings", action="append", default=[])
+    parser.add_argument("--more", type=Path, help="schedules of single points")
     parser.add_argument("--cpu", action="store_true", help="torch on the processor, kernels on the simulator")
     args = parser.parse_args()
     wanted = points(args)

@@ -210,14 +210,20 @@ def _tuple(x: Any) -> tuple[Any, ...]:
 
 
 def kernels(case: str, dtype: str, width: int, settings: list[str]) -> dict[str, Any]:
-    """The proved kernels of a point by the name of their schedule; ``settings``: further schedules."""
+    """The proved kernels of a point by the name of their schedule, or why there is none."""
     from fusion_cases import fusion_of
     from rows_on_gpu import arms
 
     from syncverify import gate
+    from syncverify.source import InputError
 
-    found = arms(case, width, settings)
-    return {name: gate.compile(fusion_of(case, dtype), schedule) for name, schedule in found.items()}
+    found: dict[str, Any] = {}
+    for name, schedule in arms(case, width, settings).items():
+        try:
+            found[name] = gate.compile(fusion_of(case, dtype), schedule)
+        except (InputError, gate.VerificationError) as e:
+            found[name] = e
+    return found
 
 
 def outputs(machine: Machine, fusion: Any, rows: int, width: int) -> tuple[Any, ...]:
@@ -308,6 +314,9 @@ class Worker:
         functions: dict[str, Function] = {"eager": CASES[case][0], **self.made.get(_key(point), {})}
         result: dict[str, Any] = {"correct": {}, "arms": {}, "failed": {}}
         for name, kernel in kernels(case, dtype, width, point["settings"]).items():
+            if isinstance(kernel, Exception):
+                result["failed"][f"ours {name}"] = f"{type(kernel).__name__}: {kernel}"[:300]
+                continue
             result["correct"][name] = correct(machine, kernel, point)
             if machine.gpu and result["correct"][name]["ok"]:
                 functions[f"ours {name}"] = kernel
