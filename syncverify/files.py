@@ -5,7 +5,7 @@ Each front end is loaded when a file asks for it: most of a short check is loadi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +20,7 @@ from syncverify.suppressions import apply as apply_suppressions
 from syncverify.suppressions import find as find_suppressions
 
 if TYPE_CHECKING:
+    from syncverify.certificate import Rechecked
     from syncverify.checker.outcome import Outcome
     from syncverify.frontends.cuda import CudaOptions
     from syncverify.frontends.ptx.nodes import Module
@@ -196,6 +197,34 @@ class _Proved:
 
         function = next(f for f in module.entries if f.name == report.name)
         return advised(report, function, self.systems.get(report.name, []), lambda s: run_system(s, policy))
+
+
+def certificates(
+    source: SourceFile, facts: LaunchFacts, values: Mapping[str, int], reports: Iterable[KernelReport]
+) -> list[dict[str, Any]]:
+    """The certificates of the kernels of a file that its reports prove. Raises InputError."""
+    proved = {r.name: r for r in reports if r.verdict is Verdict.PROVED}
+    if source.module is None:
+        from syncverify.certificate import certify
+
+        return [certify(facts.apply(k)[0], proved[k.name]) for k in source.kernels if k.name in proved]
+    from syncverify.certificate import ptx
+
+    return [
+        ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, _prove)
+        for r in proved.values()
+    ]
+
+
+def recheck(text: str, file: str, source: SourceFile, facts: LaunchFacts) -> list[Rechecked]:
+    """Validates certificates against the kernels of a source. Raises RejectedError, InputError."""
+    if source.module is None:
+        from syncverify.certificate import recheck as validate
+
+        return validate(text, file, {k.name: facts.apply(k)[0] for k in source.kernels})
+    from syncverify.certificate import ptx
+
+    return ptx.recheck(text, file, source.module, source.hash, facts)
 
 
 def check_file(

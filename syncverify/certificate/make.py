@@ -138,16 +138,21 @@ def _unsealed(data: Any, where: str, inside: str = "") -> Any:
     return out
 
 
+def entries(text: str, file: str) -> list[Any]:
+    """What a file of certificates says of each kernel, its digests checked and left out."""
+    data = _unsealed(read(text, file), "")
+    _, _, found = take(data, "", "format", "version", "kernels")
+    if not listed(found, "kernels"):
+        raise RejectedError("kernels", "nothing is proved")
+    return list(found)
+
+
 def recheck(text: str, file: str, kernels: Mapping[str, Kernel]) -> list[Rechecked]:
     """Validates a file of certificates against the kernels, as launched, by name.
 
     Raises RejectedError where some certificate proves nothing, InputError for a file that is none.
     """
-    data = _unsealed(read(text, file), "")
-    _, _, entries = take(data, "", "format", "version", "kernels")
-    if not listed(entries, "kernels"):
-        raise RejectedError("kernels", "nothing is proved")
-    done = [_kernel(e, f"kernels[{i}]", kernels) for i, e in enumerate(entries)]
+    done = [_kernel(e, f"kernels[{i}]", kernels) for i, e in enumerate(entries(text, file))]
     if len({r.kernel for r in done}) != len(done):
         raise RejectedError("kernels", "a kernel is there twice")
     return done
@@ -268,4 +273,4 @@ def _stages(
         raise RejectedError(where, wrong)
 
 
-__all__ = ["Rechecked", "certify", "dumps", "recheck", "resealed"]
+__all__ = ["Rechecked", "certify", "dumps", "entries", "recheck", "resealed"]

@@ -27,7 +27,7 @@ from syncverify.cli.common import (
 )
 from syncverify.cli.jobs import cores, side_by_side
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import check_source, read_source
+from syncverify.files import certificates, check_source, read_source
 from syncverify.frontends.names import base_name
 from syncverify.launch import LaunchFacts, facts_for, read_facts
 from syncverify.report.base import Report, counted
@@ -94,7 +94,7 @@ class _Run:
 @click.option("--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
-@click.option("--certificate", metavar="FILE", help="(.syncir) Write there what was proved, for recheck.")
+@click.option("--certificate", metavar="FILE", help="Write there what was proved, for recheck.")
 @click.option(
     "--on-unknown", type=click.Choice(["pass", "fail"]), help="Exit 0 (pass) or 1 (fail) instead of 3."
 )
@@ -146,7 +146,7 @@ def check(
         _check_tables(found, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found, Path(witness_dir)))
     if certificate is not None:
-        _write_certificate(found, files, facts, Path(certificate))
+        _write_certificate(found, files, facts, values, Path(certificate))
     report = Report(Policy(policy), tuple(found.reports), paths, tuple(found.errors))
     if found.reports or format_ != "text":
         emit(_renderer(format_, use_color(output))(report), output)
@@ -236,19 +236,18 @@ def _write_witnesses(found: _Run, directory: Path) -> Iterator[tuple[int, str]]:
         yield i, str(path)
 
 
-def _write_certificate(found: _Run, files: tuple[str, ...], facts: LaunchFacts | None, path: Path) -> None:
+def _write_certificate(
+    found: _Run, files: tuple[str, ...], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
+) -> None:
     """Writes the proofs of all kernels of one file that were proved."""
-    from syncverify.certificate import certify
     from syncverify.certificate import dumps as written
 
-    if len(files) != 1 or Path(files[0]).suffix != ".syncir":
-        found.reject(InputError("--certificate: one .syncir file has one"))
+    if len(files) != 1 or Path(files[0]).suffix not in (".syncir", ".ptx"):
+        found.reject(InputError("--certificate: one .syncir or .ptx file has one"))
         return
-    proved = {r.name: r for r in found.reports if r.verdict is Verdict.PROVED}
     try:
         own = facts_for(files[0]) if facts is None else facts
-        kernels = [k for k in read_source(files[0]).kernels if k.name in proved]
-        proofs = [certify(own.apply(k)[0], proved[k.name]) for k in kernels]
+        proofs = certificates(read_source(files[0]), own, values, found.reports)
         write(path, written(proofs).encode())
     except InputError as e:
         found.reject(e)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from syncverify.certificate import Rechecked, RejectedError
-from syncverify.certificate import recheck as validate
 from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.diagnostics import ScopeKind
-from syncverify.files import read_ir
+from syncverify.files import read_source
+from syncverify.files import recheck as validate
 from syncverify.launch import facts_for
-from syncverify.source import decode, read_bytes
+from syncverify.source import InputError, Span, decode, read_bytes
 
 _RELIED = "the parser, the model and the execution of its agents"
 _CHECKER = ", the obligations of the checker"
@@ -19,7 +21,8 @@ _FURTHER = {
     "exact": "docs/theory.md (one run decides)",
     "sizes": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
-    "each": "docs/symbolic.md (normal forms; arithmetic of paths)",
+    "each": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
+    "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 
 
@@ -28,15 +31,17 @@ _FURTHER = {
 @click.argument("kernel", metavar="KERNEL")
 @options.launch
 def recheck(certificate: str, kernel: str, launch: str | None) -> int:
-    """Validate a certificate that `check --certificate` wrote against the kernels of a .syncir file.
+    """Validate a certificate that `check --certificate` wrote against the kernels of a .syncir or .ptx file.
 
     Events are derived from the kernel again and every step of the proof is replayed; nothing is searched.
     """
     text = decode(read_bytes(certificate), certificate)
-    source = read_ir(kernel, "recheck")
+    if Path(kernel).suffix == ".cu":
+        raise InputError("recheck takes .syncir and .ptx files only", Span(kernel))
+    source = read_source(kernel)
     facts = facts_for(kernel, launch)
     try:
-        done = validate(text, certificate, {k.name: facts.apply(k)[0] for k in source.kernels})
+        done = validate(text, certificate, source, facts)
     except RejectedError as e:
         click.echo(f"rejected: {certificate}: {e}")
         return Exit.REFUTED
@@ -53,7 +58,7 @@ def _told(r: Rechecked) -> str:
         ScopeKind.EXACT: values,
     }[r.scope]
     met = ", ".join(f"{n} {what}" for what, n in r.met.items())
-    followed = f" ({met} followed)" if met else ""
+    followed = f" (followed: {met})" if met else ""
     apart = "by the checker" not in r.met
     relied = _RELIED + ("" if apart else _CHECKER)
     return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {relied}; {_FURTHER[r.kind]}"

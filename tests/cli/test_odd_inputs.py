@@ -112,7 +112,7 @@ def test_commands_for_the_ir_refuse_cuda_without_compiling_it(
         args["recheck"][0] = str(certificate)
         capsys.readouterr()
     err = _one_message([command, *args.get(command, [str(path)])], path, capsys)
-    assert "takes .syncir files only" in err
+    assert "files only" in err
 
 
 # ---------------------------------------------------------------- the same text in another dress
