@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from syncverify.model.events import Agent, Ev, Event, Flag, Footprint, LaneSplit, System
 
@@ -55,7 +56,8 @@ def _traced(system: System) -> Trace:
     streams: list[Hashable] = [tuple(system.info.classes)]
     left = _MOST
     for agent in system.agents():
-        seen = 0
+        # of the events as text: equal numbers of Python's own hash are no proof of equal events
+        seen = blake2b(digest_size=16)
         event: Event | None = None
         while True:
             polled = event is not None and event[0] in _POLLS
@@ -72,10 +74,9 @@ def _traced(system: System) -> Trace:
                 number = order.setdefault(event[at], len(order))
                 if writes:
                     written.add(number)
-                seen = hash((seen, *event[:at], "global", number, *event[at + 1 :]))
-            else:
-                seen = hash((seen, event))
-        streams.append(seen)
+                event = (*event[:at], "global", number, *event[at + 1 :])
+            seen.update(repr(event).encode())
+        streams.append(seen.digest())
     table = system.info.footprints
     return Trace(tuple(streams), tuple(table[f] for f in order), frozenset(written))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.ir.execute import IrSystem, systems
 from syncverify.ir.parser import parse
-from syncverify.model.events import GLOBAL_MEMORY, Footprint, Unanalysable
-from syncverify.model.teams import Trace, shape, teams
+from syncverify.model.events import GLOBAL_MEMORY, Ev, Footprint, Unanalysable
+from syncverify.model.teams import Trace, shape, teams, traced
 from syncverify.verify import check_kernel
 
 HEAD = "launch grid [40] block [32]\n tensor data : f32[1 << 16] inout\n tensor flag : u32[64] inout"
@@ -127,6 +129,29 @@ def test_a_poll_that_does_something_else_meanwhile_is_not_followed() -> None:
     body = start + "let p = mbarrier.test b[0], 0\n if p == 0 {\n st.global data[60000], 1.0\n }\n" + pairs()
     (only,) = [s for s in found(body, head) if isinstance(s, Unanalysable)]
     assert "what it finds when it looks" in only.reason
+
+
+class _Agent:
+    """Emits what it is given, then leaves."""
+
+    def __init__(self, *events: tuple[int, ...]) -> None:
+        self.left = [*events, (Ev.EXIT, 0)]
+
+    def step(self, answer: int = 0) -> tuple[int, ...]:
+        return self.left.pop(0)
+
+
+def _events(*events: tuple[int, ...]) -> object:
+    info = SimpleNamespace(classes=("the only one",), footprints=())
+    return traced(SimpleNamespace(info=info, agents=lambda: [_Agent(*events)])).events  # type: ignore[arg-type]
+
+
+def test_clusters_whose_events_differ_in_one_number_are_not_alike() -> None:
+    assert hash((1, -1)) == hash((1, -2))  # so a hash of events would not tell these apart
+    earlier, later = (Ev.WAIT_TOKEN, 5, 0, -2, 0), (Ev.WAIT_TOKEN, 5, 0, -1, 0)
+    assert _events(earlier) != _events(later)
+    assert _events(later) == _events(later)
+    assert _events(earlier, later) != _events(later, earlier)
 
 
 def _trace(*places: tuple[int, int], written: bool = True) -> Trace:
