@@ -1,19 +1,23 @@
 """Matrix products for ``peer_bench.py --plugin``: the schedules that suit a shape.
 
 Every launch is proved before it runs. With SYNCVERIFY_UNPROVED set none is: for timing where
-``matmul_launches.py`` proves the same launches on another machine.
+``matmul_launches.py`` proves the same launches on another machine. With SYNCVERIFY_PREPARED=DIR the kernels
+are those that ``matmul_on_gpu.py --prepare DIR --parts p`` compiled, and proved for the shape.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from syncverify.gate_matmul import CompiledMatmul
 from syncverify.matmul import Problem, Schedule, product
@@ -23,6 +27,7 @@ from syncverify.matmul.choose import ranked
 TRIED = int(os.environ.get("SYNCVERIFY_TRIED", "3"))
 SMS = 132
 _PROVED = "SYNCVERIFY_UNPROVED" not in os.environ
+_PREPARED = os.environ.get("SYNCVERIFY_PREPARED", "")
 _KERNELS: dict[tuple[str, Schedule], CompiledMatmul] = {}
 
 
@@ -42,6 +47,8 @@ def candidates(problem: Problem, M: int, N: int, K: int) -> list[Schedule]:
 
 def gemm(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., Any]]]:
     """What peer_bench.py asks for: names, and functions of A, B and C."""
+    if _PREPARED:
+        return _prepared(M, N, K, layout)
     problem = product(layout=layout)
 
     def runner(schedule: Schedule) -> Callable[..., Any]:
@@ -52,3 +59,19 @@ def gemm(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., A
         return lambda a, b, c: kernel(a, b, out=c, proved=_PROVED)
 
     return [(named(schedule), runner(schedule)) for schedule in candidates(problem, M, N, K)]
+
+
+@lru_cache(maxsize=1)
+def _items() -> list[Any]:
+    found: list[Any] = pickle.loads((Path(_PREPARED) / "p.pickle").read_bytes())
+    return found
+
+
+def _prepared(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., Any]]]:
+    """The kernels whose launch is proved for the shape."""
+
+    def run(kernel: CompiledMatmul, a: Any, b: Any, c: Any) -> Any:
+        return kernel(a, b, out=c, proved=False)
+
+    items = [x for x in _items() if (M, N, K, layout) in x.facts["proved"]]
+    return [(x.name, partial(run, x.matmul)) for x in items]
