@@ -19,9 +19,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from syncverify.gate_matmul import CompiledMatmul
-from syncverify.matmul import Problem, Schedule, product
-from syncverify.matmul.choose import ranked
+from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.matmul import Problem, Schedule, product  # noqa: E402
+from syncverify.matmul.choose import ranked  # noqa: E402
 
 #: Schedules of the model's ranking that are timed for each shape, and the SMs that it counts with.
 TRIED = int(os.environ.get("SYNCVERIFY_TRIED", "3"))
