@@ -51,7 +51,7 @@ class Limits:
     """What an exploration may cost; counts, so that two runs agree."""
 
     events: int = 1_200_000  # of all runs together
-    long: int = 20_000  # events after which small sizes are worth a try
+    long: int = 80_000  # events after which small sizes are worth a try
     path: int = 60_000  # of one run
     nodes: int = 6_000
     bytes: int = 1 << 30  # of the states that are left to follow, roughly
