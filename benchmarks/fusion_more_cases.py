@@ -11,6 +11,7 @@ import reduction_cases
 from syncverify.examples import attention, functions, losses, norms
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Fusion, Schedule, Tensor, Value, logsumexp, trace
+from syncverify.fusion.column_schedule import ColumnSchedule
 
 Sizes = dict[str, int]
 
@@ -25,7 +26,7 @@ class Case:
     make: Callable[[], Fusion]
     ragged: tuple[Sizes, ...]
     timed: tuple[Sizes, ...] = ()
-    schedule: Schedule | None = None
+    schedule: Schedule | ColumnSchedule | None = None
     spread: float = 3.0
     mean: float = 0.0
 
@@ -95,8 +96,15 @@ def _rows() -> dict[str, Case]:
 
 
 def _reductions() -> dict[str, Case]:
-    """Long rows, columns, several dimensions, several kernels."""
-    return {
+    """Long rows, columns, several dimensions, several kernels; sums across blocks by bulk reductions."""
+    by_tma = {
+        f"{name}_by_tma".replace(" ", "_"): Case(
+            lambda c=c: c.fusion, c.correct[1:], c.timed, ColumnSchedule(across="tma"), 2.0, 0.5  # type: ignore[misc]
+        )
+        for name in ("column sum", "norm gradients")
+        for c in (reduction_cases.CASES[name],)
+    }  # fmt: skip
+    return by_tma | {
         name.replace(" ", "_"): Case(
             lambda c=c: c.fusion, c.correct, c.timed, None, 2.0, 0.5  # type: ignore[misc]
         )

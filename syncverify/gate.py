@@ -286,7 +286,7 @@ class CompiledKernel:
 
 def compile(
     fusion: Fusion,
-    schedule: Schedule | RowSchedule | None = None,
+    schedule: Schedule | RowSchedule | ColumnSchedule | None = None,
     policy: Policy = Policy.PRACTICAL,
     *,
     cache: Cache | None = None,
@@ -296,10 +296,11 @@ def compile(
 
     What one kernel cannot hold comes back as a sequence of several, which is called alike.
     """
-    if schedule is None and not whole(fusion):
+    if isinstance(schedule, ColumnSchedule) or (schedule is None and not whole(fusion)):
         from syncverify.gate_sequence import compile_sequence
 
-        return compile_sequence(fusion, policy, cache=cache, observe=observe)
+        columns = schedule or ColumnSchedule()
+        return compile_sequence(fusion, policy, schedule=columns, cache=cache, observe=observe)
     return compiled(plan_of(fusion, schedule), policy, cache=cache, observe=observe)
 
 

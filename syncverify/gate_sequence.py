@@ -15,13 +15,13 @@ import numpy as np
 
 from syncverify import gate
 from syncverify.codegen import driver
-from syncverify.codegen.arrays import DeviceArray, describe, empty_like
+from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import partial_tensor
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.fusion.plan import ColumnPlan, Plan, plan_of
+from syncverify.fusion.plan import ColumnPlan, Plan, RowPlan, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import Segment, cut
@@ -42,6 +42,19 @@ class Stage:
     reads: tuple[str, ...]
     writes: tuple[Output, ...]
     sizes: Callable[[Mapping[str, int]], dict[str, int]]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """What the kernel adds to: zero before it runs."""
+        return tuple(t.name for t in self.kernel.ir.tensors if t.mode == "inout")
+
+    def shape(self, o: Output, sizes: Mapping[str, int], processors: int) -> tuple[int, ...]:
+        """Of what the kernel hands on."""
+        if o.name not in self.added:
+            return tuple(sizes[d] for d in o.dims)
+        kernel, values = self.kernel.program(sizes).kernel, self.kernel.launch_values(sizes, processors)
+        (tensor,) = (t for t in kernel.tensors if t.name == o.name)
+        return tuple(evaluate(e, values) for e in tensor.shape)
 
     @property
     def partial(self) -> bool:
@@ -172,9 +185,11 @@ class CompiledSequence:
             made: dict[str, DeviceArray] = {}
             for o in stage.writes:
                 if o.name not in known:
-                    shape = tuple(extents[d] for d in o.dims)
+                    shape = stage.shape(o, extents, processors)
                     known[o.name] = _scratch(model, shape, o.dtype, stream)
                 made[o.name] = known[o.name]
+                if o.name in stage.added:
+                    _clear(known[o.name], stream)
             run(stage, extents, {n: known[n] for n in stage.reads}, made)
 
 
@@ -211,11 +226,14 @@ def planned(segment: Segment, schedule: ColumnSchedule = _COLUMNS) -> list[tuple
         return [(plan_of(f), f.outputs)]
     plan = ColumnPlan(f, schedule, partial=True)
     lowered = plan.kernel(plan.main)
-    strips = (*lowered.batch, STRIPS, lowered.inner)
+    strips = (*lowered.batch, *(() if lowered.adding else (STRIPS,)), lowered.inner)
     partial = tuple(Output(partial_tensor(r), -1, "f32", strips) for r, _ in lowered.kept)
     second = finish(lowered)
     first = (plan, (*lowered.stored, *partial))
-    return [first] if second is None else [first, (ColumnPlan(second, schedule), second.outputs)]
+    if second is None:
+        return [first]
+    rest = RowPlan(second, RowSchedule(stream="yes")) if lowered.adding else ColumnPlan(second, schedule)
+    return [first, (rest, second.outputs)]
 
 
 def _scratch(model: DeviceArray, shape: tuple[int, ...], dtype: str, stream: int | None) -> DeviceArray:
@@ -226,6 +244,16 @@ def _scratch(model: DeviceArray, shape: tuple[int, ...], dtype: str, stream: int
 
         made.record_stream(torch.cuda.ExternalStream(stream, device=made.device))
     return describe(made)
+
+
+def _clear(array: DeviceArray, stream: int | None) -> None:
+    """Zeros in an array of f32, in the order of the stream."""
+    if array.device is None:
+        array.owner[...] = 0
+        return
+    driver.use_device(array.device)
+    on = current_stream(array) if stream is None else stream
+    driver.clear(array.address, math.prod(array.shape) * 4, on)
 
 
 def _least(reports: list[KernelReport]) -> KernelReport:
@@ -240,7 +268,9 @@ def simulated(
 
     shapes = {t.name: tuple(evaluate(e, values) for e in t.shape) for t in kernel.tensors}
     arrays = {**read, **{n: a.owner for n, a in made.items()}}
-    given = {n: np.asarray(arrays[n]).reshape(shapes[n]) for n in shapes if n in arrays}
+    # sums may be padded, and then a part of them is read
+    flat = {n: np.asarray(arrays[n]).reshape(-1)[: math.prod(shapes[n])] for n in shapes if n in arrays}
+    given = {n: x.reshape(shapes[n]) for n, x in flat.items()}
     found = simulate.run(kernel, values, given)
     for name, a in made.items():
         a.owner[...] = np.asarray(found[name]).reshape(a.shape)

@@ -10,6 +10,7 @@ import click
 from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, write_bytes
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.plan import with_settings
 from syncverify.fusion.segments import whole
@@ -106,8 +107,8 @@ def load_fusion(name: str) -> Fusion:
 def _compile(
     fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...]
 ) -> CompiledKernel | CompiledSequence:
-    # a fusion of several kernels takes no settings
-    schedule = with_settings(fusion, settings) if settings or whole(fusion) else None
+    # where there are several kernels, settings are for those that reduce over rows
+    schedule = with_settings(fusion, settings) if whole(fusion) else ColumnSchedule().with_settings(settings)
     seen: list[str] = []
 
     def observe(name: str, kernel: Kernel) -> None:

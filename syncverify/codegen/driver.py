@@ -144,6 +144,11 @@ def allocate(size: int) -> int:
     return int(checked(_driver().cuMemAlloc(max(size, 16)), f"allocating {size} bytes"))
 
 
+def clear(address: int, size: int, stream: int) -> None:
+    """Enqueues zeros for so many bytes."""
+    checked(_driver().cuMemsetD8Async(address, 0, size, stream), "clearing memory")
+
+
 def zeroed(size: int) -> int:
     """New memory full of zeros, also where a stream is being captured: nothing of this becomes part of it."""
     driver = _driver()

@@ -21,6 +21,8 @@ class ColumnSchedule:
 
     ``warps``: of a block, where a warp's lanes stand side by side. ``rows``: that a thread reads together.
     ``blocks_per_sm``: how many strips the rows are cut into. ``index``, ``cache``: as in ``Schedule``.
+    ``across``: what strips make is put together by a second kernel (``strips``), or by bulk reductions into
+    one array (``tma``): sums only, in no order that repeats.
     """
 
     warps: int = 8
@@ -28,6 +30,7 @@ class ColumnSchedule:
     blocks_per_sm: int = 4
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["normal", "streaming"] = "normal"
+    across: Literal["strips", "tma"] = "strips"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -58,11 +61,11 @@ def shape(fusion: Fusion, sizes: Mapping[str, int]) -> tuple[int, int]:
 
 _PARSERS: dict[str, Any] = {
     "warps": int, "rows": int, "blocks_per_sm": int, "index": choice("i32", "i64"),
-    "cache": choice("normal", "streaming"),
+    "cache": choice("normal", "streaming"), "across": choice("strips", "tma"),
 }  # fmt: skip
 _HELP = {
     "warps": "a number", "rows": "a number", "blocks_per_sm": "a number", "index": "i32 or i64",
-    "cache": "normal or streaming",
+    "cache": "normal or streaming", "across": "strips or tma",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(ColumnSchedule)}
 

@@ -28,6 +28,8 @@ from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Param, Stmt
 from syncverify.source import InputError
 
 LANES = 32
+#: Bytes of a sum, and what bulk copies take whole numbers of (PTX ISA, cp.reduce.async.bulk).
+SUM_BYTES, BULK_BYTES = 4, 16
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,23 @@ class ColumnKernel:
                 raise InputError(f"{f.name}: {o.name} has dimensions {o.dims} in a kernel of columns", f.span)
         if self.partial and self.flow.steps > 2:
             raise InputError(f"{f.name}: partial results of one reduction after the other")
+        if self.adding:
+            self._check_sums()
+
+    def _check_sums(self) -> None:
+        """Raises InputError for what bulk reductions cannot put together."""
+        f = self.fusion
+        if not all(isinstance(s, online.One) and s.op == "reduce.add" for s in self.statistics):
+            raise InputError(f"{f.name}: across=tma adds sums, and no other reductions", f.span)
+        if self.batch:
+            raise InputError(f"{f.name}: across=tma takes no dimensions outside of {self.down}", f.span)
+        if self.columns * SUM_BYTES % BULK_BYTES:
+            raise InputError(f"{f.name}: across=tma takes more columns than {self.inner} has", f.span)
+
+    @property
+    def adding(self) -> bool:
+        """Whether strips add their sums to one array."""
+        return self.partial and self.schedule.across == "tma"
 
     # ------------------------------------------------------------ shape
 
@@ -141,7 +160,11 @@ class ColumnKernel:
         outputs = [ir.Tensor(o.name, o.dtype, _shape(o.dims), "out") for o in self.stored]
         if self.partial:
             shape = tuple(Var(d) for d in (*self.batch, "strips", self.inner))
-            outputs += [ir.Tensor(partial_tensor(r), "f32", shape, "out") for r, _ in self.kept]
+            padded = (Var("columns") * self.columns,)
+            outputs += [
+                ir.Tensor(partial_tensor(r), "f32", *((padded, "inout") if self.adding else (shape, "out")))
+                for r, _ in self.kept
+            ]
         values = column_values(self, self.default_sizes(), 4)
         return ir.Kernel(
             name=f.name,
@@ -171,6 +194,8 @@ class ColumnKernel:
             if not self.partial and step < self._last:
                 results = sum(len(s.nodes) for s in found)
                 yield ir.Shared(_results(step), "f32", (Int(results * self.columns),))
+        if self.adding:
+            yield from (ir.Shared(_sums(r), "f32", (Int(self.columns),), 128) for r, _ in self.kept)
 
     def _facts(self, values: Mapping[str, int]) -> Iterator[Expr]:
         known = {"each", "more", "rest", "strips", "columns", "blocks"}
@@ -287,7 +312,9 @@ class ColumnKernel:
             body.append(ir.LdShared(f"q{r}", column))
         for s in found:
             body += s.warps({r: f"q{r}" for r in s.registers})
-        if self.partial:
+        if self.adding:
+            body += [ir.StShared(ir.Region(_sums(r), (), Var("tid"), Int(1)), Var(r)) for r in kept]
+        elif self.partial:
             body += self._store_partials(found)
         else:
             body += [x for s in found for x in s.finish()]
@@ -297,6 +324,8 @@ class ColumnKernel:
             to = ir.Region(_results(step), (), _plus(Var("tid"), k * self.columns), Int(1))
             body.append(ir.StShared(to, Var(f"t{i}")))
         yield If(Var("tid") < self.columns, renamed(tuple(body), "c"))
+        if self.adding:
+            yield ir.Role("store", "warps", Int(0), Int(1), tuple(self._added(list(kept))))
         for k, i in enumerate(again):
             place = _plus(Var("x_") * v, k * self.columns)
             yield ir.LdShared(f"t{i}", ir.Region(_results(step), (), place, Int(v)))
@@ -354,6 +383,12 @@ class ColumnKernel:
             ir.StGlobal(GlobalRegion(partial_tensor(r), at), Var(r)) for s in found for r in s.registers
         )
         yield If(Var("first_") + Var("tid") < Var(self.inner), stores)
+
+    def _added(self, registers: list[str]) -> Iterator[Stmt]:
+        """Bulk reductions of the block's sums into those of all strips, which are padded to whole blocks."""
+        for r in registers:
+            region = GlobalRegion(partial_tensor(r), Var("first_"), Int(self.columns))
+            yield ir.BulkStore(region, ir.Region(_sums(r), (), Int(0), Int(self.columns)), "add")
 
     # ------------------------------------------------------------ places
 
@@ -425,6 +460,11 @@ def _moved(at: Expr, column: Expr) -> Expr:
 def partial_tensor(register: str) -> str:
     """Where the strips store what one register of a statistic holds."""
     return f"strips_{register}"
+
+
+def _sums(register: str) -> str:
+    """From where a block's sums are added to those of other strips."""
+    return f"sums_{register}"
 
 
 def _parts(step: int) -> str:

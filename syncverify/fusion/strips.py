@@ -36,7 +36,7 @@ def finish(kernel: ColumnKernel) -> Fusion | None:
     graph = builder.graph.subgraph(needed).copy()
     names = {graph.nodes[i]["node"].name for i in graph}
     kept = [(n, t) for n, t in builder.inputs if n in names]
-    dims = (*kernel.batch, STRIPS, kernel.inner)
+    dims = builder.dims
     return Fusion(f"{f.name}_strips", tuple(kept), tuple(outputs), dims, graph, f.span)
 
 
@@ -48,6 +48,8 @@ class _Builder:
         self.graph: Any = nx.DiGraph()
         self.inputs = list(fusion.inputs)
         self.next: int = max(fusion.graph) + 1
+        strips = () if kernel.adding else (STRIPS,)
+        self.dims = (*kernel.batch, *strips, kernel.inner)
 
     def copy(self, i: int) -> None:
         node = self.fusion.node(i)
@@ -60,25 +62,28 @@ class _Builder:
         self.next += at is None
         node = Node(op, args, **fields)
         found = {d for a in args for d in self.graph.nodes[a]["dims"]} - {node.dim}
-        dims = tuple(d for d in (*self.kernel.batch, STRIPS, self.kernel.inner) if d in found)
+        dims = tuple(d for d in self.dims if d in found)
         self.graph.add_node(i, node=node, dims=dims, kind="bool" if op == "eq" else "float")
         self.graph.add_edges_from((a, i) for a in args)
         return i
 
-    def partial(self, register: str) -> int:
-        """What the strips made of a register, as an input."""
-        dims = (*self.kernel.batch, STRIPS, self.kernel.inner)
+    def partial(self, register: str, at: int | None = None) -> int:
+        """What the strips made of a register, as an input; as node number ``at`` if given."""
         name = partial_tensor(register)
-        self.inputs.append((name, Tensor("f32", dims)))
-        i = self.next
-        self.next += 1
-        self.graph.add_node(i, node=Node("input", name=name), dims=dims, kind="float")
+        self.inputs.append((name, Tensor("f32", self.dims)))
+        i = self.next if at is None else at
+        self.next += at is None
+        self.graph.add_node(i, node=Node("input", name=name), dims=self.dims, kind="float")
         return i
 
     def total(self, op: str, of: int, at: int | None = None) -> int:
         return self.add(op, of, at=at, dim=STRIPS)
 
     def statistic(self, s: online.Statistic) -> None:
+        if self.kernel.adding:
+            (register,), (made,) = s.registers, s.nodes
+            self.partial(register, made)
+            return
         parts = [self.partial(r) for r in s.registers]
         match s:
             case online.One(node, op):

@@ -121,9 +121,12 @@ class Fusion:
 
     @property
     def reduced(self) -> str | None:
-        """The innermost dimension along which it reduces, or whose extent or places it computes with."""
-        named = {self.node(i).dim for i in self.graph}
-        return next((d for d in reversed(self.dims) if d in named), None)
+        """The innermost dimension along which it reduces, or whose extent or places it computes with.
+
+        That of all, where it computes with the extent of a dimension that it lacks.
+        """
+        named = {self.node(i).dim for i in self.graph} - {""}
+        return next((d for d in reversed(self.dims) if d in named), self.dims[-1] if named else None)
 
     def order(self) -> list[int]:
         """All nodes, arguments before users; the same for every run."""

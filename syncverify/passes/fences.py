@@ -14,6 +14,7 @@ from syncverify.ir.nodes import (
     Compute,
     FenceProxyAsync,
     For,
+    If,
     Kernel,
     LdShared,
     MbarrierArrive,
@@ -99,6 +100,8 @@ def release(body: Body, path: Path, inside: bool) -> tuple[Path, bool]:
         enclosing = statement(body, around) if around else None
         if isinstance(enclosing, Role):
             return _in_a_later_part(body, around, inside) or (at, False)
+        if isinstance(enclosing, If):
+            return (*at[:-1], len(siblings) - 1), False  # one for all accesses under the condition
         if not isinstance(enclosing, For):
             return at, False
         if any(_hands_over(s) for s in siblings):

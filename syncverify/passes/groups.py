@@ -169,8 +169,8 @@ def _drain(body: Body, source: Path, edits: Edits) -> None:
     """Nothing may be in flight when the block ends (K21): wait once behind the outermost loop."""
     outer = next((p for p in enclosing(source) if isinstance(statement(body, p), For)), None)
     wait = BulkWait(Int(0), read=True)
-    if outer is None:
-        at = (*source[:-1], source[-1] + 1)
+    at = _commit_behind(body, source)
+    if outer is None or at[: len(outer)] != outer:
         if wait not in edits.after.get(at, ()):
             edits.put_after(at, wait)
         return
@@ -180,6 +180,16 @@ def _drain(body: Body, source: Path, edits: Edits) -> None:
     drained: Stmt = replace(roles[-1], body=(wait,)) if roles else wait
     if drained not in edits.after.get(outer, ()):
         edits.put_after(outer, drained)
+
+
+def _commit_behind(body: Body, source: Path) -> Path:
+    """The commit of the run that an operation is in."""
+    for p in reversed(list(enclosing(source))):
+        siblings = body_at(body, p[:-1])
+        for k in range(p[-1] + 1, len(siblings)):
+            if isinstance(siblings[k], BulkCommit):
+                return (*p[:-1], k)
+    return source
 
 
 # ---------------------------------------------------------------- wgmma

@@ -8,13 +8,15 @@ from syncverify.diagnostics import Policy, ScopeKind
 from syncverify.examples import attention, norms
 from syncverify.examples import fusions as examples
 from syncverify.fusion import RowSchedule, Tensor, softmax, trace
-from syncverify.fusion.plan import Plan, plan_of
+from syncverify.fusion.column_schedule import ColumnSchedule
+from syncverify.fusion.plan import ColumnPlan, Plan, plan_of
 from syncverify.fusion.segments import cut
 from syncverify.gate_sequence import planned
 from syncverify.minimize import minimize
 from syncverify.minimize.candidates import synchronizing
 
 X = Tensor("f32", ("R", "C"))
+SUM = trace(lambda x: x.sum("R"), {"x": X})
 COLUMNS = [plan for s in cut(norms.channel_norm) for plan, _ in planned(s)]
 #: Plans, and how many synchronizing statements their kernels have.
 PLANS: dict[str, tuple[Plan, int]] = {
@@ -25,6 +27,7 @@ PLANS: dict[str, tuple[Plan, int]] = {
         plan_of(attention.dropped_softmax, RowSchedule(warps=4, source="direct")), 2,
     ),
     "strips of columns": (COLUMNS[0], 1),
+    "sums across blocks": (ColumnPlan(SUM, ColumnSchedule(across="tma"), True), 5),
     "columns in one block": (COLUMNS[1], 3),
 }  # fmt: skip
 

@@ -21,7 +21,7 @@ from syncverify.fusion.reshape import merged
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.segments import cut, whole
 from syncverify.gate_sequence import compile_sequence
-from syncverify.ir.nodes import BarrierSync, Kernel
+from syncverify.ir.nodes import BarrierSync, BulkStore, Kernel
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.passes.rewrite import walk
@@ -118,6 +118,50 @@ def test_several_strips_make_partial_results(unproved: None) -> None:
     assert len(kept) == 4, "a sum, and what Welford's merge needs: how many, their mean, their squares"
     assert kept == set(second.reads) and all(n.startswith(partial_tensor("")) for n in kept)
     assert first.kernel.launch_values(sizes, 8)["strips"] > 1
+
+
+GRADIENTS = trace(lambda x, r: {"mean": (x * r).mean("R"), "total": x.sum("R")}, {"x": X, "r": ROW})
+BY_TMA = ColumnSchedule(across="tma")
+
+
+@pytest.mark.parametrize("sizes", [{"R": 300, "C": 72}, {"R": 37, "C": 1000}, {"R": 150, "C": 77}])
+def test_strips_add_their_sums_by_bulk_reductions(sizes: dict[str, int], unproved: None) -> None:
+    given = drawn(GRADIENTS, sizes)
+    want = GRADIENTS.reference(given, np.float64)
+    sequence = compile_sequence(GRADIENTS, schedule=BY_TMA)
+    first, second = sequence.stages
+    assert first.added == tuple(o.name for o in first.writes) == second.reads and not second.added
+    assert sum(isinstance(s, BulkStore) and s.reduce == "add" for s in walk(first.kernel.ir.body)) == 2
+    for _ in range(2):  # what was added before is cleared
+        got = sequence.simulate(given, sizes, 3)
+        assert all(worst(g, w) < 1e-5 for g, w in zip(got, want, strict=True))
+
+
+def test_sums_across_blocks_pass_both_checks_for_every_size(tmp_path: Any) -> None:
+    sequence = gate.compile(GRADIENTS, BY_TMA, cache=Cache(tmp_path))
+    assert len(sequence.reports) == 4
+    for report in sequence.reports:
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize("without", ["fences", "groups"])
+def test_sums_across_blocks_need_their_passes(without: str) -> None:
+    plan = ColumnPlan(GRADIENTS, BY_TMA, True)
+    kernel = build_columns(plan.kernel(plan.main), Policy.PRACTICAL, without=frozenset({without}))
+    assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (CASES["column extremes"][0], "adds sums, and no other reductions"),
+        (CASES["column variance"][0], "adds sums, and no other reductions"),
+        (trace(lambda x: x.sum("R"), {"x": Tensor("f32", ("B", "R", "C"))}), "no dimensions outside of R"),
+    ],
+)
+def test_what_bulk_reductions_cannot_add(f: Fusion, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        compile_sequence(f, schedule=BY_TMA)
 
 
 def test_one_kernel_where_one_is_enough() -> None:
