@@ -97,6 +97,16 @@ class ClassContext:
     def barrier(self, cta: int, offset: int) -> int:
         return self.tables.barrier(self.first + cta, offset)
 
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> None:
+        t = self.tables
+        values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
+        data = all(v.source == "data" for v in values if isinstance(v, Unknown))
+        t.widths.add(bits)
+        if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
+            raise Opaque(why)
+        t.perhaps.setdefault(site, why)
+        t.loose.add(site)
+
     def footprint(self, fp: Footprint) -> int:
         if self.first and fp.memory >= 0:
             fp = replace(fp, memory=self.first + fp.memory)

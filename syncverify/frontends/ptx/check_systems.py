@@ -156,6 +156,8 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
     outcome = k.checker.judge(system, k.policy)
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
         return unknown(system.tables.unplaced[0], k.span)
+    if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
+        return unknown(next(iter(system.tables.perhaps.values())), k.span)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)

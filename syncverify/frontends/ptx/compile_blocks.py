@@ -175,8 +175,7 @@ class Writer(Effects):
             taken, other = self._sides(n)
             if i.negated:
                 taken, other = other, taken
-            join = self.target(self.flow.join(n))
-            self._text(f"r[0] = {taken} if v else {other} if v is not None else {join}")
+            self._text(f"if v is not None: r[0] = {taken} if v else {other}")
             self.sides[k] = (taken, other)
 
     def _block_at(self, k: int) -> int:

@@ -119,7 +119,18 @@ class Plan:
         self.one_value: set[int] = set()  # sites of stores that are not known to store different values
         self.stored: dict[int, Any] = {}  # what they were seen to store
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
+        self.loose: set[int] = set()  # sites whose place in shared memory data says
         self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether engines beside the threads access shared memory, or wait for threads."""
+        return any(
+            i.op in ("wgmma", "mbarrier")
+            or (i.op == "cp" and "bulk" in i.mods)
+            or (i.op in ("st", "red") and "async" in i.mods)
+            for i in self.body
+        )
 
     @cached_property
     def origins(self) -> Origins:

@@ -11,11 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.frontends.ptx.compile_plan import Plan
-from syncverify.frontends.ptx.compile_state import MASK, PARTED, PC, Disagreement, Registers
+from syncverify.frontends.ptx.compile_state import (
+    CONTEXT,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    QUEUED,
+    Disagreement,
+    Registers,
+)
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.operands import results
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec, lanes_of, vec
+from syncverify.model.events import Ev, Event
 
 #: Instructions that do more than write registers, or look at other lanes.
 _LOUD = frozenset(
@@ -27,11 +38,13 @@ MOST_BLOCKS, MOST_NESTED = 20_000, 48
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What lies between a branch and its join: where control goes on, the slots written, the joins inside."""
+    """What lies between a branch and its join: where control goes on, the slots written, the joins inside.
+    ``sites``: of accesses to shared memory; with any, the region is not quiet, but no more happens there."""
 
     join: int
     slots: tuple[int, ...]
     blocks: frozenset[int]
+    sites: frozenset[int]
 
 
 class Quiet:
@@ -59,22 +72,27 @@ class Quiet:
             return None
         blocks = self.flow.between(block)
         names = {"%carry"}
+        sites: set[int] = set()
         for b in blocks:
             if self.marked(b):
                 return None
             for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi):
                 i = self.plan.body[j]
-                if j in self.plan.decoded or j in self.plan.touches or i.op in _LOUD:
+                if type(self.plan.decoded.get(j)) is Access and j not in self.plan.touches:
+                    sites.add(self.plan.site(j))
+                elif j in self.plan.decoded or j in self.plan.touches or i.op in _LOUD:
                     return None
                 names.update(results(i))
         slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
-        return Region(self.target(join), tuple(slots), frozenset(blocks))
+        return Region(self.target(join), tuple(slots), frozenset(blocks), frozenset(sites))
 
     def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
         """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
         region = self.region(k)
         if region is None or any(join in region.blocks for join, _ in r[PARTED]):
             return False
+        if region.sites:
+            return self._perhaps(r, v, k, region, sides)
         if isinstance(v, Unknown):
             for s in region.slots:
                 r[s] = v.derived()
@@ -94,6 +112,47 @@ class Quiet:
             raise
         finally:
             self.depth -= 1
+
+    def _perhaps(self, r: Registers, v: Any, k: int, region: Region, sides: tuple[int, int]) -> bool:
+        """Data decides whether accesses to shared memory are made: as if all of both sides were."""
+        tables = r[CONTEXT].tables
+        if v.__class__ is Vec:
+            v = v.unknown(r[MASK])
+        if not isinstance(v, Unknown) or v.source != "data" or tables.certain:
+            return False
+        if self.depth >= MOST_NESTED:
+            return False
+        before = r[:]
+        self.depth += 1
+        try:
+            events = [e for side in sides for e in self._events(r, side, region.join)]
+        except (Disagreement, Opaque):
+            r[:] = before
+            return False
+        finally:
+            self.depth -= 1
+        why = f"whether the access is made depends on {v.why}"
+        for e in events:
+            tables.perhaps.setdefault(e[1], why)
+        for s in region.slots:
+            r[s] = v.derived()
+        r[PC], r[QUEUE] = (QUEUED, (region.join, *events)) if events else (region.join, ())
+        return True
+
+    def _events(self, r: Registers, side: int, join: int) -> list[Event]:
+        """The events of one side."""
+        found: list[Event] = []
+        r[PC] = side
+        for _ in range(MOST_BLOCKS):
+            if r[PC] == join:
+                return found
+            event = self.run(r[PC], r)
+            if event is None:
+                continue
+            if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+                break
+            found.append(event)
+        raise Opaque("a side of a branch on data does not come to its end")
 
     def _both(self, r: Registers, v: Vec, region: Region, sides: tuple[int, int]) -> bool:
         taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)

@@ -50,6 +50,10 @@ class Context(Protocol):
     def barrier(self, cta: int, offset: int) -> int:
         """The number of the mbarrier object at that place."""
 
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> None:
+        """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
+        that. Opaque with ``why`` where it may go elsewhere, or contents of shared memory steer."""
+
     def footprint(self, fp: Footprint) -> int:
         """The number of a footprint."""
 

@@ -78,7 +78,16 @@ def _items(op: Operand) -> tuple[Operand, ...]:
 def access_events(a: Access, ctx: Context, site: int, address: Value, values: Sequence[Value],
                   handle: int, part: bool) -> list[Event]:  # fmt: skip
     """The events of an access by the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
-    places = _places(a, ctx, address)
+    try:
+        places = _places(a, ctx, address)
+    except Opaque as e:
+        if a.space != "shared":
+            raise
+        ctx.anywhere(site, address, str(e), 8 * a.size if len(a.elements) == 1 else 0)
+        whole = Range(SHARED_BASE, ctx.shared_end - SHARED_BASE)
+        many = len(ctx.lanes) > 1
+        return _events(a, site, ctx.footprint(footprint(ctx.cta, whole, ctx.lanes, varying=a.code == Ev.WRITE,
+                                                        many=many)), handle)  # fmt: skip
     if places is None:
         return []
     cta, offsets = places
@@ -104,7 +113,10 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
             ctx.take_alike(site)
         if same is not False:
             fp = replace(fp, overlap=False)
-    number = ctx.footprint(fp)
+    return _events(a, site, ctx.footprint(fp), handle)
+
+
+def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
     match a.code:
         case Ev.READ:
             return [(Ev.READ, site, number, handle)]

@@ -107,7 +107,8 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.alike = program.alike
+            tables.alike, tables.loose = program.alike, program.loose
+            tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds = launch.memory, program.holds
         else:
             tables = like.tables

@@ -132,6 +132,11 @@ class Tables:
     edits_maps: bool = False  # the kernel edits tensor maps: their boxes then say little of the memory behind
     together: bool = False  # blocks may wait for each other: every address must be known
     unplaced: list[str] = field(default_factory=list)  # else: why addresses are not known
+    #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
+    perhaps: dict[int, str] = field(default_factory=dict)
+    widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
+    loose: set[int] = field(default_factory=set)  # sites of those
+    certain: bool = True  # all accesses must be certain
     alike: set[int] = field(default_factory=set)  # sites of stores whose lanes are taken to store one value
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
