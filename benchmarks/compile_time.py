@@ -3,9 +3,9 @@
     python benchmarks/compile_time.py [--only softmax,mul] [--widths 1024,32768] [--out compile_time.json]
 
 Each kernel is made by a new process with an empty cache directory, then by another one with that directory.
-Seconds are those of the process, without the interpreter's start and the imports: other work on the machine
-does not show. ``wall`` and ``hit`` are by the clock. A hit is all that ``gate.compile`` does, in a process
-that has compiled something else before.
+Seconds are those of the process, without the interpreter's start and the imports, so that other work on the
+machine does not show; ``wall`` and ``hit wall`` are by the clock. ``hit`` is all that ``gate.compile`` does, in
+a process that has compiled something else before. --settings "source=bulk" has all made under that schedule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE.parent)]
 from syncverify import gate  # noqa: E402
 from syncverify.diagnostics import Policy  # noqa: E402
 from syncverify.examples import fusions, rows  # noqa: E402
-from syncverify.fusion import Fusion, RowSchedule  # noqa: E402
+from syncverify.fusion import Fusion, RowSchedule, Schedule  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 
 EXAMPLES: dict[str, Fusion] = {
@@ -40,10 +40,16 @@ WIDTHS = (1024, 4096, 32768)
 LIMIT, HIT_LIMIT = 2.0, 0.020
 
 
-def compiled(name: str, width: int) -> dict[str, Any]:
+def schedule_of(name: str, width: int, settings: str) -> RowSchedule | Schedule | None:
+    """The example's schedule; None has the compiler choose."""
+    if width:
+        return RowSchedule(width=width).with_settings(settings.split())
+    return Schedule().with_settings(settings.split()) if settings else None
+
+
+def compiled(name: str, width: int, settings: str) -> dict[str, Any]:
     """Compiles and proves one example; seconds of each stage."""
-    fusion = EXAMPLES[name]
-    schedule = RowSchedule(width=width) if width else None
+    fusion, schedule = EXAMPLES[name], schedule_of(name, width, settings)
     wall, start = time.perf_counter(), time.process_time()
     at = [start]
 
@@ -67,18 +73,19 @@ def compiled(name: str, width: int) -> dict[str, Any]:
     return {**found, "wall": round(time.perf_counter() - wall, 3), "ptx lines": program.ptx.count("\n")}
 
 
-def taken(name: str, width: int) -> dict[str, Any]:
+def taken(name: str, width: int, settings: str) -> dict[str, Any]:
     """The same, from the cache."""
     other = EXAMPLES["scale" if name != "scale" else "mul"]
     gate.compile(other)
-    schedule = RowSchedule(width=width) if width else None
-    start = time.perf_counter()
+    schedule = schedule_of(name, width, settings)
+    wall, start = time.perf_counter(), time.process_time()
     _ = gate.compile(EXAMPLES[name], schedule).cubin  # type: ignore[union-attr]
-    return {"hit": round(time.perf_counter() - start, 4)}
+    hit = round(time.process_time() - start, 4)
+    return {"hit": hit, "hit wall": round(time.perf_counter() - wall, 4)}
 
 
-def child(what: str, name: str, width: int, cache: str) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--child", what, name, str(width)]
+def child(what: str, name: str, width: int, settings: str, cache: str) -> dict[str, Any]:
+    command = [sys.executable, __file__, "--child", what, name, str(width), settings]
     done = subprocess.run(
         command, env={**os.environ, "SYNCVERIFY_CACHE": cache}, capture_output=True, text=True, timeout=300
     )
@@ -93,20 +100,21 @@ def main() -> int:
     parser.add_argument("--only", default=",".join(EXAMPLES))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--child", nargs=3)
+    parser.add_argument("--settings", default="")
+    parser.add_argument("--child", nargs=4)
     args = parser.parse_args()
     if args.child:
-        what, name, width = args.child
-        print(json.dumps({"compile": compiled, "take": taken}[what](name, int(width))))
+        what, name, width, settings = args.child
+        print(json.dumps({"compile": compiled, "take": taken}[what](name, int(width), settings)))
         return 0
     results = []
     for name in args.only.split(","):
         widths = [int(w) for w in args.widths.split(",")] if EXAMPLES[name].reduced else [0]
         for width in widths:
             with tempfile.TemporaryDirectory() as cache:
-                line = {"name": name, "width": width, **child("compile", name, width, cache)}
+                line = {"name": name, "width": width, **child("compile", name, width, args.settings, cache)}
                 if "failed" not in line:
-                    line |= child("take", name, width, cache)
+                    line |= child("take", name, width, args.settings, cache)
             results.append(line)
             print(json.dumps(line), flush=True)
     if args.out:
