@@ -4,7 +4,7 @@
 
 Each kernel is made by a new process with an empty cache directory, then by another one with that directory.
 Seconds are those of the process, without the interpreter's start and the imports, so that other work on the
-machine does not show; ``wall`` and ``hit wall`` are by the clock. ``hit`` is all that ``gate.compile`` does, in
+machine does not show; ``wall`` and ``hit wall`` are by the clock. ``hit`` is what ``gate.compile`` does, in
 a process that has compiled something else before. --settings "source=bulk" has all made under that schedule.
 """
 
