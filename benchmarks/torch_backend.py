@@ -41,10 +41,12 @@ def prove(name: str) -> dict[str, Any]:
     import syncverify.torch as sv
 
     case, backend = CASES[name], sv.make_backend({"runner": "prove"})
+    # autograd asks for the device of CUDA tensors, fake ones too
+    device = DEVICE if torch.cuda.is_available() else "cpu"
     start = time.perf_counter()
     with FakeTensorMode():
         inputs = [
-            torch.empty(x.shape, dtype=x.dtype, device=DEVICE).requires_grad_(x.requires_grad)
+            torch.empty(x.shape, dtype=x.dtype, device=device).requires_grad_(x.requires_grad)
             for x in make_inputs(case, "meta")
         ]
         results(case, torch.compile(case.function, backend=backend), inputs)
