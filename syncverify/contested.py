@@ -22,7 +22,7 @@ _ROWS = (
     (
         "K1",
         "generic read, then a bulk write to the same bytes",
-        "proxy fence, or values used before the release, or fence.acq_rel",
+        "proxy fence, or values that reached memory before the release, or fence.acq_rel",
         "proxy fence",
     ),
     (

@@ -57,10 +57,10 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "SV105": (
         "A thread that has read a buffer generically and released it may still have the load in flight "
         "when the next bulk copy lands: the read returns the next tile. Measured on an H200: 1% to 5% of "
-        "the words through an mbarrier, fewer through a block barrier, none with a proxy fence or with "
-        "the values used first.",
-        "Use the loaded values before the release, or execute fence.proxy.async.shared_cta (practical "
-        "policy: fence.acq_rel.cta too) between the reads and the release.",
+        "the words through an mbarrier, fewer through a block barrier, none with a proxy fence. Sums do "
+        "not help: ptxas moves arithmetic and shuffles behind the release.",
+        "Execute fence.proxy.async.shared_cta (practical policy: fence.acq_rel.cta too) between the reads "
+        "and the release, or store what is computed from the values before the release.",
     ),
     "SV110": (
         "Nothing makes the read wait for the write it depends on, so it may return older data. For data "

@@ -31,7 +31,16 @@ def on_fence(run: Run, t: Thread, event: Event) -> int:
         t.acquirable = None
     if flags & SC or (flags & ACQUIRE and flags & RELEASE):
         t.fences.append(t.time)
+        reads_over(t, remote=True)
     return DONE
+
+
+def reads_over(t: Thread, remote: bool) -> None:
+    """A fence comes after all earlier reads that it covers, whatever became of their values (K1)."""
+    for r in t.unsure.values():
+        if r.used <= 0 and (remote or r.column < 0):
+            r.used = t.time
+    t.unsure.clear()
 
 
 def own_objects(run: Run, t: Thread) -> Mask:
@@ -53,6 +62,8 @@ def on_proxy_fence(run: Run, t: Thread, event: Event) -> int:
         half = -1 if flags & RELEASE else 1 if flags & ACQUIRE else 0
         covered = None if spaces & Space.SHARED_CLUSTER or run.ctas == 1 else own_objects(run, t)
         t.clock.bridge_shared(run.columns.classes, half, covered)
+        if half == 0:
+            reads_over(t, remote=covered is None)
     if spaces & Space.GLOBAL:
         t.clock.bridge_global()
     return DONE

@@ -458,7 +458,7 @@ _FIX = {
     "SV101": "fence.proxy.async.shared_cta by every writer, after its last write and before the hand-over",
     "SV102": "move the proxy fence behind the last write and before the hand-over",
     "SV103": "name shared memory in the fence: fence.proxy.async.shared_cta",
-    "SV105": "use the values before the hand-over, or put fence.proxy.async.shared_cta between",
+    "SV105": "put fence.proxy.async.shared_cta between, or store what is computed before the hand-over",
     "SV104": "wait for the copy's reads (bulk.wait.read) and let a barrier follow before the write",
     "SV403": "let the thread that issued the operations wait, then hand over through a barrier",
     "SV115": "use cluster scope at both ends",

@@ -77,7 +77,8 @@ class Thread:
     cp: Groups = field(default_factory=Groups)
     mma: Groups = field(default_factory=Groups)
     columns: dict[str, int] = field(default_factory=dict)
-    registers: dict[int, list[Record]] = field(default_factory=dict)  # reads whose value is unused yet
+    registers: dict[int, Record] = field(default_factory=dict)  # reads whose value has yet to arrive
+    unsure: dict[int, Record] = field(default_factory=dict)  # by footprint: reads since the last fence
     fences: list[int] = field(default_factory=list)  # times of acq_rel fences
     proxy_fences: list[tuple[int, int, int]] = field(default_factory=list)  # time, space mask, site
     syncs: list[int] = field(default_factory=list)  # times of waits, barriers and arrivals

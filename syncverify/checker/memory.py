@@ -9,9 +9,9 @@ from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.races import fail, place, what
-from syncverify.checker.shadow import IN_FLIGHT, Record, same_lanes
+from syncverify.checker.shadow import IN_FLIGHT, LOST, Record, same_lanes
 from syncverify.diagnostics import Severity
-from syncverify.model.events import GLOBAL_MEMORY, Event, Footprint
+from syncverify.model.events import AT_ONCE, GLOBAL_MEMORY, NEVER, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
 from syncverify.model.proxies import Access, Scope
 
@@ -225,9 +225,9 @@ def mma_siblings(run: Run, cls: int) -> list[int]:
 
 
 def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:
-    """K1, practical: the value read was used, or an acq_rel fence passed, before the hand-over."""
+    """K1, practical: the value read reached memory, or an acq_rel fence passed, before the hand-over."""
     seen = t.clock.knows(H, first.cls, own)
-    if first.used and seen >= first.used:
+    if first.used > 0 and seen >= first.used:
         return True
     fences = run.threads[first.cls].fences
     i = bisect_right(fences, first.time)
@@ -275,10 +275,17 @@ def _judge_strict(
 def on_read(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, reg = event
     r = Record(GR, t.cls, t.time, fp, site)
-    if reg < 0:
+    if reg == AT_ONCE:
         r.used = t.time
+    elif reg == NEVER:
+        r.used = LOST
     else:
-        t.registers.setdefault(reg, []).append(r)
+        overtaken = t.registers.get(reg)
+        if overtaken is not None and not overtaken.used:
+            overtaken.used = LOST
+        t.registers[reg] = r
+    if reg != AT_ONCE:
+        t.unsure[fp] = r
     access(run, t, r)
     touch_barriers(run, t, r)
     return DONE
@@ -299,7 +306,8 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_use(run: Run, t: Thread, event: Event) -> int:
-    for r in t.registers.pop(event[2], ()):
+    r = t.registers.pop(event[2], None)
+    if r is not None and not r.used:
         r.used = t.time
     return DONE
 

@@ -14,6 +14,8 @@ from syncverify.model.proxies import Access
 
 #: ``tag_value`` of an asynchronous access whose completion has not happened yet.
 IN_FLIGHT = 1 << 30
+#: When the value of a read that nothing shows to have arrived is used.
+LOST = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +30,7 @@ class Record:
     column: int = -1  # of a generic access to another CTA's memory; else the class is its column
     tag: int = -1
     tag_value: int = 0
-    used: int = 0  # time at which a generic read's value was first used; 0: not yet
+    used: int = 0  # time by which a generic read's value had arrived; 0: not yet; LOST: nothing shows it
     atomic: bool = False
     scope: int = 0  # of an atomic
     barrier: int = -1  # it initializes or ends this mbarrier
@@ -98,9 +100,12 @@ class Shadow:
                 if old is not None and old.tag != record.tag:
                     # Copies from one source that complete on different barriers do not stand for each other.
                     s.reads[(*key[:2], -(1 << 40) - old.tag)] = old
-                if old is not None and old.kind == Access.GENERIC_READ and not old.used:
-                    # Its value is still unused: what bridges the later read need not bridge this one (K1).
-                    s.reads[(*key[:2], -1 - old.time)] = old
+                if old is not None and old.kind == Access.GENERIC_READ and old.used <= 0:
+                    # Its value has not arrived: what bridges the later read need not bridge this one (K1).
+                    if old.used != LOST:
+                        s.reads[(*key[:2], -1 - old.time)] = old
+                    elif record.used != LOST:
+                        s.reads[(*key[:2], LOST << 50)] = old
                 s.reads[key] = record
                 at = s.hi
             i += 1

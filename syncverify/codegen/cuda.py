@@ -210,7 +210,7 @@ class _Emitter(Accesses):
         yield from self._declared(name, length, values.integral(e))
         yield from each(name, length, text)
         if any(isinstance(x, Call) and x.name.startswith("reduce.") for x in walk(e)):
-            # what was read from shared memory is used here, not after the slot is given back (K1)
+            # NVRTC leaves the sum here; that the reads are over takes a fence or a store (K1)
             yield f"keep({name}[0]);"
         elif isinstance(e, Call) and e.name == "cast.f32" and not values.integral(e.args[0]):
             # a copy is made by all lanes, also where only some of them store it

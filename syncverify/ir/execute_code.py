@@ -47,7 +47,15 @@ from syncverify.ir.execute_text import (
     Vecs,
     symbolic,
 )  # fmt: skip
-from syncverify.ir.execute_values import is_move, stored_value, used_registers, varying_values
+from syncverify.ir.execute_values import (
+    carried,
+    holders,
+    pinned,
+    reaching_memory,
+    stored_value,
+    value_registers,
+    varying_values,
+)
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Call, Expr, Int, Var, names, walk
 from syncverify.ir.printer import print_stmt
 from syncverify.model.events import END, Ev, Event, Site
@@ -137,15 +145,17 @@ class Code(CodeText):
     def __init__(self, program: Program, several: bool) -> None:
         super().__init__(program.known, program.varying if several else frozenset(), program.vecs)
         self.program = program
-        self.registers, self.used = used_registers(program.kernel.body)
+        self.registers = value_registers(program.kernel.body)
         self.differing = varying_values(program.kernel.body, program.varying, self.registers)
         for name in program.symbols:
             self._name(name)
         self.size_slots = frozenset(self.slots[x] for x in program.kernel_sizes)
         self.turns: dict[str, int] = {}  # sizes that loops take anew in every turn -> the slot that counts
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
-        self.pending = {name: self._slot() for name in sorted(self.used)}
-        self.handle = self.slots["@handle"] = self._slot()
+        #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
+        self.pending = {name: self._slot() for name in sorted(reaching_memory(program.kernel.body))}
+        self.holders = {x: h & self.pending.keys() for x, h in holders(program.kernel.body).items()}
+        self.handles = 0
         self.sites_seen = 0
         self.control = Control()
         self.inside: list[str] = []  # variables of the loops around
@@ -242,10 +252,12 @@ class Code(CodeText):
                 self._open(self._label())
             case n.Elect(name):
                 self._elect(name)
-            case n.Compute():
-                self._compute(s)
             case _:
-                self._operation(s)
+                found = carried(s)
+                if found is not None:
+                    self._carry(*found)
+                if not isinstance(s, n.Compute):
+                    self._operation(s)
 
     def _stuck(self, event: Event) -> None:
         label = self._label()
@@ -348,64 +360,59 @@ class Code(CodeText):
 
     # ------------------------------------------------------------ value registers
 
-    def _use(self, value: Expr) -> None:
-        """Events for the first uses of values that earlier reads brought."""
-        slots = [self.pending[x] for x in sorted(names(value)) if x in self.pending]
-        if not slots:
+    def _use(self, registers: Iterable[str]) -> None:
+        """Events for reads that must have arrived here: what was computed from them is needed."""
+        needed = sorted(self.pending.keys() & set(registers))
+        if not needed:
             return
         label = self._label()
         self._jump(label)
         self._open(label)
-        events = [(Ev.USE, self.site, i) for i in range(len(self.pending) + 1)]
-        self._text(f"m = {' | '.join(f'r[{s}]' for s in slots)}")
+        self._text(f"m = {' | '.join(f'r[{self.pending[x]}]' for x in needed)}")
         self._text("if m:")
         self._text("    h = m & -m")
-        for s in self.pending.values():
-            self._text(f"    r[{s}] &= ~h")
+        for x in self._alike(needed):
+            self._text(f"    r[{self.pending[x]}] &= ~h")
         self._text(f"    r[0] = {label}")
-        self._text(f"    return {self._constant(events)}[h.bit_length() - 1]")
+        self._text(f"    return ({self._constant(Ev.USE)}, {self.site}, h.bit_length() - 1)")
 
-    def _set_pending(self, name: str | None, text: str = "0") -> None:
+    def _alike(self, registers: Iterable[str]) -> list[str]:
+        """The registers that may wait for a read that one of these waits for."""
+        wanted = set(registers)
+        return sorted(set[str]().union(*(h for h in self.holders.values() if not h.isdisjoint(wanted))))
+
+    def _carry(self, name: str, read: Iterable[str]) -> None:
+        """What is computed waits for all that its operands wait for."""
         if name in self.pending:
-            self._text(f"r[{self.pending[name]}] = {text}")
+            slots = sorted(self.pending[x] for x in self.pending.keys() & set(read))
+            self._text(f"r[{self.pending[name]}] = {' | '.join(f'r[{i}]' for i in slots) or '0'}")
 
-    def _compute(self, s: n.Compute) -> None:
-        if is_move(s, self.registers):
-            assert isinstance(s.value, Var)
-            source_slot = self.pending.get(s.value.name)
-            self._set_pending(s.name, "0" if source_slot is None else f"r[{source_slot}]")
-            return
-        self._use(s.value)
-        self._set_pending(s.name)
+    def _arrived(self, name: str | None) -> None:
+        if name in self.pending:
+            self._text(f"r[{self.pending[name]}] = 0")
 
     def _read(self, name: str, r: n.Region) -> None:
-        """A read whose value is used later takes the lowest handle that no register holds."""
+        """A read whose value matters; what an earlier run of it brought is told apart no more."""
         if name not in self.pending:
-            self._emit(self.program.ops.read(r, self.site, None))
+            self._emit(self.program.ops.read(r, self.site, -1))
             return
-        mine = self.pending[name]
-        others = [f"r[{s}]" for s in self.pending.values() if s != mine]
-        if others:
-            self._text(f"m = {' | '.join(others)}")
-            self._text(f"r[{mine}] = h = ~m & (m + 1)")
-            self._text(f"r[{self.handle}] = h.bit_length() - 1")
-        else:
-            self._text(f"r[{mine}] = 1")
-            self._text(f"r[{self.handle}] = 0")
-        self._emit(self.program.ops.read(r, self.site, Var("@handle")))
+        bit = 1 << self.handles
+        for x in sorted(self.holders[name] - {name}):
+            self._text(f"r[{self.pending[x]}] &= {~bit}")
+        self._text(f"r[{self.pending[name]}] = {bit}")
+        self._emit(self.program.ops.read(r, self.site, self.handles))
+        self.handles += 1
 
     # ------------------------------------------------------------ operations
 
     def _operation(self, s: n.Stmt) -> None:
         value = stored_value(s)
-        if value is not None:
-            self._use(value)
+        self._use(pinned(s))
         if isinstance(s, n.LdMatrix | n.StMatrix | n.Shuffle):
             # PTX ISA: ldmatrix and stmatrix are .sync.aligned, shfl.sync waits for the lanes of its mask
             self._emit(self.program.ops.elect(self.site))
         match s:
-            case n.Shuffle(name):
-                self._set_pending(name)
+            case n.Shuffle():
                 return
             case n.LdShared(name, src):
                 self._read(name, src)
@@ -416,10 +423,10 @@ class Code(CodeText):
                 if fragment is not None:
                     self._emit(self.program.ops.constant(Ev.FRAG_WRITE, self.site, fragment))
                 return
-            case n.LdGlobal(name) | n.FragRead(name):
-                self._set_pending(name)
+            case n.LdGlobal(name):
+                self._arrived(name)
             case n.AtomShared() | n.AtomGlobal() | n.Multimem():
-                self._set_pending(s.name)
+                self._arrived(s.name)
         differs = value is not None and mentions(value, self.program.varying | self.differing)
         op = operation(self.program.ops, s, self.site, self._index_value(value), differs)
         if op is not None:

@@ -345,14 +345,14 @@ class DataOps(Ops):
 
     # ------------------------------------------------------------ shared and global accesses
 
-    def read(self, r: n.Region, site: int, handle: Expr | None) -> Op:
-        """A generic read; ``handle`` gives the read handle (None: the value is used at once)."""
+    def read(self, r: n.Region, site: int, handle: int) -> Op:
+        """A generic read; ``handle``: what its use names, -1 where the value is used at once."""
         op = Op()
-        src, reg = self._region(op, r), op.add(Int(-1) if handle is None else handle)
+        src = self._region(op, r)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             region = self._resolve(site, src, where, v)
-            return [*region.faults, (Ev.READ, site, self._fp(region, where), _int(v[reg]))]
+            return [*region.faults, (Ev.READ, site, self._fp(region, where), handle)]
 
         op.build = build
         return op

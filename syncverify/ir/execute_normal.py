@@ -60,13 +60,11 @@ def _live_before(
 
 
 def _loads(node: ast.AST) -> set[int]:
-    """Slots read; ``r[s] &= x`` reads too."""
+    """Slots read; ``r[s] &= x`` reads for itself alone."""
     found = set()
     for x in ast.walk(node):
-        slot = _slot(x.target if isinstance(x, ast.AugAssign) else x)
-        if slot is not None and (
-            isinstance(x, ast.AugAssign) or isinstance(getattr(x, "ctx", None), ast.Load)
-        ):
+        slot = _slot(x)
+        if slot is not None and isinstance(getattr(x, "ctx", None), ast.Load):
             found.add(slot)
     return found
 

@@ -1,10 +1,10 @@
-"""Value registers: which there are, which values are ever used, which may differ between lanes."""
+"""Value registers: which there are, where values come from and go to, which may differ between lanes."""
 
 from __future__ import annotations
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import mentions, statements
-from syncverify.ir.expr import Expr, Var, names
+from syncverify.ir.expr import Expr, names
 
 #: Statements that consume a value expression.
 CONSUMERS = (
@@ -13,35 +13,77 @@ CONSUMERS = (
 )  # fmt: skip
 
 
-def is_move(s: n.Stmt, registers: frozenset[str]) -> bool:
-    """Whether the statement only renames a value: that is no use of it (rulebook K1)."""
-    return isinstance(s, n.Compute) and isinstance(s.value, Var) and s.value.name in registers
-
-
-def used_registers(body: tuple[n.Stmt, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """All value registers, and those whose value feeds a non-move somewhere, directly or through moves."""
-    registers: set[str] = set()
-    moves: list[tuple[str, str]] = []
-    used: set[str] = set()
-    for s in statements(body):
-        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute | n.Shuffle):
-            registers.add(s.name)
-        elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
-            registers.add(s.name)
-        if isinstance(s, n.Compute) and isinstance(s.value, Var):
-            moves.append((s.value.name, s.name))
-        else:
-            value = stored_value(s)
-            if value is not None:
-                used |= names(value)
-    for _ in range(len(moves)):
-        used |= {a for a, b in moves if b in used}
-    return frozenset(registers), frozenset(used & registers)
-
-
 def stored_value(s: n.Stmt) -> Expr | None:
     """The value expression that a statement consumes, if any."""
     return s.value if isinstance(s, CONSUMERS) else None
+
+
+def carried(s: n.Stmt) -> tuple[str, frozenset[str]] | None:
+    """The register that arithmetic fills and those it reads.
+
+    Nothing holds it before a release: ptxas moves sums, shuffles and votes behind an arrive (K1).
+    """
+    match s:
+        case n.Compute(name, value):
+            return name, names(value)
+        case n.Shuffle(name):
+            return name, names(s.value)
+        case n.FragWrite(frag):
+            return frag, names(s.value)
+        case n.FragRead(name, frag):
+            return name, frozenset({frag})
+    return None
+
+
+def pinned(s: n.Stmt) -> frozenset[str]:
+    """The registers that must have their values when a statement runs that no release overtakes."""
+    if isinstance(s, n.Wgmma):
+        return frozenset({s.acc, s.a}) if isinstance(s.a, str) else frozenset({s.acc})
+    if carried(s) is not None or isinstance(s, n.Let | n.Assign):
+        return frozenset()
+    value = getattr(s, "value", None)
+    return names(value) if isinstance(value, Expr) else frozenset()
+
+
+def reaching_memory(body: tuple[n.Stmt, ...]) -> frozenset[str]:
+    """Registers whose values reach a store, an atomic or a matrix product, through any arithmetic."""
+    inside = tuple(statements(body))
+    found = frozenset[str]().union(*map(pinned, inside))
+    flows = [c for c in map(carried, inside) if c is not None]
+    while True:
+        more = found.union(*(read for name, read in flows if name in found))
+        if more == found:
+            return found
+        found = more
+
+
+def holders(body: tuple[n.Stmt, ...]) -> dict[str, frozenset[str]]:
+    """Per register that is read into: itself, and those that may hold what was computed from its value."""
+    into: dict[str, set[str]] = {}
+    for to, read in (c for c in map(carried, statements(body)) if c is not None):
+        for name in read:
+            into.setdefault(name, set()).add(to)
+    found: dict[str, frozenset[str]] = {}
+    for s in statements(body):
+        if isinstance(s, n.LdShared | n.LdMatrix) and s.name not in found:
+            seen, work = {s.name}, [s.name]
+            while work:
+                more = into.get(work.pop(), set()) - seen
+                seen |= more
+                work += more
+            found[s.name] = frozenset(seen)
+    return found
+
+
+def value_registers(body: tuple[n.Stmt, ...]) -> frozenset[str]:
+    """All registers that hold values."""
+    found: set[str] = set()
+    for s in statements(body):
+        if isinstance(s, n.LdShared | n.LdGlobal | n.LdMatrix | n.FragRead | n.Compute | n.Shuffle):
+            found.add(s.name)
+        elif isinstance(s, n.AtomShared | n.AtomGlobal | n.Multimem) and s.name:
+            found.add(s.name)
+    return frozenset(found)
 
 
 def varying_values(

@@ -19,6 +19,10 @@ from syncverify.source import Span
 Event = tuple[Any, ...]
 
 
+#: Handles of reads whose values need not arrive, and of those that nothing shows to have arrived.
+AT_ONCE, NEVER = -1, -2
+
+
 class Ev(IntEnum):
     """Event codes; the comment gives the arguments after ``site``."""
 
@@ -26,10 +30,10 @@ class Ev(IntEnum):
     FAULT = 1  # rule: str, message: str -- undefined behaviour known to the agent alone (alignment, bounds)
     UNKNOWN = 2  # reason: str -- the agent cannot go on (data-dependent control, unsupported)
 
-    READ = 10  # fp, reg -- generic read; its value's first use comes as USE(reg); reg -1: used at once
+    READ = 10  # fp, reg -- generic read; USE(reg) says that its value has arrived; or AT_ONCE, NEVER
     WRITE = 11  # fp -- generic write
     ATOMIC = 12  # fp, scope -- relaxed generic atomic on shared memory
-    USE = 13  # reg -- the value last read into reg first feeds a non-move instruction here
+    USE = 13  # reg -- what is computed from the value last read into reg is needed here: it has arrived
 
     INIT = 20  # bar, count
     INVAL = 21  # bar

@@ -30,7 +30,9 @@ from syncverify.ir.nodes import (
 )
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
-from syncverify.passes.rewrite import bodies, walk
+from syncverify.passes.arrival_of_reads import open_reads
+from syncverify.passes.edits import statement
+from syncverify.passes.rewrite import Body, bodies, walk
 
 #: Statements that compute with values.
 _CONSUMERS = (Compute, Shuffle, StGlobal, StShared)
@@ -98,11 +100,21 @@ def needed(kernel: Kernel, first: Access, second: Access) -> dict[str, Need]:
 
 
 def all_used(body: Iterable[Stmt], buffers: Iterable[str]) -> bool:
-    """Whether every value that statements read from ``buffers`` also feeds an instruction among them."""
+    """Whether every value that statements read from ``buffers`` feeds another instruction among them.
+
+    That is a good place to hand the buffers back, no proof that the values have arrived: see all_pinned.
+    """
     inside = list(walk(body))
     wanted = set(buffers)
     read = {s.name for s in inside if isinstance(s, LdShared) and s.src.buffer in wanted}
     return read <= {x for s in inside if isinstance(s, _CONSUMERS) for x in names(s.value)}
+
+
+def all_pinned(body: Body, first: int, buffers: Iterable[str]) -> bool:
+    """Whether what statements from place ``first`` on read from ``buffers`` has reached memory by the end."""
+    wanted = set(buffers)
+    late = [p for p in open_reads(body) if p[0] >= first]
+    return not any(r.buffer in wanted for p in late for _, r in accesses(statement(body, p)))
 
 
 def used_by(body: Sequence[Stmt], read: int, buffers: Iterable[str]) -> int:

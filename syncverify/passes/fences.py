@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from syncverify.diagnostics import Policy
-from syncverify.ir.expr import Expr, names
 from syncverify.ir.nodes import (
     BarrierArrive,
     BarrierSync,
     ClusterArrive,
-    Compute,
     FenceProxyAsync,
     For,
     If,
@@ -19,15 +16,13 @@ from syncverify.ir.nodes import (
     LdShared,
     MbarrierArrive,
     Role,
-    StAsync,
-    StGlobal,
     Stmt,
-    StShared,
     WarpSync,
 )
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Proxy
-from syncverify.passes.edits import Edits, Path, body_at, numbered, statement
+from syncverify.passes.arrival_of_reads import open_reads
+from syncverify.passes.edits import Edits, Path, body_at, statement
 from syncverify.passes.rewrite import Body, walk
 from syncverify.passes.rings import rings
 from syncverify.passes.trace import Touch, traced
@@ -41,7 +36,7 @@ class Fences:
 
     It stands where the accessors hand the bytes over: outside the loops of the accesses, under their
     conditions, so that only threads execute it that have something to make known. Where the table marks the
-    row as contested (K1), the practical policy does without if every value read is used before the hand-over.
+    row as contested (K1), the practical policy does without if every value read reaches memory before.
     """
 
     policy: Policy
@@ -52,7 +47,7 @@ class Fences:
         spans: list[tuple[Path, Path, bool]] = []
         for path, inside, contested in bridged(kernel):
             place, before = release(body, path, inside)
-            if contested and self.policy is Policy.PRACTICAL and _used(body, path, place):
+            if contested and self.policy is Policy.PRACTICAL and _arrived(body, path, place):
                 continue
             start = path[: len(place)]
             behind = start if start[:-1] == place[:-1] else (*place[:-1], -1)
@@ -151,19 +146,11 @@ def _hands_over(stmt: Stmt) -> bool:
     return any(isinstance(s, _HAND_OVER) for s in walk((stmt,)))
 
 
-def _used(body: Body, path: Path, until: Path) -> bool:
-    """Whether a loaded value feeds an instruction between the load and its hand-over."""
-    load = statement(body, path)
-    if not isinstance(load, LdShared):
+def _arrived(body: Body, path: Path, until: Path) -> bool:
+    """Whether a loaded value reaches memory between the load and its hand-over."""
+    d = len(until) - 1
+    if not isinstance(statement(body, path), LdShared) or path[:d] != until[:d]:
         return False
-    return any(load.name in names(e) for s in _between(body, path, until) for e in _values(s))
-
-
-def _between(body: Body, path: Path, until: Path) -> Iterator[Stmt]:
-    for p, s in numbered(body):
-        if p > path and (p < until or p[: len(until)] == until):
-            yield s
-
-
-def _values(s: Stmt) -> tuple[Expr, ...]:
-    return (s.value,) if isinstance(s, Compute | StGlobal | StShared | StAsync) else ()
+    end = max(path[d] + 1, until[d])
+    stretch = body_at(body, until[:-1])[path[d] : end]
+    return (0, *path[d + 1 :]) not in open_reads(stretch)

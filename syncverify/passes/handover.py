@@ -25,7 +25,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
-from syncverify.passes.access import all_used, needed, touches
+from syncverify.passes.access import all_pinned, needed, touches
 from syncverify.passes.rewrite import Body, contains, flat_map, use_of, walk, with_bodies
 from syncverify.passes.roles import COMPUTE
 
@@ -148,7 +148,7 @@ class ProxyFences:
     """Generic access, then async access: a proxy fence by every generic accessor, after its last access.
 
     Where the table marks a row as contested (K1), the practical policy leaves the fence out if every value
-    read is used before the hand-over; the strict one never does.
+    read reaches memory before the hand-over; the strict one never does.
     """
 
     policy: Policy
@@ -167,9 +167,13 @@ class ProxyFences:
             readers = [k for k, s in enumerate(body) if touches(s, Access.GENERIC_READ, read)]
             wanted = set(writers[-1:])
             # several buffers may be handed back at places of their own
-            last = {_hand_over(body, k): k for k in readers}
+            groups: dict[int, list[int]] = {}
+            for k in readers:
+                groups.setdefault(_hand_over(body, k), []).append(k)
             always = self._always(Access.GENERIC_READ, Access.ASYNC_WRITE)
-            wanted |= {k for end, k in last.items() if always or not all_used(body[:end], read)}
+            wanted |= {
+                ks[-1] for end, ks in groups.items() if always or not all_pinned(body[:end], ks[0], read)
+            }
             for k in sorted(wanted, reverse=True):
                 body = (*body[: k + 1], fence, *body[k + 1 :])
             return (replace(stmt, body=body),)

@@ -117,14 +117,25 @@ def followed(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def read_registers(kernel: n.Kernel) -> frozenset[str]:
-    """Names that some value expression reads."""
+    """Names whose values come to memory or to the tensor core somewhere, through any arithmetic."""
     used: set[str] = set()
+    sums: list[tuple[str, frozenset[str]]] = []
     for s in statements(kernel.body):
         v = getattr(s, "value", None)
-        if isinstance(v, Expr):
+        if isinstance(s, n.Compute | n.Shuffle):
+            sums.append((s.name, names(s.value)))
+        elif isinstance(s, n.FragWrite):
+            sums.append((s.frag, names(s.value)))
+        elif isinstance(s, n.FragRead):
+            sums.append((s.name, frozenset({s.frag})))
+        elif isinstance(v, Expr):
             used |= names(v)
-        if isinstance(s, n.Wgmma) and isinstance(s.a, str):
-            used.add(s.a)
-        if isinstance(s, n.FragRead):
-            used.add(s.frag)
+        if isinstance(s, n.Wgmma):
+            used |= {s.acc} | ({s.a} if isinstance(s.a, str) else set())
+    before = -1
+    while before < len(used):
+        before = len(used)
+        for name, read in sums:
+            if name in used:
+                used |= read
     return frozenset(used)

@@ -61,7 +61,7 @@ class Context:
     practical: bool
     tracked: frozenset[str]  # tensors whose accesses are followed
     flags: frozenset[str]  # tensors that somebody spins on
-    used: frozenset[str]  # value registers that some expression reads
+    used: frozenset[str]  # value registers whose values come to memory
     needs_grid_wait: bool
 
 
@@ -70,7 +70,7 @@ class Thread:
     """The registers and open groups of one lane group at one point."""
 
     env: Env
-    pend: dict[str, int] = field(default_factory=dict)  # value register -> reads not yet used
+    pend: dict[str, int] = field(default_factory=dict)  # value register -> reads that may not have arrived
     source: dict[str, int] = field(default_factory=dict)  # value register -> what its value is, as a hash
     cp_open: int = 0
     cp_groups: tuple[int, ...] = ()
@@ -356,7 +356,7 @@ class Tracer:
     # -- values -----------------------------------------------------------------
 
     def use(self, e: Expr | str, t: Thread) -> None:
-        """The value feeds an instruction here: reads that it came from have happened (K1)."""
+        """The value must be there here: reads that it came from have happened (K1)."""
         mask = 0
         for name in (e,) if isinstance(e, str) else sorted(names(e)):
             mask |= t.pend.pop(name, 0)
@@ -364,6 +364,13 @@ class Tracer:
             for name, pend in list(t.pend.items()):
                 t.pend[name] = pend & ~mask
             self.emit(Op.SETTLE, "use", mask=mask)
+
+    def awaited(self, t: Thread, *values: str) -> int:
+        """Reads that what is computed from these values still waits for: arithmetic holds back no release."""
+        mask = 0
+        for name in values:
+            mask |= t.pend.get(name, 0)
+        return mask
 
     def loaded(self, name: str, bit: int, t: Thread, value: int) -> None:
         """A generic read into a register; ``value`` says which value it is."""

@@ -404,6 +404,7 @@ def wgmma(tr: Tracer, s: n.Wgmma, t: Thread) -> None:
     if s.acc not in t.fenced and s.acc not in busy:
         tr.harm("ub", "SV402", f"{text}: registers of {s.acc} touched since the last wgmma.fence")
     bits = []
+    tr.use(s.acc, t)
     if isinstance(s.a, str):
         tr.use(s.a, t)
         if s.a not in t.fenced:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import Expr, Var
+from syncverify.ir.expr import Expr, names
 from syncverify.simulate.code import compiled
 from syncverify.simulate.layout import BARRIER_BYTES
 from syncverify.simulate.program import GLOBAL, LANES, NO_MEMORY, Kind, Op
@@ -66,11 +66,7 @@ def atom_shared(tr: Tracer, s: n.AtomShared, t: Thread) -> None:
 
 @handles(n.Compute)
 def compute(tr: Tracer, s: n.Compute, t: Thread) -> None:
-    if isinstance(s.value, Var):  # a move: the value is still on its way
-        t.pend[s.name] = t.pend.get(s.value.name, 0)
-    else:
-        tr.use(s.value, t)
-        t.pend[s.name] = 0
+    t.pend[s.name] = tr.awaited(t, *names(s.value))
     known = tr.value_of(s.value, t)
     t.source[s.name] = known if known is not None else tr.unique(t)
 
@@ -78,8 +74,7 @@ def compute(tr: Tracer, s: n.Compute, t: Thread) -> None:
 @handles(n.Shuffle)
 def shuffle(tr: Tracer, s: n.Shuffle, t: Thread) -> None:
     tr.aligned.append(tr.pc)
-    tr.use(s.value, t)
-    t.pend[s.name] = 0
+    t.pend[s.name] = tr.awaited(t, *names(s.value))
     t.source[s.name] = tr.unique(t)
 
 
@@ -88,7 +83,7 @@ def frag_read(tr: Tracer, s: n.FragRead, t: Thread) -> None:
     if any(f == s.frag and role == "acc" for f, _, role in t.mma_frags):
         tr.harm("ub", "SV401", f"{s.frag} is read while a wgmma that writes it is in flight")
     t.fenced = t.fenced - {s.frag}
-    t.pend[s.name] = t.pend.get(s.frag, 0)
+    t.pend[s.name] = tr.awaited(t, s.frag)
     t.source[s.name] = tr.unique(t)
 
 
@@ -100,9 +95,8 @@ def fragment_write(tr: Tracer, t: Thread, frag: str) -> None:
 
 @handles(n.FragWrite)
 def frag_write(tr: Tracer, s: n.FragWrite, t: Thread) -> None:
-    tr.use(s.value, t)
     fragment_write(tr, t, s.frag)
-    t.pend[s.frag] = 0
+    t.pend[s.frag] = tr.awaited(t, *names(s.value))
 
 
 # ---------------------------------------------------------------- global memory

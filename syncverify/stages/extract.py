@@ -10,7 +10,8 @@ from math import prod
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import fold, statements
-from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, names
+from syncverify.ir.execute_values import carried, pinned
+from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
 from syncverify.ir.printer import print_expr
 from syncverify.stages.expressions import alternatives, is_linear, simple
 from syncverify.stages.linear import Facts, Lin, OutsideError, comparison, linear, num, var
@@ -265,7 +266,10 @@ class _Warp(Lanes):
         if made.kind in _MATRIX:
             self.matrix_guards(s, guards)
         if isinstance(s, n.LdShared | n.LdMatrix):
-            self.reads[s.name] = len(self.ops) - 1
+            if s.name in self.reaching:
+                self.reads[s.name] = frozenset({len(self.ops) - 1})
+            else:
+                self.arrived(len(self.ops) - 1, s)
 
     def matrix_guards(self, s: n.Stmt, guards: tuple[Lin, ...]) -> None:
         """Fragments are judged at one number of stages: what becomes of them must not depend on it."""
@@ -275,21 +279,27 @@ class _Warp(Lanes):
                     raise OutsideError("which wgmmas execute depends on the number of stages")
 
     def used(self, s: n.Stmt, mask: frozenset[int], guards: tuple[Lin, ...]) -> None:
-        """Notes the first statement that needs the value of a read of this iteration."""
-        value = getattr(s, "value", None)
-        if not isinstance(value, Expr) or not self.reads:
+        """Notes the first statement that shows the value of a read of this iteration to be there (K1)."""
+        if isinstance(s, n.LdGlobal):
+            self.reads.pop(s.name, None)
+        flow = carried(s)
+        if flow is not None:
+            name, sources = flow
+            self.reads[name] = frozenset[int]().union(*(self.reads.get(x, frozenset()) for x in sources))
+        over = frozenset[int]().union(*(self.reads.get(x, frozenset()) for x in pinned(s)))
+        if not over:
             return
-        for name in names(value) & set(self.reads):
-            at = self.reads.pop(name)
-            read = self.ops[at]
-            moves = isinstance(s, n.Compute) and isinstance(value, Var)
-            same = read.domain == (*self.domain, *guards) and self.lanes[at] == mask
-            if same and not moves and not isinstance(s, n.Let | n.Assign):
-                use = Op(
-                    "use", (self.numbers[id(s)], *self.copy, at), self.segment, len(self.ops), read.domain
-                )
-                self.ops.append(replace(use, of=at, span=s.span))
-                self.lanes.append(mask)
+        self.reads = {x: ats - over for x, ats in self.reads.items()}
+        for at in sorted(over):
+            if self.ops[at].domain == (*self.domain, *guards) and self.lanes[at] == mask:
+                self.arrived(at, s)
+
+    def arrived(self, at: int, s: n.Stmt) -> None:
+        """The value of a read is there, or never needed, from a statement on."""
+        statement = (self.numbers[id(s)], *self.copy, at)
+        use = Op("use", statement, self.segment, len(self.ops), self.ops[at].domain)
+        self.ops.append(replace(use, of=at, span=s.span))
+        self.lanes.append(self.lanes[at])
 
     # ------------------------------------------------------------ agents
 

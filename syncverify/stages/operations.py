@@ -8,6 +8,7 @@ from math import prod
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import fold, statements
+from syncverify.ir.execute_values import reaching_memory
 from syncverify.ir.expr import Binary, Expr, Int, names
 from syncverify.ir.footprints import locate
 from syncverify.ir.layout import SWIZZLE_ALIGN, BufferLayout
@@ -44,12 +45,14 @@ class Lanes:
     loop: str | None = None
     copy: tuple[int, ...] = ()
     domain: tuple[Lin, ...] = (var(FIRST), num(0) - var(FIRST))
-    reads: dict[str, int] = field(default_factory=dict)
+    reads: dict[str, frozenset[int]] = field(default_factory=dict)
     threads: list[dict[str, Expr]] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
+    reaching: frozenset[str] = frozenset()  # registers whose values come to memory
 
     def __post_init__(self) -> None:
         x, y, _ = self.kernel.launch.block
+        self.reaching = reaching_memory(self.kernel.body)
         self.env |= {"warp": Int(self.warp), "wg": Int(self.warp // 4), "rank": Int(0)}
         for lane in range(32):
             t = 32 * self.warp + lane

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, Var
-from syncverify.model.events import END, Ev, Event, Flag, Footprint, SystemInfo, ThreadClass
+from syncverify.model.events import AT_ONCE, END, Ev, Event, Flag, Footprint, SystemInfo, ThreadClass
 from syncverify.model.proxies import Scope, Space
 from syncverify.source import Span
 from syncverify.unrolled.places import Places, Unfit
@@ -161,7 +161,9 @@ def _read(t: Translator, e: Event) -> Iterator[n.Stmt]:
     names = []
     for r in t.regions(e[2]):
         t.reads += 1
-        names.append(f"r{e[3]}_{t.reads}" if e[3] >= 0 else "unused")
+        names.append(f"r_{t.reads}" if e[3] != AT_ONCE else "unused")
+        if e[3] != AT_ONCE:  # it matters, even if nothing on this path needs it
+            yield n.If(Int(0), (_needs(names[-1:]),), ())
         yield n.LdShared(names[-1], r)
     if e[3] >= 0:
         t.registers[e[3]] = names
@@ -169,10 +171,15 @@ def _read(t: Translator, e: Event) -> Iterator[n.Stmt]:
 
 @_makes(Ev.USE)
 def _use(t: Translator, e: Event) -> Iterator[n.Stmt]:
+    yield _needs(t.registers.pop(e[2], []))
+
+
+def _needs(names: list[str]) -> n.Stmt:
+    """A store of what was computed from the values."""
     value: Expr = Int(0)
-    for name in t.registers.pop(e[2], []):
+    for name in names:
         value = Binary("+", value, Var(name))
-    yield n.Compute("used", value)
+    return n.StGlobal(n.GlobalRegion("written", Int(0), Int(1)), value)
 
 
 @_makes(Ev.WRITE)

@@ -77,7 +77,7 @@ def test_ring() -> None:
         ("BARRIER_SYNC", 0, 0, aligned),
     ]  # fmt: skip
     consumer = got["cta0.warp1.lanes0-31"]
-    assert [e[0] for e in consumer[1:6]] == ["WAIT", "READ", "USE", "ARRIVE", "GLOBAL_WRITE"]
+    assert [e[0] for e in consumer[1:6]] == ["WAIT", "READ", "ARRIVE", "USE", "GLOBAL_WRITE"]
     fp = info.footprints[consumer[2][1]]
     assert fp.intervals == ((128, 256),)
     assert fp.lanes[1] == (132, 136, 1)

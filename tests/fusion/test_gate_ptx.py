@@ -12,7 +12,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Fusion, Schedule
+from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
 FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
@@ -39,6 +39,22 @@ def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache
 @pytest.mark.parametrize("policy", list(Policy))
 def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
     kernel = gate.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@fusion(x=Tensor("bf16", ("R", "C")), w=Tensor("bf16", ("C",)))
+def cast_norm(x: Value, w: Value) -> Value:
+    """As frameworks write it: cast first, cast back last."""
+    wide = x.cast("f32")
+    return (wide * rsqrt((wide * wide).mean() + 1e-6)).cast("bf16") * w
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_a_row_fusion_that_casts_first_passes_both(policy: Policy, cache: Cache) -> None:
+    """ptxas and NVRTC move the sums of such a row behind the arrival; the fence holds the reads (K1)."""
+    schedule = RowSchedule(width=512, rows=2, stages=2)
+    kernel = gate.compile(cast_norm, schedule, policy, cache=cache)
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 

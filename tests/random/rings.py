@@ -105,7 +105,9 @@ def ring(rng: random.Random, bug: str) -> Program:
     at = other if bug == "wrong-stage" else stage
     share = elements // 4 if readers < 4 else 1
     load = f"ld.shared x, tile[{at}][tid * {share} : {share}]"
-    use = rng.choice(["compute y = x * 2.0", f"st.global out[tid * {share} : {share}], x"])
+    mine = f"out[tid * {share} : {share}]"
+    sums, store = rng.choice([("compute y = x * 2.0", f"st.global {mine}, y"), ("", f"st.global {mine}, x")])
+    use: list[Item] = lines(sums, store)
     if release == "each":
         give: list[Item] = [f"mbarrier.arrive {empty}"]
     else:
@@ -119,7 +121,7 @@ def ring(rng: random.Random, bug: str) -> Program:
         "acq_rel": lines(guarded, load, "fence.acq_rel.cta", give, use),
     }[style]
     if bug == "late-use":
-        consume = lines(arrived, load, give, use)
+        consume = lines(arrived, load, sums, give, store)
     elif bug == "early-release":
         consume = lines(arrived, give, load, use)
     elif bug == "no-release":

@@ -62,8 +62,8 @@ def ring(
           mbarrier.wait full[i % {stages}], (i // {stages}) % 2
           ld.shared x, tile[i % {stages}][tid * 2 : 2]
           compute y = x * 2.0 + 1.0
-          mbarrier.arrive empty[i % {stages}]
           st.global out[i * 256 + tid * 2 : 2], y
+          mbarrier.arrive empty[i % {stages}]
         }}
       }}"""
     kept = [x for x in lines.splitlines() if not drop or drop not in x]

@@ -69,6 +69,8 @@ def test_litmus_as_measured(name: str) -> None:
         ("fence_of_another_space_bad", "SV101"),
         ("source_overwritten_bad", "SV104"),
         ("refill_used_after_arrive_bad", "SV105"),
+        ("refill_summed_before_arrive_bad", "SV105"),
+        ("refill_shuffled_before_arrive_bad", "SV105"),
         ("store_then_wgmma_bad", "SV101"),
     ],
 )
@@ -79,7 +81,7 @@ def test_litmus_rules(name: str, rule: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("refill_used_before_arrive", "SV105"),
+        ("refill_stored_before_arrive", "SV105"),
         ("refill_after_acq_rel_fence", "SV105"),
         ("store_then_bulk_store_issuer_fences", "SV101"),
         ("cp_async_then_bulk_store", "SV101"),

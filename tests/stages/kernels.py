@@ -53,7 +53,7 @@ READ = (
 )
 STORE = "st.global out[i * 64 + tid % 32 * 2 : 2], y"
 PRODUCER = role("producer", "0..1", loop(*LOAD), once=True)
-CONSUMER = role("consumer", "1..2", loop(*READ, "mbarrier.arrive empty[i % S]", STORE))
+CONSUMER = role("consumer", "1..2", loop(*READ, STORE, "mbarrier.arrive empty[i % S]"))
 COUNTS = {"full": 1, "empty": 32}
 
 _MOVE = ("st = st + 1", "if st == S {", "st = 0", "ph = ph ^ 1", "}")
@@ -65,7 +65,7 @@ def _registers() -> str:
     return kernel(
         role("producer", "0..1", "let st = 0", "let ph = 1", loop(*load, *_MOVE), once=True),
         role("consumer", "1..2", "let st = 0", "let ph = 0",
-             loop(*read, "mbarrier.arrive empty[st]", STORE, *_MOVE)),
+             loop(*read, STORE, "mbarrier.arrive empty[st]", *_MOVE)),
         bars=COUNTS,
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def _prefilled() -> str:
     fill = "for s in 0..S {\n        mbarrier.arrive empty[s]\n      }"
     return kernel(
         role("producer", "0..1", loop(*load), once=True),
-        role("consumer", "1..2", fill, loop(*READ, "mbarrier.arrive empty[i % S]", STORE)),
+        role("consumer", "1..2", fill, loop(*READ, STORE, "mbarrier.arrive empty[i % S]")),
         bars=COUNTS,
         assume=("S >= 1", "N >= 0"),
     )
@@ -92,17 +92,18 @@ def _tail() -> str:
 def _leader() -> str:
     release = ("warp.sync", "if l {", "mbarrier.arrive empty[i % S]", "}")
     return kernel(
-        PRODUCER, role("consumer", "1..3", "elect l", loop(*READ, *release, STORE)),
+        PRODUCER, role("consumer", "1..3", "elect l", loop(*READ, STORE, *release)),
         bars={"full": 1, "empty": 2}, warps=3,
     )  # fmt: skip
 
 
 def _two_consumers() -> str:
-    one = role("left", "1..2", loop(*READ, "mbarrier.arrive empty[i % S]", STORE))
+    one = role("left", "1..2", loop(*READ, STORE, "mbarrier.arrive empty[i % S]"))
     read = (*READ[:2], "mbarrier.arrive empty[i % S]")
     two = role(
-        "right", "2..3", loop(READ[0], "ld.shared z, tile[i % S][0 : 2]", "compute w = z + 1.0", read[2])
-    )
+        "right", "2..3", loop(READ[0], "ld.shared z, tile[i % S][0 : 2]", "compute w = z + 1.0",
+                              STORE[:-1] + "w", read[2])
+    )  # fmt: skip
     return kernel(PRODUCER, one, two, bars={"full": 1, "empty": 64}, warps=3)
 
 
@@ -153,10 +154,9 @@ def _threads_write() -> str:
 def _chained(depth: str, assume: tuple[str, ...], params: tuple[str, ...]) -> str:
     """A ring by bulk copies, a warp that computes into a second ring, and one that stores from that."""
     middle = (
-        *READ, "mbarrier.arrive empty[i % S]",
-        f"mbarrier.wait free[i % {depth}], (i // {depth} + 1) % 2",
+        *READ, f"mbarrier.wait free[i % {depth}], (i // {depth} + 1) % 2",
         f"st.shared mid[i % {depth}][tid % 32 * 2 : 2], y",
-        f"mbarrier.arrive ready[i % {depth}]",
+        "mbarrier.arrive empty[i % S]", f"mbarrier.arrive ready[i % {depth}]",
     )  # fmt: skip
     last = (
         f"mbarrier.wait ready[i % {depth}], (i // {depth}) % 2",
@@ -219,7 +219,7 @@ def _two_copies() -> str:
     read = (*READ[:2], "ld.shared z, other[i % S][tid % 32 * 2 : 2]", "compute y = x * z")
     return kernel(
         role("producer", "0..1", loop(*load), once=True),
-        role("consumer", "1..2", loop(*read, "mbarrier.arrive empty[i % S]", STORE)),
+        role("consumer", "1..2", loop(*read, STORE, "mbarrier.arrive empty[i % S]")),
         bars=COUNTS, buffers=("tile : f32[S, 64]", "other : f32[S, 64]"),
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ def _two_rings() -> str:
     for old, new in names:
         other = [x.replace(old, new) for x in other]
     body = (
-        *READ, "mbarrier.arrive empty[i % S]", *other[3:], "mbarrier.arrive ke[i % T]", STORE,
+        *READ, STORE, "mbarrier.arrive empty[i % S]", *other[3:], "mbarrier.arrive ke[i % T]",
     )  # fmt: skip
     return kernel(
         role("producer", "0..1", loop(*LOAD, *other[:3]), once=True), role("consumer", "1..2", loop(*body)),
@@ -257,7 +257,7 @@ def _masked() -> str:
     read = [x.replace("(i // S) % 2", "(i // S) & 1") for x in READ]
     return kernel(
         role("producer", "0..1", loop(*load), once=True),
-        role("consumer", "1..2", loop(*read, "mbarrier.arrive empty[i % S]", STORE)), bars=COUNTS,
+        role("consumer", "1..2", loop(*read, STORE, "mbarrier.arrive empty[i % S]")), bars=COUNTS,
     )  # fmt: skip
 
 

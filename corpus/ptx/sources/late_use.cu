@@ -25,6 +25,7 @@ extern "C" __global__ void late_use(const float* in, float* out, int n) {
     asm volatile("fma.rn.f32 %0, %1, %1, %0;" : "+f"(sum) : "f"(x));
 #else
     asm volatile("fma.rn.f32 %0, %1, %1, %0;" : "+f"(sum) : "f"(x));
+    fence_async_shared();  // the sum alone would not do: ptxas moves it behind the arrive
     arrive(&empty);
 #endif
   }

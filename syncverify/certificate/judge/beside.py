@@ -114,7 +114,8 @@ def _actor(a: Actor, touch: Any) -> Actor:
     return replace(
         a,
         lanes=_lanes(a.lanes),
-        registers={r: [touch(t) for t in ts] for r, ts in a.registers.items()},
+        registers={r: touch(t) for r, t in a.registers.items()},
+        unsure={n: touch(t) for n, t in a.unsure.items()},
         fragments={f: list(s) for f, s in a.fragments.items()},
         requests=list(a.requests),
         received=received,

@@ -81,7 +81,9 @@ def _stands_for(later: Touch, t: Touch) -> bool:
         return later.atomic and not t.kind.asynchronous and later.time >= t.time
     if t.kind is not Access.GENERIC_READ:
         return t.done is not None and later.done is not None and later.done[1] >= t.done[1]
-    return later.time >= t.time and t.used > 0 and (later.used == 0 or later.used >= t.used)
+    if t.used <= 0:  # only a fence will show it to be over, or a later use
+        return later.time >= t.time and t.used == later.used == -1
+    return later.time >= t.time and (later.used <= 0 or later.used >= t.used)
 
 
 def _unknown_copies(run: Follower, a: Actor) -> Iterator[tuple[tuple[Mark, int], int]]:
@@ -141,7 +143,7 @@ class _Form:
 
     def parts(self) -> Hashable:
         run = self.run
-        pending = {id(t): r for a in run.actors for r, ts in a.registers.items() for t in ts}
+        pending = {id(t): r for a in run.actors for r, t in a.registers.items() if t.used == 0}
         return (
             tuple(self.memory(run.memory, m, pending) for m in sorted(run.memory.touches)),
             tuple(self.barrier(b) for _, b in sorted(run.barriers.items())),
@@ -166,7 +168,7 @@ class _Form:
         over: Hashable = None
         if t.kind is Access.GENERIC_READ:
             fence = next((f for f in self.run.fences[t.cls] if f > t.time), None)
-            over = (pending, self.at(own, t.used) if t.used else None, fence and self.at(own, fence))
+            over = (pending, self.at(own, t.used) if t.used > 0 else t.used, fence and self.at(own, fence))
         done: list[Hashable] = []
         if t.done is not None:
             mark, value = t.done

@@ -18,7 +18,8 @@ from syncverify.model.proxies import Access
 @dataclass(slots=True, eq=False)
 class Touch:
     """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
-    is one; ``used``: when a read's value was used, 0 if it was not; ``any_lane``: the warp does it as one."""
+    is one; ``used``: when a read was shown to be over, 0 if it was not, -1 if no use will; ``any_lane``: the
+    warp does it as one."""
 
     kind: Access
     cls: int
@@ -93,9 +94,9 @@ class Memory:
         return first.kind is Access.GENERIC_READ and self.read_is_over(lanes, first, same)
 
     def read_is_over(self, lanes: Lanes, first: Touch, same: bool) -> bool:
-        """K1 in practical mode: the value was used, or a fence passed, before what made the read known."""
+        """K1 in practical mode: it was shown to be over, or a fence passed, before what made it known."""
         seen = lanes.visible(("t", first.cls), same)
-        return bool(first.used and seen >= first.used) or any(
+        return (first.used > 0 and seen >= first.used) or any(
             first.time < f <= seen for f in self.fences[first.cls]
         )
 

@@ -9,7 +9,7 @@ from syncverify.certificate.judge.knowledge import Mark, join, raise_to
 from syncverify.certificate.judge.mbarriers import Mbarriers
 from syncverify.certificate.judge.meetings import Meetings
 from syncverify.certificate.judge.state import Actor, NotJudgedError
-from syncverify.model.events import Flag, Footprint
+from syncverify.model.events import AT_ONCE, NEVER, Flag, Footprint
 from syncverify.model.proxies import Access, Space
 
 
@@ -31,14 +31,29 @@ class Operations(Mbarriers, Meetings):
 
     def on_read(self, a: Actor, fp: int, register: int) -> bool:
         made = self.touch(a, Access.GENERIC_READ, fp)
-        if register < 0:
+        if register == AT_ONCE:
             made.used = a.lanes.time
+            return True
+        if register == NEVER:
+            made.used = -1
         else:
-            a.registers.setdefault(register, []).append(made)
+            overtaken = a.registers.get(register)
+            if overtaken is not None and overtaken.used == 0:
+                overtaken.used = -1
+            a.registers[register] = made
+        a.unsure[fp] = made
         return True
 
+    def reads_over(self, a: Actor) -> None:
+        """A fence comes after all reads before it, used or not."""
+        for made in a.unsure.values():
+            if made.used <= 0:
+                made.used = a.lanes.time
+        a.unsure.clear()
+
     def on_use(self, a: Actor, register: int) -> bool:
-        for made in a.registers.pop(register, ()):
+        made = a.registers.pop(register, None)
+        if made is not None and made.used == 0:
             made.used = a.lanes.time
         return True
 
@@ -58,6 +73,7 @@ class Operations(Mbarriers, Meetings):
             a.received = None
         if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
             self.fences[a.lanes.cls].append(a.lanes.time)
+            self.reads_over(a)
         return True
 
     def on_global(self, a: Actor, fp: int, flags: int, *_: Any) -> bool:
@@ -74,6 +90,8 @@ class Operations(Mbarriers, Meetings):
                     far = mark[0] == "t" and self.info.classes[mark[1]].cta != a.info.cta
                     if not far or spaces & Space.SHARED_CLUSTER:
                         raise_to(know.bridged, mark, value)
+            if not flags:
+                self.reads_over(a)  # of its own memory: others are not judged
         return True
 
     def issue(self, a: Actor, kind: str) -> tuple[Mark, int]:

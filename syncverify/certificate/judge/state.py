@@ -96,7 +96,8 @@ class Actor:
     entered: bool = False  # it has arrived at the barrier at which it stands
     leaving: int = -1  # the generation that it waits for
     gone: bool = False
-    registers: dict[int, list[Touch]] = field(default_factory=dict)
+    registers: dict[int, Touch] = field(default_factory=dict)  # reads that a use may still show to be over
+    unsure: dict[int, Touch] = field(default_factory=dict)  # by footprint, the reads since the last fence
     fragments: dict[int, list[int]] = field(default_factory=dict)  # number of the last wgmma, touched since
     fenced: bool = False
     owes_wait: bool = False  # on the cluster barrier

@@ -43,7 +43,7 @@ from syncverify.model.terms import Symbolic
 TREATED: dict[type, tuple[str, str]] = {
     Thread: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
-        "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs "
+        "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
         "cluster_owed met meeting issues",
         "info n asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
         "last_bulk last_mma",
@@ -156,7 +156,7 @@ class _Normal:
     def access(self, r: Record) -> None:
         self.mark(r.cls, r.time)
         self.mark(r.column, r.time)
-        if r.used:
+        if r.used > 0:
             self.mark(r.cls, r.used)
         if r.kind == Access.GENERIC_READ:
             self.mark(r.cls, self.fence_after(r))
@@ -273,7 +273,7 @@ class _Normal:
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
         parts += [(key, self.named(n)) for key, n in sorted(run.named.items())]
         parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
-        pending = {id(r): reg for t in run.threads for reg, rs in t.registers.items() for r in rs}
+        pending = {id(r): reg for t in run.threads for reg, r in t.registers.items() if not r.used}
         for memory, segments in self.shadows.items():
             parts += self.merged(memory, segments, pending)
         return (*parts, self.ranked())
@@ -337,7 +337,7 @@ class _Normal:
             tag = self.at(r.tag, r.tag_value) if r.tag >= 0 else None
             if r.kind == Access.MMA_READ:
                 tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
-        used = self.at(r.cls, r.used) if r.used else (-1, pending.get(id(r), -1))
+        used = self.at(r.cls, r.used) if r.used > 0 else (-1, pending.get(id(r), r.used))
         where = self.at(r.column, r.time) if r.column >= 0 else None
         flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
@@ -364,7 +364,7 @@ class _Normal:
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             tuple(sorted(t.columns.items())),
             self.groups(t),
-            tuple(sorted(t.registers)),
+            tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
             tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
         )
 

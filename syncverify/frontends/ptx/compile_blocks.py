@@ -126,6 +126,8 @@ class Writer(Effects):
             i = self.body[k]
             self.p.at = k
             if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
+                if k in self.p.touches and i.op != "exit":
+                    self._touch(k)
                 break
             if k in self.p.decoded:
                 self._effect(k)

@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Pair, Reg
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.values import INTS
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import AT_ONCE, Ev, Event
 
 POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
@@ -117,14 +117,14 @@ class Effects(Values):
     def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
         memo: dict[Any, Any] = {}
         spin = k in self.p.spins
-        late = k in self.p.uses.late
+        handle = self.p.read_handle(k)
         unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
         before = self._before(k)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:])]
-            if late:
-                events = [(*x[:3], k) if x[0] == Ev.READ else x for x in events]
+            if handle != AT_ONCE:
+                events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in POLLS:
                 events[-1] = blocking(events[-1])
             if unasked:
@@ -165,7 +165,7 @@ class Effects(Values):
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
         keyed += [self.expr.text(op) for op in values]
-        handle = k if k in self.p.uses.late else -1
+        handle = self.p.read_handle(k)
         before = self._before(k)
         if a.code == Ev.WRITE:
             self.p.one_value.add(site)

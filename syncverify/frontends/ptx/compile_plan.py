@@ -23,7 +23,7 @@ from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.turns import Renewal, renewals
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.untracked import untracked
-from syncverify.model.events import Ev, Site
+from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
 
 
 class Plan:
@@ -142,6 +142,12 @@ class Plan:
         """By header, the loops whose turns read sizes anew."""
         found = renewals(self.flow, self.slice, self.constants, frozenset(self.slots))
         return {x.header: x for x in found}
+
+    def read_handle(self, k: int) -> int:
+        """What a USE calls the read of instruction ``k``; its number, or that none will or need."""
+        if k not in self.uses.late:
+            return AT_ONCE
+        return NEVER if k in self.uses.lost else k
 
     def site(self, k: int) -> int:
         """The site of an instruction."""
