@@ -140,7 +140,7 @@ def check(
     interrupted = _check_all(found, files, wanted, jobs)
     if interrupted and format_ != "text":
         return INTERRUPTED
-    if kernel is not None and found.names and not found.reports and not found.errors:
+    if kernel is not None and found.names and not (found.reports or found.errors or interrupted):
         found.reject(options.no_kernel(kernel, found.names))
     if facts is not None and not found.errors and not interrupted:
         _check_tables(found, facts)
