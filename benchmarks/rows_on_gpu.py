@@ -124,6 +124,7 @@ class Worker:
             "OMP_NUM_THREADS": "1",
         }
         self.version = ""
+        self.number = 0  # of processes that were started
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -132,6 +133,7 @@ class Worker:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("a"), text=True,
             env=self.environment,
         )  # fmt: skip
+        self.number += 1
         self.answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=_pump, args=(self.process, self.answers), daemon=True).start()
         self.version = self._answer(START_LIMIT).get("ready", "")
@@ -173,12 +175,15 @@ def _pump(process: subprocess.Popen[str], answers: queue.Queue[str]) -> None:
     answers.put("")
 
 
-def compile_all(wanted: list[Point], workers: list[Worker], end: float) -> dict[int, tuple[Worker, Point]]:
-    """Has torch.compile's functions made until ``end``; by point, who has them and what it said."""
+Made = dict[int, tuple[Worker, int, Point]]
+
+
+def compile_all(wanted: list[Point], workers: list[Worker], end: float) -> Made:
+    """Has torch.compile's functions made until ``end``; by point, which process has them and what it said."""
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in range(len(wanted)):
         waiting.put(number)
-    done: dict[int, tuple[Worker, Point]] = {}
+    done: Made = {}
 
     def work(worker: Worker) -> None:
         while time.time() < end:
@@ -188,7 +193,7 @@ def compile_all(wanted: list[Point], workers: list[Worker], end: float) -> dict[
                 return
             # a point at which the end is near may still finish: others wait for it
             answer = worker.ask("compile", wanted[number], min(COMPILE_LIMIT, end + 30 - time.time()))
-            done[number] = (worker, answer)
+            done[number] = (worker, worker.number, answer)
 
     threads = [threading.Thread(target=work, args=(w,)) for w in workers]
     for t in threads:
@@ -271,7 +276,10 @@ def measure(args: argparse.Namespace, wanted: list[Point], start: float) -> int:
     for number, point in enumerate(wanted):
         if end - time.time() < 3:
             break
-        worker, compiled = made.get(number, (workers[number % len(workers)], {}))
+        worker, process, compiled = made.get(number, (workers[number % len(workers)], 0, {}))
+        if "seconds" in compiled and (worker.process is None or process != worker.number):
+            # another process took its place; what torch.compile made is on disk
+            worker.ask("compile", point, min(TIME_LIMIT, end - time.time()))
         answer = worker.ask("time", point, min(TIME_LIMIT, end - time.time()))
         found.append({**point, "compiled": compiled, **answer})
         print(shown(found[-1]), flush=True)
