@@ -10,7 +10,9 @@ import pytest
 from syncverify import gate, tune
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import Policy
+from syncverify.examples import fusions
 from syncverify.examples import rows as examples
+from syncverify.fusion.plan import plan_of, with_settings
 from syncverify.source import InputError
 
 SIZES = {"R": 1000, "C": 256}
@@ -56,6 +58,13 @@ def test_what_the_caller_fixes_is_not_varied() -> None:
     found = tune.candidates(examples.row_sum, SIZES, ("source=bulk", "warps=1"))
     assert all("source=bulk" in c and "warps=1" in c for c in found)
     assert not any("direct" in c or "warps=8" in c for c in found)
+
+
+def test_tiles_are_tried_with_and_without_a_ring() -> None:
+    tried = tune.candidates(fusions.mul, SIZES)
+    sources = {plan_of(fusions.mul, with_settings(fusions.mul, c.split())).schedule.source for c in tried}
+    assert sources == {"bulk", "direct"}
+    assert all("direct" in c for c in tune.candidates(fusions.mul, SIZES, ("source=direct",)))
 
 
 def test_nothing_proved_is_an_input_error(few: None, tmp_path: Path) -> None:
