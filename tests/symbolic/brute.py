@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import product
+from math import prod
 from types import MappingProxyType
 
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
@@ -22,6 +23,8 @@ NOTHING: Mapping[str, int] = MappingProxyType({})
 
 #: Up to here every size is tried.
 DENSE = 64
+#: Combinations of sizes that are looked at; the smallest of each, where there are more.
+MOST_LAUNCHES = 50_000
 
 
 def _parts(node: object) -> Iterator[object]:
@@ -133,7 +136,11 @@ def launches(kernel: n.Kernel, laps: int = 4) -> list[dict[str, int]]:
     some = steering(kernel)
     rest = [x for x in fixed if x not in some]
     least = -4 if len(some) == 1 else -1
-    choices = product(*(candidates(kernel, x, laps, least) for x in some))
+    values = [candidates(kernel, x, laps, least) for x in some]
+    while prod(map(len, values)) > MOST_LAUNCHES:
+        most = max(map(len, values))
+        values = [v[: most - most // 4] for v in values]
+    choices = product(*values)
     found = [fixed | dict(zip(some, c, strict=True)) for c in choices]
     found += [fixed | {x: v} for x in rest for v in candidates(kernel, x, 1)]
     return sorted((v for v in found if possible(kernel, v)), key=lambda v: weight({x: v[x] for x in some}))

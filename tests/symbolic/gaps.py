@@ -15,11 +15,6 @@ GAPS = {
 SLOW = {
     "bytes_gathered_slowly.bad",
     "four_bit_counter_of_tiles.good",
-    "negative_sizes_multiply.bad",
     "pingpong_odd_tiles.good",
     "pingpong_skips_a_tile_wrongly.good",
-    "three_nested_loops.bad",
-    "three_nested_loops.good",
-    "three_nested_loops_reset.bad",
-    "three_nested_loops_reset.good",
 }
