@@ -10,7 +10,18 @@ from collections.abc import Callable
 from struct import unpack
 from typing import Any
 
-from syncverify.frontends.ptx.values import ELSEWHERE, INTS, WARP, Unknown, Vec, choice, lanes_of, lift, vec
+from syncverify.frontends.ptx.values import (
+    ELSEWHERE,
+    INTS,
+    WARP,
+    Unknown,
+    Vec,
+    choice,
+    is_choice,
+    lanes_of,
+    lift,
+    vec,
+)
 
 BY_ZERO = Unknown("a division by zero")
 
@@ -203,6 +214,13 @@ def is_null(a: Any, b: Any) -> Any:
     return equal(a, b)
 
 
+def _chosen(p: Unknown, a: Any, b: Any) -> Any:
+    """One of two values where the choice is not known: the answer itself, if they are 1 and 0."""
+    if is_choice(p) and a.__class__ in INTS and b.__class__ in INTS and {a, b} == {0, 1}:
+        return p if a else p ^ 1
+    return p.derived()
+
+
 def select(p: Any, a: Any, b: Any) -> Any:
     """``a`` where ``p`` holds, else ``b``."""
     if p.__class__ in INTS:
@@ -211,7 +229,7 @@ def select(p: Any, a: Any, b: Any) -> Any:
         return a
     if p.__class__ is not Vec:
         if a.__class__ is not Vec and b.__class__ is not Vec:
-            return p
+            return _chosen(p, a, b)
         p_lanes: tuple[Any, ...] = (p,) * WARP
     else:
         p_lanes = p.lanes

@@ -52,7 +52,7 @@ class Unknown:
 
     def _xor(self, o: Any) -> Any:
         """A negated choice is still a choice."""
-        if self.key is not None and self.key[0] == "choice" and o.__class__ in INTS:
+        if self.key is not None and self.key[0] == "choice" and o.__class__ in INTS and o in (0, 1):
             return choice(self.why, self.source, (*self.key[1:-1], not self.key[-1])) if o else self
         return self.derived()
 
@@ -76,6 +76,11 @@ def choice(why: str, source: str, question: tuple[Any, ...]) -> Unknown:
     if found is None:
         found = _CHOICES[question] = Unknown(why, source, ("choice", *question))
     return found
+
+
+def is_choice(value: Unknown) -> bool:
+    """Whether a value is the answer, 0 or 1, to a question that has one for all agents."""
+    return value.key is not None and value.key[0] == "choice"
 
 
 #: What a lane that took another path would hold.
