@@ -57,6 +57,7 @@ FAMILIES = (
     Family("gluon", "gluon.py", TRITON),
     Family("cutlass", "cutlass_kernels.py", CUTLASS),
     Family("tilelang", "tilelang_kernels.py", TILELANG),
+    Family("tilelang_suite", "tilelang_suite.py", TILELANG),
 )
 
 
