@@ -58,7 +58,7 @@ warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
   |   ^^^^^^^^^^^^^^^^^^^^
   |
   = contested: K1: generic read, then a bulk write to the same bytes
-               practical: proxy fence, or values used before the release, or fence.acq_rel
+               practical: proxy fence, or values that reached memory before the release, or fence.acq_rel
                strict: proxy fence
 
 note[SV304 register-pool]: no place for this one
@@ -74,7 +74,7 @@ warning[SV105 unfenced-read-before-async-write]: 100% unfenced: a, b
   |   ^^^^^^^^^^^^^^^^^^^^
   |
   = contested: K1: generic read, then a bulk write to the same bytes
-               practical: proxy fence, or values used before the release, or fence.acq_rel
+               practical: proxy fence, or values that reached memory before the release, or fence.acq_rel
                strict: proxy fence
 
 ring.syncir: fine: proved (every launch; practical; 0.00 s)
