@@ -5,25 +5,46 @@ The tables are what was fastest on an H200 for rows of 1024 to 32768 elements; d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import DTYPE_BYTES
 
-#: Warps of a row, by the length from which on a row has that many.
-Warps = tuple[tuple[int, int], ...]
+#: What decides about speed: a sum of each row; several reductions without a row as result; a normalization
+#: (one row in, one out, arithmetic alone); other reductions of one row, or of several; no reduction.
+Kind = Literal["sum", "loss", "norm", "one", "several", "elementwise"]
+#: Warps of a row and blocks on an SM (0: by registers), by the length from which on they are chosen.
+Table = tuple[tuple[int, int, int], ...]
 
-#: Fusions that reduce, by the bytes of their widest element: a thread holds 16 to 64 elements.
-_REDUCING: dict[int, Warps] = {
-    2: ((0, 1), (513, 2), (1025, 4), (4097, 8), (8193, 16), (32769, 32)),
-    4: ((0, 1), (513, 4), (2049, 8), (4097, 16), (32769, 32)),
-}
-#: Of 16 bits, where registers hold little beside one row: 64 elements.
-_PLAIN: Warps = ((0, 1), (513, 2), (1025, 4), (8193, 8), (16385, 16), (32769, 32))
-#: Elementwise fusions: nothing is held from one group of elements to the next.
-_ELEMENTWISE: dict[int, Warps] = {
-    2: ((0, 1), (513, 2), (1025, 4), (4097, 16), (16385, 32)),
-    4: ((0, 1), (513, 4), (2049, 16), (8193, 32)),
-}
+_TABLES: dict[tuple[Kind, int], Table] = {
+    ("sum", 2): ((0, 1, 0), (1025, 4, 0), (4097, 8, 0), (8193, 16, 0), (32769, 32, 0)),
+    ("sum", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 0), (4097, 16, 0), (32769, 32, 0)),
+    ("loss", 2): (
+        (0, 1, 0), (1025, 2, 0), (2049, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 0), (32769, 32, 0),
+    ),
+    ("loss", 4): (
+        (0, 1, 0), (513, 2, 0), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
+    ),
+    ("norm", 2): (
+        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 0),
+        (32769, 32, 0),
+    ),
+    ("norm", 4): (
+        (0, 1, 0), (513, 4, 0), (1025, 4, 7), (2049, 8, 0), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
+    ),
+    ("one", 2): (
+        (0, 1, 0), (513, 2, 15), (1025, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 0), (32769, 32, 0),
+    ),
+    ("one", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 0), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0)),
+    ("several", 2): ((0, 1, 0), (513, 2, 15), (1025, 4, 0), (4097, 8, 0), (8193, 16, 0), (32769, 32, 0)),
+    ("several", 4): ((0, 1, 0), (513, 4, 0), (2049, 16, 0), (32769, 32, 0)),
+    ("elementwise", 2): ((0, 1, 0), (513, 2, 0), (1025, 4, 0), (4097, 16, 0), (8193, 8, 0), (16385, 32, 0)),
+    ("elementwise", 4): ((0, 1, 0), (513, 4, 0), (2049, 16, 0), (8193, 32, 0)),
+}  # fmt: skip
+#: Rows whose only vector stays in registers, loaded before the sums of the row are there: by element bytes.
+_KEPT = {2: range(2049, 16385), 4: range(513, 1025)}
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
 #: The ring of bulk copies hides the second pass over rows that are longer and of 16 bits.
@@ -35,9 +56,20 @@ _REGISTERS = ((0, 64), (9, 96), (17, 128))
 MOST_BLOCKS = 16
 
 
-def warps(fusion: Fusion, width: int) -> int:
-    """Warps that share a row."""
-    return _at(_table(fusion), width)
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers."""
+
+    warps: int
+    blocks: int
+    keeps: bool
+
+
+def choice(fusion: Fusion, width: int) -> Choice:
+    """What was fastest for such a fusion and rows of about this length."""
+    kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
+    warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
+    return Choice(warps, blocks, kind == "norm" and _vectors(fusion) == 1 and width in _KEPT[size])
 
 
 def ring(fusion: Fusion, width: int) -> bool:
@@ -52,16 +84,23 @@ def several(fusion: Fusion) -> bool:
 
 def resident(threads: int, per_thread: int) -> int:
     """Blocks on an SM, for threads that hold so many elements of a row."""
-    return max(1, min(MOST_BLOCKS, REGISTERS // (threads * _at(_REGISTERS, per_thread))))
+    registers = next(found for least, found in reversed(_REGISTERS) if per_thread >= least)
+    return max(1, min(MOST_BLOCKS, REGISTERS // (threads * registers)))
 
 
-def _table(fusion: Fusion) -> Warps:
-    size = 2 if _widest(fusion) <= 2 else 4
+def _kind(fusion: Fusion) -> Kind:
     if not _reductions(fusion):
-        return _ELEMENTWISE[size]
-    if size == 2 and _plain(fusion):
-        return _PLAIN
-    return _REDUCING[size]
+        return "elementwise"
+    if all(o.dims != fusion.dims for o in fusion.outputs):
+        return "sum" if _reductions(fusion) == 1 else "loss"
+    if _plain(fusion):
+        return "norm"
+    return "one" if len(fusion.streamed) == 1 else "several"
+
+
+def _vectors(fusion: Fusion) -> int:
+    """Inputs of the shape of one row."""
+    return sum(t.dims == fusion.dims[-1:] != fusion.dims for _, t in fusion.inputs)
 
 
 def _plain(fusion: Fusion) -> bool:
@@ -82,8 +121,4 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-def _at(table: Warps, number: int) -> int:
-    return next(found for least, found in reversed(table) if number >= least)
-
-
-__all__ = ["resident", "ring", "several", "warps"]
+__all__ = ["Choice", "choice", "resident", "ring", "several"]

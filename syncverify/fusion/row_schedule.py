@@ -103,7 +103,8 @@ def row_bytes(fusion: Fusion, width: int) -> int:
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
-    warps = schedule.warps or row_choices.warps(fusion, width)
+    choice = row_choices.choice(fusion, width)
+    warps = schedule.warps or choice.warps
     per_thread = -(-width // (warps * LANES))
     if per_thread > MOST_ELEMENTS:
         raise InputError(
@@ -114,7 +115,11 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     if schedule.split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     chosen = replace(schedule, warps=warps, source=source)
-    found = _ring(fusion, chosen, per_thread, tile) if source == "bulk" else _direct(chosen, per_thread)
+    if source == "bulk":
+        found = _ring(fusion, chosen, per_thread, tile)
+    else:
+        # what was measured together is chosen together
+        found = _direct(chosen, per_thread, None if schedule.warps else choice)
     return replace(
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, "normal" if source == "direct" else "streaming"),
@@ -136,9 +141,11 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Lit
     return "bulk" if wanted and aligned and 0 < tile <= shared_per_block(1) else "direct"
 
 
-def _direct(schedule: RowSchedule, per_thread: int) -> RowSchedule:
-    blocks = schedule.blocks_per_sm or row_choices.resident(schedule.compute_warps * LANES, per_thread)
+def _direct(schedule: RowSchedule, per_thread: int, choice: row_choices.Choice | None) -> RowSchedule:
+    by_registers = row_choices.resident(schedule.compute_warps * LANES, per_thread)
+    blocks = schedule.blocks_per_sm or (choice.blocks if choice else 0) or by_registers
     keeps = schedule.grid == "persistent" and per_thread <= KEPT_OPERANDS
+    keeps |= choice is not None and choice.keeps
     return replace(
         schedule, blocks_per_sm=blocks, stages=1, split="no",
         operands=_either(schedule.operands, "registers" if keeps else "reload"),
