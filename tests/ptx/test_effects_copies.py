@@ -71,6 +71,35 @@ def test_source_sizes_that_are_constants_are_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "and.b32 %r1, %r2, 16",
+        "and.b32 %r1, 8, %r2",
+        "selp.b32 %r2, 1, 0, %p1; shl.b32 %r1, %r2, 4",
+        "and.b32 %r4, %r3, 1; shl.b32 %r2, %r4, 4; mov.b32 %r1, %r2",
+    ],
+)
+def test_source_sizes_that_are_bounded_are_not_asked_for(line: str) -> None:
+    assert source_bytes(*line.split("; "))[0][0] == "CP_ASYNC"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "and.b32 %r1, %r2, 17",
+        "and.b32 %r1, %r2, %r3",
+        "selp.b32 %r2, 2, 0, %p1; shl.b32 %r1, %r2, 4",
+        "and.b32 %r2, %r3, 1; shl.b32 %r1, %r2, 5",
+        "add.u32 %r1, %r2, 0",
+    ],
+)
+def test_source_sizes_that_may_be_larger_are_asked_for(line: str) -> None:
+    with pytest.raises(Opaque):
+        source_bytes(*line.split("; "))
+
+
+
+@pytest.mark.parametrize(
     ("line", "event"),
     [
         ("multimem.ld_reduce.relaxed.sys.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%d1]",

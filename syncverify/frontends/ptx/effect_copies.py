@@ -108,25 +108,40 @@ def _at_most(extra: Operand, size: int, function: Function) -> bool:
     """Whether the optional operand is a predicate, or a size of at most ``size`` wherever it is set."""
     if isinstance(extra, Reg) and function.registers.get(extra.name) == "pred":
         return True
-    seen: set[str] = set()
-    work = [extra]
+    seen: set[tuple[str, int]] = set()
+    work = [(extra, size)]
     while work:
-        o = work.pop()
-        if isinstance(o, Imm) and 0 <= o.value <= size:
+        o, most = work.pop()
+        if isinstance(o, Imm) and 0 <= o.value <= most:
             continue
         if not isinstance(o, Reg):
             return False
-        if o.name in seen:
+        if (o.name, most) in seen:
             continue
-        seen.add(o.name)
-        found = _setters(function).get(o.name, [])
-        if not found or any(i.op not in _CHOOSES for i in found):
-            return False
-        work += [v for i in found for v in i.operands[1 : 3 if i.op == "selp" else 2]]
+        seen.add((o.name, most))
+        for i in _setters(function).get(o.name, [None]):
+            behind = None if i is None else _behind(i, most)
+            if behind is None:
+                return False
+            work += behind
     return True
 
 
-_CHOOSES = ("mov", "selp")
+def _behind(i: Instr, most: int) -> list[tuple[Operand, int]] | None:
+    """What must be at most how much, so that what an instruction sets is at most ``most``; None: unknown."""
+    ops = i.operands
+    match i.op:
+        case "mov":
+            return [(ops[1], most)]
+        case "selp":
+            return [(ops[1], most), (ops[2], most)]
+        case "and" if any(isinstance(o, Imm) and 0 <= o.value <= most for o in ops[1:]):
+            return []
+        case "shl" if isinstance(ops[2], Imm) and 0 <= ops[2].value < 32:
+            return [(ops[1], most >> ops[2].value)]
+    return None
+
+
 _LAST: list[tuple[Function, dict[str, list[Instr]]]] = []  # of the function asked about last
 
 
