@@ -196,6 +196,11 @@ class IrAgent:
         return self._stop(0, f"no event within {_SIZED_JUMPS} steps")
 
     @property
+    def bit_slots(self) -> frozenset[int]:
+        """Registers of bits, which are told apart and never counted."""
+        return frozenset(self.code.pending.values())
+
+    @property
     def size_slots(self) -> frozenset[int]:
         """Where sizes are kept until they are used."""
         return self.code.size_slots

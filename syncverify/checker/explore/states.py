@@ -126,8 +126,17 @@ class State:
             if not t.done
             for slot in getattr(t.agent, "size_slots", ())
         }
+        bits = {
+            ("register", t.cls, slot)
+            for t in self.run.threads
+            if not t.done
+            for slot in getattr(t.agent, "bit_slots", ())
+        }
         rows: dict[Place, Sum] = {}
         for place, value in self._values():
+            if place in bits:
+                shape.append((place, value))
+                continue
             if place in pending or place[0] == "value" or (place[0] == "size" and place[1] in again):
                 shape.append((place, self.coarse(value)))
             if isinstance(value, Token):
