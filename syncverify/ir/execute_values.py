@@ -29,7 +29,7 @@ def carried(s: n.Stmt) -> tuple[str, frozenset[str]] | None:
         case n.Shuffle(name):
             return name, names(s.value)
         case n.FragWrite(frag):
-            return frag, names(s.value)
+            return frag, names(s.value) | (frozenset() if s.start is None else {frag})
         case n.FragRead(name, frag):
             return name, frozenset({frag})
     return None

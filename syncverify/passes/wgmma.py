@@ -177,7 +177,7 @@ class TensorEmptyBarriers:
     """wgmma read, then async write of the same slot by another role: a group that is complete releases it.
 
     ``each``: one thread of a ``warpgroup`` arrives (group completion is collective, K8) or of a ``warp``.
-    ``strict``: a proxy fence where lanes have read for themselves (K1), and cluster scope for what blocks of
+    Where lanes have read for themselves, they fence first (K1). ``strict``: cluster scope for what blocks of
     a cluster tell each other. Nothing but copies is ordered by that, for which the scope of a block is enough
     in practice (K4), and costs no memory fence.
     """
@@ -235,8 +235,7 @@ class TensorEmptyBarriers:
         arrive: tuple[Stmt, ...] = (If(self._leader(), arrivals),)
         if any(touches(s, Access.GENERIC_READ, filled) for s in body):
             # each lane has read for itself: all of them come before the one that tells of it (K1)
-            fence = (FenceProxyAsync("shared_cta"),) if self.strict else ()
-            arrive = (*fence, WarpSync(), *arrive)
+            arrive = (FenceProxyAsync("shared_cta"), WarpSync(), *arrive)
 
         def after(stmt: Stmt) -> Iterable[Stmt]:
             return (stmt, *arrive) if isinstance(stmt, WgmmaWait) else (stmt,)

@@ -96,7 +96,8 @@ def fragment_write(tr: Tracer, t: Thread, frag: str) -> None:
 @handles(n.FragWrite)
 def frag_write(tr: Tracer, s: n.FragWrite, t: Thread) -> None:
     fragment_write(tr, t, s.frag)
-    t.pend[s.frag] = tr.awaited(t, *names(s.value))
+    rest = () if s.start is None else (s.frag,)  # its other parts stay
+    t.pend[s.frag] = tr.awaited(t, *names(s.value), *rest)
 
 
 # ---------------------------------------------------------------- global memory

@@ -153,12 +153,12 @@ def test_registers_and_slots_need_their_order(
     assert not rule or rule in {d.rule for d in report.diagnostics}
 
 
-def test_strict_kernels_fence_what_lanes_have_read() -> None:
-    kernel = build(problem("bf16"), Schedule(128, 64, stages=2), Policy.STRICT)
-    assert check(kernel, Policy.STRICT).verdict is Verdict.PROVED
+@pytest.mark.parametrize("policy", list(Policy))
+def test_what_lanes_have_read_is_fenced(policy: Policy) -> None:
+    kernel = build(problem("bf16"), Schedule(128, 64, stages=2), policy)
+    assert check(kernel, policy).verdict is Verdict.PROVED
     bare = _edited(kernel, _without(n.FenceProxyAsync))
-    assert check(bare, Policy.STRICT).verdict is Verdict.REFUTED
-    assert check(bare).verdict is Verdict.PROVED
+    assert check(bare, policy).verdict is Verdict.REFUTED
 
 
 def test_registers_and_tiles_as_generated() -> None:
