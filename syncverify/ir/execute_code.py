@@ -49,6 +49,7 @@ from syncverify.ir.execute_text import (
 )  # fmt: skip
 from syncverify.ir.execute_values import (
     carried,
+    fence_covers_reads,
     holders,
     pinned,
     reaching_memory,
@@ -403,6 +404,12 @@ class Code(CodeText):
         self._emit(self.program.ops.read(r, self.site, self.handles))
         self.handles += 1
 
+    def _reads_over(self, fence: n.Fence | n.FenceProxyAsync) -> None:
+        """Behind a fence the reads that it covers are over: a use of their values tells nothing more (K1)."""
+        if fence_covers_reads(fence, self.program.kernel.body):
+            for slot in self.pending.values():
+                self._text(f"r[{slot}] = 0")
+
     # ------------------------------------------------------------ operations
 
     def _operation(self, s: n.Stmt) -> None:
@@ -427,6 +434,8 @@ class Code(CodeText):
                 self._arrived(name)
             case n.AtomShared() | n.AtomGlobal() | n.Multimem():
                 self._arrived(s.name)
+            case n.Fence() | n.FenceProxyAsync():
+                self._reads_over(s)
         differs = value is not None and mentions(value, self.program.varying | self.differing)
         op = operation(self.program.ops, s, self.site, self._index_value(value), differs)
         if op is not None:

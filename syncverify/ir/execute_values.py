@@ -75,6 +75,18 @@ def holders(body: tuple[n.Stmt, ...]) -> dict[str, frozenset[str]]:
     return found
 
 
+def fence_covers_reads(fence: n.Fence | n.FenceProxyAsync, body: tuple[n.Stmt, ...]) -> bool:
+    """Whether all reads of shared memory that come before a fence are over behind it."""
+    if isinstance(fence, n.Fence):
+        return fence.sem in ("acq_rel", "sc")
+    if fence.half is not None or fence.space == "global":
+        return False
+    if fence.space != "shared_cta":
+        return True
+    reads = (s.src for s in statements(body) if isinstance(s, n.LdShared | n.LdMatrix))
+    return all(r.rank is None for r in reads)
+
+
 def value_registers(body: tuple[n.Stmt, ...]) -> frozenset[str]:
     """All registers that hold values."""
     found: set[str] = set()

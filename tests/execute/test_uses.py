@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.execute.helpers import one_lane, only, run
 
 HEADER = "shared s : f32[64]\n tensor a : f32[64] inout\n fragment f : f32[64, 64]\n mbarrier b"
@@ -69,6 +71,21 @@ def test_sums_over_turns_are_of_the_last_read() -> None:
       st.global a[0], t
     """
     assert shown(body) == [("READ", 0)] * 3 + [("USE", 0), ("GLOBAL_WRITE",)]
+
+
+@pytest.mark.parametrize(
+    ("fence", "ends"),
+    [("fence.proxy.async", True), ("fence.proxy.async.shared_cta", True), ("fence.acq_rel.cta", True),
+     ("fence.proxy.async.global", False), ("fence.release.cta", False)],
+)  # fmt: skip
+def test_a_fence_ends_the_reads_before_it(fence: str, ends: bool) -> None:
+    """Their values are awaited no more, so that loops with a fence come back to the same state."""
+    body = f"""
+      ld.shared x, s[][0 : 1]
+      {fence}
+      st.global a[0], x
+    """
+    assert (("USE", 0) not in shown(body)) == ends
 
 
 def test_a_value_of_an_earlier_turn_never_counts() -> None:
