@@ -21,6 +21,7 @@ from syncverify.ir.execute_expr import (
     control_names,
     mentions,
     once_named,
+    plain_sum,
     statements,
     varying_names,
 )
@@ -57,24 +58,11 @@ from syncverify.ir.execute_values import (
     value_registers,
     varying_values,
 )
-from syncverify.ir.expr import LANE_BUILTINS, Binary, Call, Expr, Int, Var, names, walk
+from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.printer import print_stmt
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
-
-
-def _sum(e: Expr) -> bool:
-    """Whether an expression is a sum of sizes, without decisions and ratios: these are made once and kept."""
-    for x in walk(e):
-        match x:
-            case Binary("+" | "-" | "*"):
-                pass
-            case Binary("//" | "%", _, Int()) | Call("cdiv", (_, Int())):
-                pass
-            case Binary() | Call():
-                return False
-    return True
 
 
 class Program:
@@ -242,7 +230,7 @@ class Code(CodeText):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
                 self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
-                if name in self.named_once and names(e) <= set(self.program.symbols) and _sum(e):
+                if name in self.named_once and names(e) <= set(self.program.symbols) and plain_sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
                 text = f"control depends on data loaded from {region.tensor}"

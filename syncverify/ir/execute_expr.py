@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
 
 #: Comparison operators.
@@ -28,6 +28,19 @@ def shift_right(a: int, b: int) -> int:
     if b < 0:
         raise ArithmeticError(f"shift by {b}")
     return a >> b
+
+
+def plain_sum(e: Expr) -> bool:
+    """Whether an expression is a sum of sizes, without decisions and ratios: these are made once and kept."""
+    for x in walk(e):
+        match x:
+            case Binary("+" | "-" | "*"):
+                pass
+            case Binary("//" | "%", _, Int()) | Call("cdiv", (_, Int())):
+                pass
+            case Binary() | Call():
+                return False
+    return True
 
 
 def fold(e: Expr, known: Mapping[str, Expr]) -> Expr:
