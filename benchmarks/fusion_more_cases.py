@@ -82,7 +82,7 @@ def _elementwise() -> dict[str, Case]:
 
 
 def _rows() -> dict[str, Case]:
-    """Normalizations, softmax, losses, gated units, in one kernel for each width; rows_on_gpu.py times them beside others."""
+    """Normalizations, softmax, losses, gated units, one kernel a width; rows_on_gpu.py times them."""
     found: dict[str, Case] = {}
     for dtype in ("bf16", "f32", "f16"):
         for case in fusion_cases.CASES:
