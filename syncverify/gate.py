@@ -71,6 +71,7 @@ class Program:
     blocks_per_sm: int = 1
     streaming: bool = False
     cache: Cache = field(default_factory=Cache.default)
+    each_launch: bool = False  # a proof for every size would not end soon: launches are proved one by one
     _proved: set[tuple[tuple[str, int], ...]] = field(default_factory=set, repr=False)
     _loaded: dict[int, driver.Function] = field(default_factory=dict, repr=False)
 
@@ -141,7 +142,11 @@ class Program:
     @cached_property
     def undecided(self) -> tuple[str, ...]:
         """The stages that have to be asked for each launch."""
-        return tuple(s for s, report in self.proofs.items() if report.scope.kind is not ScopeKind.ALL)
+        if self.each_launch:
+            found = {stage: self.cache.proof(self.key, stage, None) for stage in STAGES}
+        else:
+            found = {**self.proofs}
+        return tuple(s for s, r in found.items() if r is None or r.scope.kind is not ScopeKind.ALL)
 
     def require_proof(self, values: Mapping[str, int]) -> None:
         """Returns if the kernel is proved for these values; raises VerificationError otherwise."""

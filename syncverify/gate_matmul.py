@@ -31,19 +31,25 @@ _INDEX_LIMIT = 2**31
 
 @dataclass(frozen=True)
 class CompiledMatmul:
-    """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use."""
+    """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use.
+
+    ``each_launch``: where blocks go through many tiles, a proof for every size is not tried, which takes
+    minutes; the sizes of a launch take seconds.
+    """
 
     problem: Problem
     schedule: Schedule
     policy: Policy = Policy.PRACTICAL
     cache: Cache = field(default_factory=Cache.default)
+    each_launch: bool = False
     _programs: dict[int, Program] = field(default_factory=dict, repr=False)
 
     def program(self, vector: int = 2) -> Program:
         """The kernel whose epilogue accesses ``vector`` elements at once."""
         if vector not in self._programs:
             kernel = build(self.problem, self.schedule, self.policy, vector)
-            self._programs[vector] = Program(kernel, self.policy, cache=self.cache)
+            each = self.each_launch and self.schedule.many_tiles
+            self._programs[vector] = Program(kernel, self.policy, cache=self.cache, each_launch=each)
         return self._programs[vector]
 
     @property
@@ -163,7 +169,9 @@ class Matmul:
         """The product as it is computed for given M, N, K."""
         schedule = self.schedule(sizes, multiprocessors)
         if schedule not in self._compiled:
-            self._compiled[schedule] = CompiledMatmul(self.problem, schedule, self.policy, self.cache)
+            self._compiled[schedule] = CompiledMatmul(
+                self.problem, schedule, self.policy, self.cache, each_launch=True
+            )
         return self._compiled[schedule]
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:

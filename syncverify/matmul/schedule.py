@@ -87,6 +87,11 @@ class Schedule:
         return (self.consumers + 1) * WARPGROUP
 
     @property
+    def many_tiles(self) -> bool:
+        """Whether a block goes through several tiles, or parts of them."""
+        return self.persistent or self.split_k > 1
+
+    @property
     def sharing(self) -> int:
         """Warpgroups that share a tile."""
         return 1 if self.pingpong else self.consumers

@@ -115,8 +115,10 @@ class _OnGpu:
     def prepare(self, sizes: Sizes, device: torch.device) -> str:
         with self._lock:
             program, _ = self._launch(sizes, device)
-        scopes = {stage: report.scope.kind.value for stage, report in program.proofs.items()}
-        where = ", ".join(f"{gate.STAGES[s]} for {_SCOPES.get(k, 'this launch')}" for s, k in scopes.items())
+        where = ", ".join(
+            f"{name} for {'this launch' if stage in program.undecided else 'every launch'}"
+            for stage, name in gate.STAGES.items()
+        )
         return f"proved: {where}"
 
     def _launch(self, sizes: Sizes, device: torch.device) -> tuple[gate.Program, dict[str, int]]:
@@ -144,9 +146,6 @@ class _OnGpu:
         with torch.cuda.device(device):
             stream = torch.cuda.current_stream(device).cuda_stream
             gate.launch(found[0], addresses, found[1], device.index or 0, stream)
-
-
-_SCOPES = {"all": "every launch", "partial": "some launches"}
 
 
 class FusionOnGpu(_OnGpu):

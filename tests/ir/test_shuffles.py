@@ -72,8 +72,8 @@ def test_a_shuffle_orders_no_memory() -> None:
     assert check_kernel(ordered, {}).verdict is Verdict.PROVED
 
 
-def test_a_shuffle_uses_its_value() -> None:
-    """A read whose value a shuffle needs is performed before it (K1)."""
+def test_a_shuffle_holds_nothing_before_a_release() -> None:
+    """ptxas moves shuffles behind an arrive, as it does sums; a fence stays where it is (K1)."""
     text = """
 kernel k {
   param N : i32 = 4
@@ -111,7 +111,12 @@ kernel k {
   }
 }
 """
-    for use, verdict in (("shfl.bfly y, x, 1", Verdict.PROVED), ("compute y = x", Verdict.REFUTED)):
+    shuffle = "shfl.bfly y, x, 1"
+    for use, verdict in (
+        (shuffle, Verdict.REFUTED),
+        ("compute y = x", Verdict.REFUTED),
+        (f"{shuffle}\n fence.proxy.async.shared_cta", Verdict.PROVED),
+    ):
         (k,) = parse(text.replace("USE", use), "k")
         assert check_kernel(k, {}, Policy.PRACTICAL).verdict is verdict
 

@@ -14,14 +14,15 @@ from syncverify.codegen.cuda import emit
 from syncverify.codegen.mma import Product
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate import VerificationError
+from syncverify.gate_matmul import CompiledMatmul, Matmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
-from syncverify.passes.rewrite import walk
+from syncverify.passes.rewrite import flat_map, walk
 from syncverify.source import InputError
 from syncverify.verify import check_kernel
 
@@ -168,3 +169,27 @@ def test_setting_up_while_the_grid_before_still_runs(cluster: int, tmp_path: Pat
     somewhere = n.If(Var("elected"), (n.GridDepWait(),))
     body = tuple(somewhere if isinstance(s, n.GridDepWait) else s for s in program.kernel.body)
     assert not replace(program, kernel=replace(program.kernel, body=body)).dependent
+
+
+def test_products_of_many_tiles_are_proved_launch_by_launch(tmp_path: Path) -> None:
+    """A product that chooses its schedule at the call tries no proof for every size: minutes."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    sizes = {"M": 4096, "N": 4096, "K": 1024}
+    chosen = Matmul(product(), cache=Cache(tmp_path)).compiled(sizes)
+    assert chosen.schedule.many_tiles
+    program, values = chosen.program(), chosen.launch_values(sizes)
+    program.require_proof(values)
+    assert program.undecided == ("ir", "ptx")
+    for stage in program.undecided:
+        report = program.cache.proof(program.key, stage, values)
+        assert report is not None and report.scope.kind is ScopeKind.EXACT
+        assert program.cache.proof(program.key, stage, None) is None
+
+
+def test_a_launch_that_is_not_proved_is_refused(tmp_path: Path) -> None:
+    chosen = CompiledMatmul(product(), MANY_TILES, cache=Cache(tmp_path), each_launch=True)
+    whole = chosen.program()
+    body = flat_map(whole.kernel.body, lambda s: () if isinstance(s, n.MbarrierWait) else (s,))
+    broken = replace(whole, kernel=replace(whole.kernel, body=body))
+    with pytest.raises(VerificationError):
+        broken.require_proof(chosen.launch_values({"M": 512, "N": 512, "K": 256}))
