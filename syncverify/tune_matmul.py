@@ -82,7 +82,7 @@ def _trial(
     cache: Cache,
 ) -> Trial:
     try:
-        compiled = CompiledMatmul(problem, schedule, policy, cache)
+        compiled = CompiledMatmul(problem, schedule, policy, cache, each_launch=True)
         program = compiled.program(2 if sizes["N"] % 2 == 0 else 1)
         program.require_proof(compiled.launch_values(sizes, multiprocessors))
     except (InputError, VerificationError) as e:
