@@ -13,6 +13,7 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import bodies, statements
 from syncverify.ir.execute_tables import synchronizes_globally
+from syncverify.ir.execute_values import carried
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 from syncverify.source import Span
 
@@ -30,18 +31,21 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
 
 
 def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
-    """Value registers that may hold what was read from shared memory and not used yet: moves hand it on."""
+    """Value registers that may wait for a read of shared memory: arithmetic hands that on (K1)."""
     found: set[str] = set()
-    moves: list[tuple[str, str]] = []
+    flows: list[tuple[str, frozenset[str]]] = []
     for s in statements(body):
         # what comes from a fragment was read before: its registers hold it
         if isinstance(s, n.LdShared | n.LdMatrix | n.AtomShared) and s.name:
             found.add(s.name)
-        elif isinstance(s, n.Compute) and isinstance(s.value, Var):
-            moves.append((s.value.name, s.name))
-    for _ in moves:
-        found |= {b for a, b in moves if a in found}
-    return frozenset(found)
+        flow = carried(s)
+        if flow is not None:
+            flows.append(flow)
+    while True:
+        more = {to for to, read in flows if to not in found and not found.isdisjoint(read)}
+        if not more:
+            return frozenset(found)
+        found |= more
 
 
 def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:

@@ -84,3 +84,23 @@ def test_data_that_a_loop_hands_on_differs_between_lanes() -> None:
     same = SUM.replace("[][tid : 1]", "[][0 : 1]").replace("block [64]", "block [32]")
     assert check_kernel(kernel(same), scope=ScopeKind.EXACT).verdict is Verdict.REFUTED
     assert check_kernel(kernel(same), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
+
+
+def test_a_guarded_store_of_a_sum_stays() -> None:
+    """What was computed from a read is stored by some lanes only: the others' reads are shown over by nothing."""
+    (kernel,) = parse(
+        """
+kernel k {
+  launch block [2]
+  tensor out : f32[4] out
+  shared s : f32[4]
+  ld.shared x, s[][tid : 1]
+  compute y = x * 2.0
+  if lane != 0 {
+    st.global out[tid : 1], y
+  }
+}
+""",
+        "k",
+    )
+    assert any(isinstance(s, n.StGlobal) for s in statements(without_quiet(kernel).body))
