@@ -87,7 +87,7 @@ def test_data_that_a_loop_hands_on_differs_between_lanes() -> None:
 
 
 def test_a_guarded_store_of_a_sum_stays() -> None:
-    """What was computed from a read is stored by some lanes only: the others' reads are shown over by nothing."""
+    """What was computed from a read is stored by some lanes only: nothing ends the others' reads."""
     (kernel,) = parse(
         """
 kernel k {
