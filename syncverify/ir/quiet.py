@@ -24,10 +24,10 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
         isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
     ):
         return kernel
-    body = kernel.body
+    body, values = kernel.body, _read_values(kernel.body)
     if any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(body)):
-        body = _kept(body, frozenset(), _read_values(body))
-    return replace(kernel, body=_without(body, _closure(kernel.body, False) - _closure(body, True)))
+        body = _kept(body, frozenset(), values)
+    return replace(kernel, body=_without(body, _closure(kernel.body, False) - _closure(body, True), values))
 
 
 def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
@@ -35,7 +35,6 @@ def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
     found: set[str] = set()
     flows: list[tuple[str, frozenset[str]]] = []
     for s in statements(body):
-        # what comes from a fragment was read before: its registers hold it
         if isinstance(s, n.LdShared | n.LdMatrix | n.AtomShared) and s.name:
             found.add(s.name)
         flow = carried(s)
@@ -72,28 +71,35 @@ def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
     return frozenset(read)
 
 
-def _without(body: tuple[n.Stmt, ...], unread: frozenset[str]) -> tuple[n.Stmt, ...]:
-    """The body without what gives names a value that nothing reads."""
+def _without(body: tuple[n.Stmt, ...], unread: frozenset[str], values: frozenset[str]) -> tuple[n.Stmt, ...]:
+    """The body without what gives names a value that nothing reads.
+
+    A fragment that is read is as good as one read again and again, unless its registers wait for a read.
+    """
     out: list[n.Stmt] = []
     for s in body:
         match s:
             case n.Let(name) | n.Assign(name) | n.LoadIndex(name) if name in unread:
                 continue  # even a quotient by 0: it would be data, or a place
             case n.If():
-                out.append(replace(s, then=_without(s.then, unread), orelse=_without(s.orelse, unread)))
+                out.append(
+                    replace(
+                        s, then=_without(s.then, unread, values), orelse=_without(s.orelse, unread, values)
+                    )
+                )
             case n.For(lo=lo, hi=hi, body=inner):
-                inner = _without(inner, unread)
+                inner = _without(inner, unread, values)
                 once = isinstance(lo, Int) and isinstance(hi, Int) and lo.value < hi.value
                 if once and inner and all(isinstance(x, n.FragRead) for x in inner):
-                    out += inner  # a fragment that is read is as good as one read again and again
+                    out += inner
                 else:
                     out.append(replace(s, body=inner))
             case n.FragRead(frag=frag) if (
-                out and isinstance(last := out[-1], n.FragRead) and last.frag == frag
+                out and isinstance(last := out[-1], n.FragRead) and last.frag == frag not in values
             ):
                 continue
             case n.Role():
-                out.append(replace(s, body=_without(s.body, unread)))
+                out.append(replace(s, body=_without(s.body, unread, values)))
             case _:
                 out.append(s)
     return tuple(out)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
+from syncverify.ir.execute_values import reaching_memory
 from syncverify.ir.parser import parse
 from syncverify.ir.quiet import without_quiet
 from syncverify.verify import check_kernel
+from tests.random.generate import program
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 
 HEAD = """kernel k {
   launch grid [1] block [64]
@@ -104,3 +110,39 @@ kernel k {
         "k",
     )
     assert any(isinstance(s, n.StGlobal) for s in statements(without_quiet(kernel).body))
+
+
+def awaited(kernel: n.Kernel) -> set[str]:
+    """Registers into which shared memory is read and whose values reach memory."""
+    inside = list(statements(kernel.body))
+    return {s.name for s in inside if isinstance(s, n.LdShared | n.LdMatrix)} & reaching_memory(kernel.body)
+
+
+def test_a_fragment_read_again_stays_while_its_registers_wait() -> None:
+    (kernel,) = parse(
+        """
+kernel k {
+  launch block [32]
+  tensor out : f32[64] out
+  shared s : f32[64]
+  fragment f : f32[8, 8]
+  ld.shared x, s[][tid : 1]
+  frag.write f, x
+  frag.read y, f
+  frag.read z, f
+  st.global out[tid : 1], z
+}
+""",
+        "k",
+    )
+    assert awaited(without_quiet(kernel)) == awaited(kernel) == {"x"}
+
+
+def test_what_reaches_memory_is_the_same_without_quiet_code() -> None:
+    """Over the corpus and random kernels: a read that looked dead would count as over at once."""
+    texts = [p.read_text("utf-8") for p in sorted(CORPUS.rglob("*.syncir"))]
+    texts += [program(seed).text() for seed in range(24_200, 24_400)]
+    kernels = [k for text in texts for k in parse(text, "k")]
+    assert sum(bool(awaited(k)) for k in kernels) > 200
+    for k in kernels:
+        assert awaited(without_quiet(k)) == awaited(k), k.name
