@@ -8,6 +8,7 @@ Where rows are no multiple of 16 bytes, threads load and store for themselves.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,7 +78,7 @@ def units(f: Fusion) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Tiled:
+class Tiled(ABC):
     """What both forms of the kernel share. The fusion's last two dimensions are M and N."""
 
     fusion: Fusion
@@ -104,8 +105,9 @@ class Tiled:
         return self.schedule.compute_warps * 32
 
     @property
+    @abstractmethod
     def tile(self) -> tuple[int, int]:
-        raise NotImplementedError
+        """Elements of a tile along M and N."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         full: tuple[Expr, ...] = () if self.batch is None else (self.batch,)

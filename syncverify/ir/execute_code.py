@@ -54,6 +54,7 @@ from syncverify.ir.execute_values import (
     holders,
     pinned,
     reaching_memory,
+    refilled,
     stored_value,
     value_registers,
     varying_values,
@@ -142,8 +143,10 @@ class Code(CodeText):
         self.turns: dict[str, int] = {}  # sizes that loops take anew in every turn -> the slot that counts
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
-        self.pending = {name: self._slot() for name in sorted(reaching_memory(program.kernel.body))}
-        self.holders = {x: h & self.pending.keys() for x, h in holders(program.kernel.body).items()}
+        self.refilled, held = refilled(program.kernel), holders(program.kernel)
+        waiting = reaching_memory(program.kernel.body) & frozenset[str]().union(*held.values())
+        self.pending = {name: self._slot() for name in sorted(waiting)}
+        self.holders = {x: h & self.pending.keys() for x, h in held.items()}
         self.handles = 0
         self.sites_seen = 0
         self.control = Control()
@@ -382,7 +385,8 @@ class Code(CodeText):
 
     def _read(self, name: str, r: n.Region) -> None:
         """A read whose value matters; what an earlier run of it brought is told apart no more."""
-        if name not in self.pending:
+        if name not in self.pending or r.buffer not in self.refilled:
+            self._arrived(name)
             self._emit(self.program.ops.read(r, self.site, -1))
             return
         bit = 1 << self.handles

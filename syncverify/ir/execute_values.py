@@ -57,15 +57,27 @@ def reaching_memory(body: tuple[n.Stmt, ...]) -> frozenset[str]:
         found = more
 
 
-def holders(body: tuple[n.Stmt, ...]) -> dict[str, frozenset[str]]:
-    """Per register that is read into: itself, and those that may hold what was computed from its value."""
+def refilled(kernel: n.Kernel) -> frozenset[str]:
+    """The shared buffers that bulk copies may write: of no others it matters when their reads are over.
+
+    Only a generic read before a write of the async proxy asks for that (``model/ordering.py``, K1).
+    """
+    copies = [s for s in statements(kernel.body) if isinstance(s, n.BulkLoad | n.BulkCopy | n.TmaLoad)]
+    if copies and any(s.offset is not None for s in kernel.shared):
+        return frozenset(s.name for s in kernel.shared)  # buffers may overlap
+    return frozenset(s.dst.buffer for s in copies)
+
+
+def holders(kernel: n.Kernel) -> dict[str, frozenset[str]]:
+    """Per register that a refilled buffer is read into: itself, and what may hold values computed from it."""
     into: dict[str, set[str]] = {}
-    for to, read in (c for c in map(carried, statements(body)) if c is not None):
+    for to, read in (c for c in map(carried, statements(kernel.body)) if c is not None):
         for name in read:
             into.setdefault(name, set()).add(to)
     found: dict[str, frozenset[str]] = {}
-    for s in statements(body):
-        if isinstance(s, n.LdShared | n.LdMatrix) and s.name not in found:
+    buffers = refilled(kernel)
+    for s in statements(kernel.body):
+        if isinstance(s, n.LdShared | n.LdMatrix) and s.src.buffer in buffers and s.name not in found:
             seen, work = {s.name}, [s.name]
             while work:
                 more = into.get(work.pop(), set()) - seen

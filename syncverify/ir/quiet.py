@@ -7,13 +7,13 @@ which lanes touch it. Left in, ``if i < rest`` would part the lanes of a warp at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import bodies, statements
 from syncverify.ir.execute_tables import synchronizes_globally
-from syncverify.ir.execute_values import carried
+from syncverify.ir.execute_values import fence_covers_reads, holders
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 from syncverify.source import Span
 
@@ -24,27 +24,10 @@ def without_quiet(kernel: n.Kernel) -> n.Kernel:
         isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
     ):
         return kernel
-    body, values = kernel.body, _read_values(kernel.body)
+    body, values = kernel.body, frozenset[str]().union(*holders(kernel).values())
     if any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(body)):
-        body = _kept(body, frozenset(), values)
+        body = _Kept(kernel, values).of(body, frozenset(), False)
     return replace(kernel, body=_without(body, _closure(kernel.body, False) - _closure(body, True), values))
-
-
-def _read_values(body: tuple[n.Stmt, ...]) -> frozenset[str]:
-    """Value registers that may wait for a read of shared memory: arithmetic hands that on (K1)."""
-    found: set[str] = set()
-    flows: list[tuple[str, frozenset[str]]] = []
-    for s in statements(body):
-        if isinstance(s, n.LdShared | n.LdMatrix | n.AtomShared) and s.name:
-            found.add(s.name)
-        flow = carried(s)
-        if flow is not None:
-            flows.append(flow)
-    while True:
-        more = {to for to, read in flows if to not in found and not found.isdisjoint(read)}
-        if not more:
-            return frozenset(found)
-        found |= more
 
 
 def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
@@ -105,28 +88,81 @@ def _without(body: tuple[n.Stmt, ...], unread: frozenset[str], values: frozenset
     return tuple(out)
 
 
-def _kept(body: tuple[n.Stmt, ...], live: frozenset[str], values: frozenset[str]) -> tuple[n.Stmt, ...]:
-    """The body without what is quiet; ``live``: names that are read after it."""
-    out: list[n.Stmt] = []
-    for s in reversed(body):
-        if isinstance(s, n.If | n.For) and _plain(s) and not _uses(s, values):
-            handed = _handed(s, live, values)
-            if handed is not None:
-                out += reversed(handed)
-                live = live - {load.name for load in handed}
-                continue
-        match s:
-            case n.If():
-                out.append(replace(s, then=_kept(s.then, live, values), orelse=_kept(s.orelse, live, values)))
-            case n.For():
-                again = live | frozenset(_exposed(s.body, frozenset()))
-                out.append(replace(s, body=_kept(s.body, again, values)))
-            case n.Role():
-                out.append(replace(s, body=_kept(s.body, live, values)))
-            case _:
-                out.append(s)
-        live = (live - frozenset(_made(s))) | frozenset(_exposed((s,), frozenset()))
-    return tuple(reversed(out))
+#: Statements after which no other thread knows more than before.
+_HANDS_NOTHING_ON = (
+    n.Let, n.Assign, n.LoadIndex, n.Compute, n.LdGlobal, n.LdShared, n.StShared, n.LdMatrix, n.StMatrix,
+    n.FragRead, n.FragWrite, n.MbarrierWait,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is left of a kernel without its quiet conditionals and loops. ``values``: may wait for a read."""
+
+    kernel: n.Kernel
+    values: frozenset[str]
+
+    def of(self, body: tuple[n.Stmt, ...], live: frozenset[str], fenced: bool) -> tuple[n.Stmt, ...]:
+        """``live``: names that are read after the body; ``fenced``: see ``fences``."""
+        out: list[n.Stmt] = []
+        for s in reversed(body):
+            if isinstance(s, n.If | n.For) and _plain(s):
+                handed = self.instead(s, live, fenced)
+                if handed is not None:
+                    out += reversed(handed)
+                    live = live - {load.name for load in handed if isinstance(load, n.LdGlobal)}
+                    continue
+            match s:
+                case n.If():
+                    then, orelse = (self.of(b, live, fenced) for b in (s.then, s.orelse))
+                    out.append(replace(s, then=then, orelse=orelse))
+                case n.For():
+                    again = live | frozenset(_exposed(s.body, frozenset()))
+                    out.append(replace(s, body=self.of(s.body, again, self.turns_fence(s, fenced))))
+                case n.Role():
+                    out.append(replace(s, body=self.of(s.body, live, fenced)))
+                case _:
+                    out.append(s)
+            live = (live - frozenset(_made(s))) | frozenset(_exposed((s,), frozenset()))
+            fenced = self.fences((s,), fenced)
+        return tuple(reversed(out))
+
+    def instead(self, s: n.If | n.For, live: frozenset[str], fenced: bool) -> list[n.Stmt] | None:
+        """What stands for a quiet statement; None if it must stay.
+
+        Where a fence ends the reads before anyone is told, that a value is used meanwhile says nothing (K1).
+        """
+        used = sorted(name for b in bodies(s) for name in _exposed(b, frozenset()) if name in self.values)
+        handed = _handed(s, live, self.values)
+        if handed is None or (used and not fenced):
+            return None
+        stores = [x for b in bodies(s) for x in statements(b) if isinstance(x, n.StGlobal)]
+        if not stores or not used:
+            return [*handed]
+        # never run: the values still reach memory, so an earlier hand-over had to wait for their reads
+        dst = n.GlobalRegion(stores[0].dst.tensor, Var("tid"))
+        never = tuple(n.StGlobal(dst, Var(x), span=s.span) for x in used)
+        return [*handed, n.If(Int(0), never, span=s.span)]
+
+    def fences(self, body: tuple[n.Stmt, ...], after: bool) -> bool:
+        """Whether each way from here meets a fence that ends all reads before another thread is told."""
+        for s in reversed(body):
+            match s:
+                case n.Fence() | n.FenceProxyAsync() if fence_covers_reads(s, self.kernel.body):
+                    after = True
+                case n.If():
+                    after = self.fences(s.then, after) and self.fences(s.orelse, after)
+                case n.For():
+                    after = after and self.fences(s.body, self.turns_fence(s, after))
+                case n.StGlobal(sem="weak"):
+                    pass
+                case _ if not isinstance(s, _HANDS_NOTHING_ON):
+                    after = False
+        return after
+
+    def turns_fence(self, loop: n.For, after: bool) -> bool:
+        """The same behind each turn of a loop: another follows, or what is after it."""
+        return after and self.fences(loop.body, after)
 
 
 def _plain(s: n.If | n.For) -> bool:
@@ -162,11 +198,6 @@ def _total(e: Expr) -> bool:
 
 def _positive(e: Expr) -> bool:
     return isinstance(e, Int) and e.value > 0
-
-
-def _uses(s: n.If | n.For, values: frozenset[str]) -> bool:
-    """Whether a statement uses a value that may have been read from shared memory."""
-    return any(name in values for b in bodies(s) for name in _exposed(b, frozenset()))
 
 
 def _handed(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> list[n.LdGlobal] | None:

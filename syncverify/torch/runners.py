@@ -6,6 +6,7 @@ A runner turns a fusion into a ``Kernel``, which writes its results into tensors
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -94,20 +95,20 @@ class GateRunner:
         return self._kernels[key]
 
 
-class _OnGpu:
+class _OnGpu(ABC):
     """What a launch needs, found once for every size and device; all later calls only fill in addresses."""
 
     def __init__(self) -> None:
         self._launches: dict[tuple[Any, ...], tuple[gate.Program, dict[str, int]]] = {}
         self._lock = threading.Lock()
 
+    @abstractmethod
     def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
         """The kernel and its parameters; raises InputError or VerificationError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The tensors of a launch: inputs, then outputs."""
-        raise NotImplementedError
 
     def prepared(self, sizes: Sizes, device: torch.device) -> bool:
         return (device.index, *sizes.values()) in self._launches
@@ -331,18 +332,19 @@ class SimulatorRunner:
         return _ProductSimulated(problem, self)
 
 
-class _Simulated:
+class _Simulated(ABC):
     """Proved, like on a GPU, but never sent to one."""
 
     def __init__(self, runner: SimulatorRunner | ProvingRunner) -> None:
         self.runner = runner
 
+    @abstractmethod
     def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
-        raise NotImplementedError
+        """The kernel and its parameters; raises InputError or VerificationError."""
 
+    @abstractmethod
     def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
         """The tensors by name, in the shapes of the kernel."""
-        raise NotImplementedError
 
     def prepared(self, sizes: Sizes, device: torch.device) -> bool:
         return True

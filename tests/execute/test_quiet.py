@@ -9,7 +9,8 @@ import pytest
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
-from syncverify.ir.execute_values import reaching_memory
+from syncverify.ir.execute_values import holders, reaching_memory
+from syncverify.ir.expr import Int
 from syncverify.ir.parser import parse
 from syncverify.ir.quiet import without_quiet
 from syncverify.verify import check_kernel
@@ -24,7 +25,10 @@ HEAD = """kernel k {
   tensor a : f32[N] in
   tensor b : f32[N] out
   shared s : f32[64]
+  mbarrier full
 """
+#: Only of buffers that bulk copies write it matters when their reads are over.
+COPY = "\nif 0 {\n bulk.load s[][0 : 4], a[0 : 4], full\n }"
 
 
 def kernel(body: str) -> n.Kernel:
@@ -62,7 +66,7 @@ def test_a_predicated_tail_is_left_out() -> None:
     ],
 )
 def test_what_may_matter_stays(body: str) -> None:
-    k = kernel(body)
+    k = kernel(body + COPY)
     assert without_quiet(k).body == k.body
 
 
@@ -92,30 +96,61 @@ def test_data_that_a_loop_hands_on_differs_between_lanes() -> None:
     assert check_kernel(kernel(same), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
 
 
+GUARDED = "ld.shared x, s[][tid : 1]\ncompute y = x * 2.0\nif tid < N {\n st.global b[tid], y\n }"
+
+
 def test_a_guarded_store_of_a_sum_stays() -> None:
     """What was computed from a read is stored by some lanes only: nothing ends the others' reads."""
-    (kernel,) = parse(
-        """
-kernel k {
-  launch block [2]
-  tensor out : f32[4] out
-  shared s : f32[4]
-  ld.shared x, s[][tid : 1]
-  compute y = x * 2.0
-  if lane != 0 {
-    st.global out[tid : 1], y
-  }
-}
-""",
-        "k",
-    )
-    assert any(isinstance(s, n.StGlobal) for s in statements(without_quiet(kernel).body))
+    assert guards(without_quiet(kernel(GUARDED + "\nbar.sync 0" + COPY))) == 2
+
+
+def test_reads_of_what_no_copy_writes_are_not_awaited() -> None:
+    other = COPY.replace("s[][", "u[][")
+    k = kernel("shared u : f32[4]\n" + GUARDED + "\nbar.sync 0" + other)
+    assert guards(without_quiet(k)) == 1
+
+
+def test_overlapping_buffers_count_as_one() -> None:
+    other = COPY.replace("s[][", "u[][")
+    k = kernel("shared u : f32[4] offset 0\n" + GUARDED + "\nbar.sync 0" + other)
+    assert guards(without_quiet(k)) == 2
+
+
+@pytest.mark.parametrize(
+    ("between", "kept"),
+    [
+        ("", False),
+        ("mbarrier.wait full, 0\n", False),
+        ("if tid < 3 {\n st.shared s[][tid : 1], 0.0\n }\n", False),
+        ("for k in 0..N {\n st.shared s[][tid : 1], 0.0\n }\n", False),
+        ("bar.sync 0\n", True),
+        ("warp.sync\n", True),
+        ("if tid < 3 {\n mbarrier.arrive full\n }\n", True),
+        ("for k in 0..N {\n mbarrier.arrive full\n }\n", True),
+        ("if tid < 3 {\n exit\n }\n", True),
+        ("st.global.release.gpu b[0], 0.0\n", True),
+        ("if tid < 3 {\n fence.proxy.async.shared_cta\n }\nbar.sync 0\n", True),
+        ("for k in 0..N {\n fence.proxy.async.shared_cta\n }\nbar.sync 0\n", True),
+    ],
+)
+def test_a_fence_before_any_hand_over_ends_the_reads_whatever_is_stored(between: str, kept: bool) -> None:
+    k = kernel(f"{GUARDED}\n{between}fence.proxy.async.shared_cta\n{COPY}")
+    left = [s for s in statements(without_quiet(k).body) if isinstance(s, n.If) and s.cond != Int(0)]
+    asks_n = any("N" in str(s.cond) for s in left)
+    assert asks_n == kept
+
+
+def test_a_fence_in_the_next_turn_comes_too_late() -> None:
+    loop = "for k in 0..N {{\n{}\n{}\n}}\nfence.proxy.async.shared_cta"
+    quiet, told = loop.format(GUARDED, ""), loop.format("mbarrier.arrive full", GUARDED)
+    for body, kept in ((quiet, False), (told, True)):
+        left = statements(without_quiet(kernel(body + COPY)).body)
+        assert any(isinstance(s, n.If) and "N" in str(s.cond) for s in left) == kept
 
 
 def awaited(kernel: n.Kernel) -> set[str]:
-    """Registers into which shared memory is read and whose values reach memory."""
-    inside = list(statements(kernel.body))
-    return {s.name for s in inside if isinstance(s, n.LdShared | n.LdMatrix)} & reaching_memory(kernel.body)
+    """Registers into which refilled buffers are read and whose values reach memory."""
+    return set(holders(kernel)) & reaching_memory(kernel.body)
 
 
 def test_a_fragment_read_again_stays_while_its_registers_wait() -> None:
@@ -123,14 +158,18 @@ def test_a_fragment_read_again_stays_while_its_registers_wait() -> None:
         """
 kernel k {
   launch block [32]
-  tensor out : f32[64] out
+  tensor out : f32[64] inout
   shared s : f32[64]
+  mbarrier full
   fragment f : f32[8, 8]
   ld.shared x, s[][tid : 1]
   frag.write f, x
   frag.read y, f
   frag.read z, f
   st.global out[tid : 1], z
+  if 0 {
+    bulk.load s, out[0 : 64], full
+  }
 }
 """,
         "k",
@@ -146,3 +185,58 @@ def test_what_reaches_memory_is_the_same_without_quiet_code() -> None:
     assert sum(bool(awaited(k)) for k in kernels) > 200
     for k in kernels:
         assert awaited(without_quiet(k)) == awaited(k), k.name
+
+
+RING = """
+kernel k {{
+  launch block [64]
+  param N : i32 = 5
+  param n : i32 = 3
+  assume N >= 0
+  tensor a : f32[N * 32] in
+  tensor out : f32[N * 32] out
+  shared s : f32[32]
+  mbarrier full
+  mbarrier empty
+  if tid == 0 {{
+    mbarrier.init full, 1
+    mbarrier.init empty, 32
+  }}
+  bar.sync 0
+  role produce warps 0..1 {{
+    if lane == 0 {{
+      for i in 0..N {{
+        mbarrier.wait empty, (i + 1) % 2
+        mbarrier.arrive.expect_tx full, 128
+        bulk.load s, a[i * 32 : 32], full
+      }}
+    }}
+  }}
+  role consume warps 1..2 {{
+    for i in 0..N {{
+      mbarrier.wait full, i % 2
+      ld.shared x, s[][lane : 1]
+      {}
+    }}
+  }}
+}}
+"""
+STORE = "if lane < n {\n st.global out[i * 32 + lane : 1], x\n }"
+FENCE, TELL = "fence.proxy.async.shared_cta", "mbarrier.arrive empty"
+
+
+@pytest.mark.parametrize("scope", [ScopeKind.EXACT, ScopeKind.ALL])
+@pytest.mark.parametrize(
+    ("order", "verdict"),
+    [
+        ((STORE, FENCE, TELL), Verdict.PROVED),
+        ((FENCE, TELL, STORE), Verdict.PROVED),
+        ((STORE, TELL, FENCE), Verdict.REFUTED),
+        ((TELL, STORE, FENCE), Verdict.REFUTED),
+    ],
+)
+def test_guarded_stores_in_a_ring(order: tuple[str, ...], verdict: Verdict, scope: ScopeKind) -> None:
+    (k,) = parse(RING.format("\n".join(order)), "k")
+    report = check_kernel(k, scope=scope)
+    assert (report.verdict, report.scope.kind) == (verdict, scope) or verdict is Verdict.REFUTED
+    assert {d.rule for d in report.diagnostics} == (set() if verdict is Verdict.PROVED else {"SV105"})

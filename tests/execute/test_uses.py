@@ -7,12 +7,14 @@ import pytest
 from tests.execute.helpers import one_lane, only, run
 
 HEADER = "shared s : f32[64]\n tensor a : f32[64] inout\n fragment f : f32[64, 64]\n mbarrier b"
+#: Only of buffers that bulk copies write it matters when their reads are over.
+COPY = "\n if 0 {\n bulk.load s, a[0 : 64], b\n }"
 
 
 def shown(body: str) -> list[tuple[object, ...]]:
     """READ with its handle, USE with its handle, other events by name."""
     out: list[tuple[object, ...]] = []
-    for e in one_lane(body, HEADER):
+    for e in one_lane(body + COPY, HEADER):
         out.append(("READ", e[2]) if e[0] == "READ" else e if e[0] == "USE" else (e[0],))
     return out[:-1]
 
