@@ -327,7 +327,7 @@ class _Replay:
                 rows = list(view.rows.values())
                 known["state"] = sums.state(rows, state.path)
                 judged = self.form(point) if i in self.covering else None
-                kept[i] = _Kept(view.key, rows, state.path.fork(), judged)
+                kept[i] = _Kept(view.comparable, rows, state.path.fork(), judged)
             same(known, self.fields(node, "asked", at, *known), at)
             return self.both(point, o)
         if view is None:
@@ -335,7 +335,7 @@ class _Replay:
         if node.get("is") == "covered":
             claimed = self.fields(node, "covered", at, "by", "as")
             target = kept.get(number(claimed["by"], f"{at}.by", 0))
-            if target is None or target.key != view.key:
+            if target is None or target.key != view.comparable:
                 raise RejectedError(f"{at}.by", "that node has another form")
             if target.judged != self.form(point):
                 self.not_apart = "the judge tells states apart that the checker does not"

@@ -32,6 +32,7 @@ SIZES = [
     "sizes/tokens_of_two_slots.good",
     "sizes/staging_in_second_persistent_tile.good",  # products of unknowns
     "sizes/last_block_is_ragged.good",
+    "sizes/assumed_relation_of_sizes.good",  # states that only the search tells apart
 ]
 EXACT = [
     "sizes/even_by_assumption.good",
@@ -76,6 +77,23 @@ def test_any_change_is_rejected(name: str, scope: ScopeKind) -> None:
     every = [c for c in changes(data) if not unordered(*c)]
     some = every[:: max(1, len(every) // MOST)]
     assert [c for c in some if judged(changed(data, *c), name) is None] == []
+
+
+def test_another_state_covers_nothing() -> None:
+    """What the search alone keeps apart is not compared; forms and values are."""
+    name = "sizes/assumed_relation_of_sizes.good"
+    data = json.loads(text(name, ScopeKind.ALL))
+    nodes = data["kernels"][0]["proof"]["systems"][0]["nodes"]
+    last = max(i for i, n in enumerate(nodes) if n["is"] == "covered")
+    others = [i for i, n in enumerate(nodes[:last]) if "state" in n and i != nodes[last]["by"]]
+    why = []
+    for by in others[:: len(others) // 4]:
+        node = ("kernels", 0, "proof", "systems", 0, "nodes", last)
+        wrong = changed(data, node, "left out")
+        wrong["kernels"][0]["proof"]["systems"][0]["nodes"].insert(last, {**nodes[last], "by": by})
+        why.append(judged(wrong, name))
+    assert None not in why
+    assert any("another form" in str(w) for w in why)
 
 
 def test_digests_are_checked() -> None:

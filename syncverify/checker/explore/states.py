@@ -119,6 +119,7 @@ class State:
     def view(self) -> View:
         """Everything that the future depends on: a key, and rows of numbers and terms."""
         shape: list[Hashable] = []
+        apart: list[Hashable] = []
         again = self.path.space.forgotten
         pending = {
             ("register", t.cls, slot)
@@ -138,7 +139,7 @@ class State:
                 shape.append((place, value))
                 continue
             if place in pending or place[0] == "value" or (place[0] == "size" and place[1] in again):
-                shape.append((place, self.coarse(value)))
+                apart.append((place, self.coarse(value)))
             if isinstance(value, Token):
                 shape.append((place, relative(self.run, value)))
             elif isinstance(value, int):
@@ -150,7 +151,7 @@ class State:
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
                 shape.append((place, value))
-        return View(self.form(), tuple(shape), rows)
+        return View(self.form(), tuple(shape), rows, tuple(apart))
 
     def form(self) -> Hashable:
         """The normal form of the run, made once for each point."""
@@ -225,11 +226,13 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place."""
+    """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place.
+    ``apart``: what the search tells further apart, so as not to mix too much; no proof rests on it."""
 
     form: Hashable
     shape: Hashable
     rows: dict[Place, Sum]
+    apart: Hashable = ()
 
     @property
     def sizes(self) -> tuple[tuple[str, Sum], ...]:
@@ -238,6 +241,11 @@ class View:
 
     @property
     def key(self) -> Hashable:
+        return (*self.comparable, self.apart)
+
+    @property
+    def comparable(self) -> tuple[Hashable, ...]:
+        """Equal where one point may stand for the other."""
         return (self.form, self.shape, tuple(self.rows))
 
 
