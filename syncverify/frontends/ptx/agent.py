@@ -27,6 +27,7 @@ from syncverify.frontends.ptx.global_access import box_footprint, global_footpri
 from syncverify.frontends.ptx.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
 from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.tables import Tables
+from syncverify.frontends.ptx.tickets import Wanted
 from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.types import RANK, WINDOW
 from syncverify.frontends.ptx.values import INTS, UNWRITTEN, WARP, Unknown, Vec, lanes_of, vec
@@ -182,11 +183,28 @@ class ClassContext:
         """What the present run takes the answer to be, to a question that has one for all agents."""
         if value.key is None or value.key[0] != "choice":
             return None
+        if value.key[1] == "ticket":
+            assert self.tables.tickets is not None
+            _, _, address, agent, n, limit, negated = value.key
+            return self.tables.tickets.answer(("ticket", address, agent, n, limit)) ^ bool(negated)
         found = self.tables.answers.get(value.key[1:-1])
         if found is None:
             self.tables.asked.setdefault(value.key[1:-1], value.why)
             return None
         return found ^ bool(value.key[-1])
+
+    def take(self, lane: int, n: int, address: Value, one: Value, last: Value, missing: Unknown) -> Unknown:
+        """What a lane's take number ``n`` from a counter brings."""
+        tickets = self.tables.tickets
+        if tickets is None:
+            return missing
+        first = None if address.__class__ not in INTS else self.tables.memory(address, 4)
+        if first.__class__ is int and one == 1 and last.__class__ in INTS:
+            agent = (self.cta, self.warp, lane)
+            return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
+        tickets.lose(missing.why)
+        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
+        return Wanted(why)
 
     def part(self, active: Value) -> ClassContext | None:
         """The lanes of the class for which a guard holds."""

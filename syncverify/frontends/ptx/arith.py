@@ -20,6 +20,7 @@ from syncverify.frontends.ptx.values import (
     is_choice,
     lanes_of,
     lift,
+    lift_operator,
     vec,
 )
 
@@ -159,12 +160,17 @@ _equal = _lifted(lambda a, b: a == b)
 
 def equal(a: Any, b: Any) -> Any:
     """Whether two registers hold the same, lane by lane."""
-    if a.__class__ in INTS and b.__class__ in INTS:
-        return a == b
-    return lift(_plain_equal, a, b)
+    if a.__class__ is Vec or b.__class__ is Vec:
+        return lift_operator(_plain_equal, a, b)
+    return _plain_equal(a, b)
 
 
 def _plain_equal(a: Any, b: Any) -> Any:
+    for x, other in ((a, b), (b, a)):
+        if isinstance(x, Unknown):
+            if is_choice(x) and other.__class__ in INTS:
+                return x ^ 1 - other if other in (0, 1) else 0
+            return x.derived()
     return a == b
 
 

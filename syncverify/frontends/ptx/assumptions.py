@@ -76,6 +76,20 @@ def holds(facts: PtxFacts) -> bool:
 
 
 def of_memory(facts: PtxFacts, program: Program) -> list[str]:
-    """That nobody changes what the launch file says of global memory."""
+    """That nobody changes what the launch file says of global memory, but for counters."""
     named = dict.fromkeys(leaf.name for leaves in facts.params for leaf in leaves if leaf.holds)
-    return [f"what {name} holds stays as the launch file says" for name in named if not program.reads_only]
+    counters = _counters(facts, program) & named.keys()
+    found = [f"what {name} holds stays as the launch file says" for name in named
+             if not program.reads_only and name not in counters]  # fmt: skip
+    found += [f"{name} holds at launch what the launch file says, and only this grid counts there"
+              for name in sorted(counters)]  # fmt: skip
+    return [_APART, *found] if counters and program.handing is None else found
+
+
+def _counters(facts: PtxFacts, program: Program) -> set[str]:
+    """The names of pointers to counters whose numbers steer."""
+    index = {p.name: i for i, p in enumerate(program.function.params)}
+    places = {x for k in program.takes & program.slice.pure
+              for x in program.origins.of(program.body[k].operands[1])}  # fmt: skip
+    found = [x.rpartition("+") for x in places]
+    return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}

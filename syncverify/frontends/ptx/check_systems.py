@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.global_check import together
 from syncverify.frontends.ptx.infer import copies_tensors, lacks_box
 from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.tickets import Question, Taken, Tickets
 
 #: Clusters of a grid that are run one by one.
 MAX_CLUSTERS = 16
@@ -23,6 +24,8 @@ MAX_CLUSTERS = 16
 MAX_COMPARED = 512
 #: Questions about data and parameters of which both answers are tried together.
 MAX_CHOICES = 5
+#: Ways in which a kernel's atomics hand numbers out.
+MAX_SEQUENCES = 256
 
 
 def outcomes(k: Kernel) -> Iterator[Outcome]:
@@ -45,7 +48,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
-        outcomes = list(_answered(k, program, replace(launch, answers=taken), whole, clusters, asked))
+        outcomes = list(_counted(k, program, replace(launch, answers=taken), whole, clusters, asked))
         unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
         refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
         if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
@@ -62,14 +65,56 @@ def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -
     """What a finding under assumed answers is worth: whether they can be so is not known."""
     if outcome.verdict is not Verdict.REFUTED:
         return outcome
+    return _perhaps(outcome, "; ".join(dict.fromkeys(why.get(q, "data") for q in taken)))
+
+
+def _perhaps(outcome: Outcome, on: str) -> Outcome:
+    """A refutation that rests on something unknown."""
     first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
-    on = "; ".join(dict.fromkeys(why.get(q, "data") for q in taken))
     text = f"whether this goes wrong depends on {on}: {first.message if first is not None else ''}"
     found = tuple(
         replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
         for d in outcome.diagnostics
     )
     return Outcome(Verdict.UNKNOWN, found, None, text, outcome.stats)
+
+
+def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+             asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes for every way in which atomics may hand numbers out, up to one that is not proved."""
+    work: list[dict[Question, int]] = [{}]
+    all_ = Taken()
+    for _ in range(MAX_SEQUENCES):
+        if not work:
+            break
+        tickets = Tickets(work.pop())
+        found = list(_answered(k, program, replace(launch, tickets=tickets), whole, clusters, asked))
+        if not tickets.counters:
+            yield from found
+            return
+        yield from (_alone(o, tickets) for o in found)
+        if tickets.wrong:
+            yield unknown(tickets.wrong, k.span)
+            return
+        if any(o.verdict is not Verdict.PROVED for o in found):
+            return
+        all_.add(tickets)
+        work += tickets.others()
+    if work:
+        yield unknown(f"a counter's numbers lead to more than {MAX_SEQUENCES} ways", k.span)
+        return
+    again = all_.starts_anew(clusters)
+    if again is not None:
+        yield unknown(again, k.span)
+
+
+def _alone(outcome: Outcome, tickets: Tickets) -> Outcome:
+    """What a finding is worth where several agents take numbers, or not all is followed: whether they can be
+    so is not known."""
+    alone = all(len(c.takes) < 2 for c in tickets.counters.values())
+    if outcome.verdict is not Verdict.REFUTED or (alone and not tickets.wrong):
+        return outcome
+    return _perhaps(outcome, tickets.wrong or "; ".join(c.why for c in tickets.counters.values()))
 
 
 def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from syncverify.frontends.ptx.compile_blocks import Writer
 from syncverify.frontends.ptx.compile_plan import Plan
-from syncverify.frontends.ptx.compile_state import AFTER, ENDED, START, Run
+from syncverify.frontends.ptx.compile_state import AFTER, ENDED, START, TAKE, Run
 from syncverify.frontends.ptx.flow import live_before
 from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import Slice
@@ -102,6 +102,7 @@ class Program(Plan):
             live |= set(self._reads(j)) & self._kept
         if kind == AFTER - START:
             live -= set(self._writes(k))
+        live.update(f"{TAKE}{k}" for k in self.takes & self.slice.pure)
         for x in self.renewals.values() if self.sized else ():
             if n in x.before or n in x.blocks:
                 live.add(TURN)

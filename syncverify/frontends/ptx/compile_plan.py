@@ -7,6 +7,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, Decoded
+from syncverify.frontends.ptx.counting import adds_one, counting
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
@@ -67,9 +68,13 @@ class Plan:
             if found is not None:
                 self.decoded[k] = found
         #: what the kernel's blocks hand over through global memory; None: its accesses have no events
-        self.handing = hand_over(self.flow, generic, apart, numbers)
+        some = apart and any(map(adds_one, self.body))
+        counts = counting(self.flow, generic, self.origins) if some else frozenset()
+        self.handing = hand_over(self.flow, generic, apart, numbers, counts)
         #: a flag for other kernels: where it is released after bulk copies
         self.unseen = released_unseen(self.flow) if self.handing is None else None
+        #: atomics that hand out numbers of a counter
+        self.takes = counts if self.handing is None else frozenset()
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -97,7 +102,7 @@ class Plan:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        self._write(slice_of(self.flow, effects, fragments, holds=holds), sized=False)
+        self._write(slice_of(self.flow, effects, fragments, holds=holds, takes=self.takes), sized=False)
 
     def _write(self, needed: Slice, sized: bool) -> None:
         """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""

@@ -18,7 +18,8 @@ from syncverify.frontends.ptx.compile_state import (
 )
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.memory import written
-from syncverify.frontends.ptx.values import Unknown, restrict
+from syncverify.frontends.ptx.tickets import Ticket
+from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of, restrict, vec
 from syncverify.model.events import Ev, Event, Flag
 
 NOT_ENTERED = Unknown("a loop that was not entered")
@@ -94,6 +95,30 @@ def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
 def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     """The same in a kernel that writes global memory: what the launch file says."""
     return r[CONTEXT].tables.held(address, size, missing)
+
+
+def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: Any, old: Any,
+          missing: Unknown) -> Any:  # fmt: skip
+    """The number that an atomic hands to a lane; ``count``: the slot that counts what the agent has taken.
+
+    ``one``: what the atomic adds; ``last``: the counter's last number, -1 for that of its type.
+    """
+    ctx, on = r[CONTEXT], lanes_of(active)
+    lanes = [i for i in ctx.lanes if r[MASK] >> i & 1]
+    asking = [i for i in lanes if on[i].__class__ not in INTS or on[i]]
+    if not asking:
+        return old
+    value = missing
+    if len(asking) == 1 and on[asking[0]].__class__ in INTS:
+        (lane,) = asking
+        given = [lanes_of(x)[lane] for x in (address, one, last)]
+        value = ctx.take(lane, r[count], *given, missing)
+        r[count] += value.__class__ is Ticket
+    elif ctx.tables.tickets is not None:
+        ctx.tables.tickets.lose(f"several lanes count at once: {missing.why}")
+    if len(asking) == len(lanes):
+        return value
+    return vec([value if i in asking else x for i, x in enumerate(lanes_of(old))])
 
 
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:

@@ -61,7 +61,7 @@ class Text:
 
     def _wish(self, i: Instr) -> str:
         """What a launch file could say so that a load's value is known."""
-        if i.op != "ld" or "global" not in i.mods:
+        if i.op not in ("ld", "atom") or "global" not in i.mods:
             return ""
         places = self.p.origins.of(i.operands[1])
         names = [p.name for p in self.p.function.params]

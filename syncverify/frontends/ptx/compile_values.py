@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncverify.frontends.ptx.compile_expr import NotPlain
-from syncverify.frontends.ptx.compile_run import load, read_global, read_held, store
-from syncverify.frontends.ptx.compile_state import SPACES
+from syncverify.frontends.ptx.compile_run import load, read_global, read_held, store, taken
+from syncverify.frontends.ptx.compile_state import SPACES, TAKE
 from syncverify.frontends.ptx.compile_text import Text
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.operands import registers, results
@@ -22,6 +22,9 @@ class Values(Text):
             name, value = self.p.handing.settled[k]
             self._text(f"r[{self.p.slot(name)}] = {value}")
             return
+        if k in self.p.takes:
+            self._take(k, i)
+            return
         for name, text in self._assignments(k, i):
             slot = self.p.slot(name)
             if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl"):
@@ -36,6 +39,18 @@ class Values(Text):
                 self._text(f"v = {g}")
                 self._text(f"r[{slot}] = (({new}) if v else ({old})) if v.__class__ in I "
                            f"else select(v, {new}, {old})")  # fmt: skip
+
+    def _take(self, k: int, i: Instr) -> None:
+        """An atomic that hands out the next number of a counter."""
+        self.space["T"] = taken
+        guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
+        count = self.p.slot(f"{TAKE}{k}")
+        address, step = self._operand(i.operands[1]), self._operand(i.operands[2])
+        last = step if "inc" in i.mods else "-1"
+        one = "1" if "inc" in i.mods else step
+        for name in results(i):
+            d = f"r[{self.p.slot(name)}]"
+            self._text(f"{d} = T(r, {count}, {address}, {one}, {last}, {guard}, {d}, {self._unknown(k)})")
 
     def _assignments(self, k: int, i: Instr) -> Iterator[tuple[str, str]]:
         if i.op in ("ld", "ldu"):

@@ -46,13 +46,17 @@ class HandOver:
 
 
 def hand_over(
-    flow: Flow, generic: Mapping[int, bool], apart: bool = True, numbers: frozenset[str] = frozenset()
+    flow: Flow,
+    generic: Mapping[int, bool],
+    apart: bool = True,
+    numbers: frozenset[str] = frozenset(),
+    takes: frozenset[int] = frozenset(),
 ) -> HandOver | None:
     """The hand-over of a function; None where there is none.
 
     ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
     pointers of different parameters lead to different memory. ``numbers``: places of parameters,
-    ``name+offset``, that hold no pointer.
+    ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
     """
     body = flow.body
     places: Sequence[int] = [
@@ -61,7 +65,7 @@ def hand_over(
     ]  # fmt: skip
     spins = global_spins(flow, places)
     polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
-    consumers = sorted({*spins, *polls, *_deciding(flow, places)})
+    consumers = sorted({*spins, *polls, *_deciding(flow, places, takes)})
     origins = Origins(flow, apart, numbers)
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
@@ -86,7 +90,7 @@ def released_unseen(flow: Flow) -> int | None:
     return next((i.line for i in signals), None)
 
 
-def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
+def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
     """Loads and atomics whose value decides what happens, where it may say what others have written."""
     body = flow.body
     fenced = any(_wide_fence(i) for i in body)
@@ -103,7 +107,7 @@ def _deciding(flow: Flow, accesses: Collection[int]) -> list[int]:
             out.append(k)
         elif released and (acquires or strong) and _steers(flow, k, readers):
             out.append(k)
-        elif i.op in ("ld", "atom") and _polled(flow, k, asked):
+        elif i.op in ("ld", "atom") and k not in takes and _polled(flow, k, asked):
             out.append(k)
     return out
 
@@ -329,14 +333,14 @@ def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | Non
     (_, writes), (_, loads) = _bulk(flow)
     if not writes and not loads:
         return None
-    seen = {k: origins.of(_global_operand(flow.body[k])) for k in writes}
+    seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
     others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
-    others += [(k, origins.of(_global_operand(flow.body[k]))) for k in loads]
+    others += [(k, origins.of(global_operand(flow.body[k]))) for k in loads]
     for k in writes:
-        if any(seen[k] & (o - {_ANY}) for _, o in others):
+        if any(seen[k] & (o - {ANYWHERE}) for _, o in others):
             return k
     for k in loads:
-        of = origins.of(_global_operand(flow.body[k])) - {_ANY}
+        of = origins.of(global_operand(flow.body[k])) - {ANYWHERE}
         if any(of & o for j, o in others if flow.body[j].op in ("st", "red", "atom")):
             return k
     return None
@@ -346,19 +350,17 @@ def _address(i: Instr) -> Operand:
     return next(o for o in i.operands if isinstance(o, Mem))
 
 
-def _global_operand(i: Instr) -> Operand:
+def global_operand(i: Instr) -> Operand:
     memory = [o for o in i.operands if isinstance(o, Mem)]
     return memory[0] if spaces(i.mods)[:1] == ["global"] else memory[1]
 
 
-def _met(
-    flow: Flow, places: Sequence[int], consumers: Collection[int], origins: Origins
-) -> Sequence[int]:
+def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins: Origins) -> Sequence[int]:
     """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
     atomically: nothing is handed over there."""
     names = {k: origins.of(_address(flow.body[k])) for k in places}
-    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(_global_operand(flow.body[k]))}
-    if not all(names.values()) or any(_ANY in x for x in (bulk, *names.values())):
+    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    if not all(names.values()) or any(ANYWHERE in x for x in (bulk, *names.values())):
         return places
     group = {x: x for found in names.values() for x in found}
 
@@ -384,7 +386,7 @@ def _met(
 
 
 _USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red": "combines"}
-_ANY = "*"
+ANYWHERE = "*"
 
 
 class Origins:
@@ -425,11 +427,11 @@ class Origins:
 def _inputs(i: Instr, fine: bool) -> list[Reg | str]:
     """What an instruction's result is computed from: registers, and names of variables and parameters."""
     if i.op in ("atom", "shfl", "call"):
-        return [_ANY]
+        return [ANYWHERE]
     if i.op in ("ld", "ldu"):
         m = i.operands[1]
         if "param" not in i.mods or not isinstance(m, Mem):
-            return [_ANY]
+            return [ANYWHERE]
         if fine and isinstance(m.base, Sym):
             return [f"{m.base.name}+{m.base.offset + m.offset}"]
         operands: Sequence[Operand] = (m.base,)

@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.tickets import travels
 from syncverify.frontends.ptx.types import WINDOW, width
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec
 from syncverify.ir.footprints import Range, footprint
@@ -171,7 +172,7 @@ class Bytes:
 
     def store(self, address: int, size: int, value: Any) -> None:
         self.forget(address, address + size)
-        if not isinstance(value, Unknown):
+        if not isinstance(value, Unknown) or travels(value):
             self.cells[address] = (size, value)
 
     def forget(self, lo: int, hi: int) -> None:

@@ -36,12 +36,18 @@ class Slice:
 
 
 def slice_of(
-    flow: Flow, effects: Decoded, also: Iterable[int] = (), control: bool = True, holds: bool = False
+    flow: Flow,
+    effects: Decoded,
+    also: Iterable[int] = (),
+    control: bool = True,
+    holds: bool = False,
+    takes: frozenset[int] = frozenset(),
 ) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
     matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
-    something is known of what lies in global memory, wherever it is read."""
-    slicer = _Slicer(flow, effects, control, holds)
+    something is known of what lies in global memory, wherever it is read. ``takes``: atomics that count
+    there."""
+    slicer = _Slicer(flow, effects, control, holds, takes)
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -54,8 +60,11 @@ _MOST_COMPUTED = 16
 
 
 class _Slicer:
-    def __init__(self, flow: Flow, effects: Decoded, control: bool, holds: bool) -> None:
+    def __init__(
+        self, flow: Flow, effects: Decoded, control: bool, holds: bool, takes: frozenset[int]
+    ) -> None:
         self.roots = control
+        self.takes = takes
         self.holds = holds
         self.flow = flow
         self.body = flow.body
@@ -180,7 +189,7 @@ class _Slicer:
                 self._need(names)  # what a parameter points to is the same for all
             else:
                 self.late += names
-        elif not _is_data(i):
+        elif k in self.takes or not _is_data(i):
             for n, op in enumerate(i.operands):
                 if n or not results(i) or isinstance(op, Mem):
                     self._need(registers(op))

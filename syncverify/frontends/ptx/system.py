@@ -10,9 +10,20 @@ from typing import Any
 
 from syncverify.frontends.ptx.agent import ClassContext, PtxAgent
 from syncverify.frontends.ptx.compile import Program
-from syncverify.frontends.ptx.compile_state import CLASS, CONTEXT, LOCAL, MASK, PARTED, PC, QUEUE, SHARED
+from syncverify.frontends.ptx.compile_state import (
+    CLASS,
+    CONTEXT,
+    LOCAL,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    SHARED,
+    TAKE,
+)
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
+from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown, Vec, vec
 from syncverify.ir.execute_blocks import Dims, Grid
@@ -49,6 +60,7 @@ class Launch:
     memory: Callable[[int, int], int | str | None] = lambda address, size: None  # ``Tables.memory``
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
+    tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
     space: Space | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
     places: Mapping[int, tuple[Any, Any, Any]] = field(
@@ -110,6 +122,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds = launch.memory, program.holds
+            tables.tickets = launch.tickets if launch.space is None else None
         else:
             tables = like.tables
             laid = tables.layout
@@ -219,7 +232,7 @@ class PtxSystem:
         r[PC], r[QUEUE] = self.program.entry, ()
         r[PARTED] = ()
         for name, slot in self.program.slots.items():
-            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use", "%turn")):
+            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use", "%turn", TAKE)):
                 r[slot] = 0
         for name, slot in self.program.symbols.items():
             r[slot] = self._constant(name, cta, warp)

@@ -12,6 +12,7 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
 from syncverify.frontends.ptx.operands import registers
+from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import WINDOW
 from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
@@ -150,6 +151,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
     _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)

@@ -48,7 +48,9 @@ class Unknown:
         return self.derived()
 
     def _unless_zero(self, o: Any) -> Any:
-        return 0 if o.__class__ in INTS and not o else self.derived()
+        if o.__class__ in INTS and o in (0, 1):
+            return self if o and is_choice(self) else 0 if not o else self.derived()
+        return self.derived()
 
     def _xor(self, o: Any) -> Any:
         """A negated choice is still a choice."""
@@ -189,15 +191,15 @@ def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         return f(a, b)
 
     def left(self: Vec, o: Any) -> Any:
-        return _lift_operator(plain, self, o)
+        return lift_operator(plain, self, o)
 
     def right(self: Vec, o: Any) -> Any:
-        return _lift_operator(plain, o, self)
+        return lift_operator(plain, o, self)
 
     return left, right
 
 
-def _lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """As ``lift``, but operators also know what to do with a missing value (0 times it is 0)."""
     key = (f, a if a.__class__ in INTS else id(a), b if b.__class__ in INTS else id(b))
     owner = a if a.__class__ is Vec else b

@@ -108,10 +108,12 @@ class Tracer:
         size: str = "N",
         covers: Sequence[str] = (),
         holds: Mapping[str, tuple[str, Sequence[int]]] | None = None,
+        addresses: Mapping[int, str] | None = None,
     ) -> None:
         """Runs `call` for each of `sizes` (the first is the exact launch's); writes each kernel launched.
 
         `holds`: what lies in tensors that steer, by the names of their pointers, for the exact launch.
+        `addresses`: names of pointers that are passed as host addresses.
         """
         launches, dump = self.folder / "launches", self.folder / "dump"
         try:
@@ -134,6 +136,7 @@ class Tracer:
             for number, text in enumerate(texts):
                 label = name if number == 0 else f"{name}_{number + 1}"
                 launch = _launch(text, [r[0][number] for r in rounds], [r[1] for r in rounds], sizes, size)
+                launch = replace(launch, **_named(launch, addresses or {}))
                 if holds:
                     launch = replace(launch, params={i: _held(p, holds) for i, p in launch.params.items()})
                 self.emitter.kernel(label, text, launch, covers)
@@ -211,6 +214,19 @@ def _launch(
         symbolic_params=general,
         assume=(f"{size} >= 1",),
     )
+
+
+def _named(launch: Launch, addresses: Mapping[int, str]) -> dict[str, Any]:
+    """The launch's parameters, with pointers for those that are host addresses."""
+
+    def named(param: Leaf | list[Leaf]) -> Leaf | list[Leaf]:
+        if isinstance(param, list) and len(param) == 1 and param[0].kind == "bytes":
+            name = addresses.get(int.from_bytes(bytes.fromhex(str(param[0].value)), "little"))
+            return param if name is None else Leaf("ptr", name)
+        return param
+
+    both = {"params": launch.params, "symbolic_params": launch.symbolic_params or {}}
+    return {key: {i: named(p) for i, p in params.items()} for key, params in both.items()}
 
 
 def _held(param: Leaf | list[Leaf], holds: Mapping[str, tuple[str, Sequence[int]]]) -> Leaf | list[Leaf]:

@@ -120,12 +120,15 @@ def cases(tracer: Tracer) -> None:
         "K",
         ["ping-pong", "source"],
     )
+    tiles = torch.zeros(1, dtype=torch.int32)  # handed out so far; it crosses as an address
     case(
         "gemm_dynamic",
-        lambda k: run_gemm(k, is_dynamic_persistent=True, semaphore=half(1, dtype=torch.int32)),
+        lambda k: run_gemm(k, is_dynamic_persistent=True, semaphore=tiles),
         ks,
         "K",
         ["dynamic scheduler"],
+        {"tiles": ("i32", [0])},
+        {tiles.data_ptr(): "tiles"},
     )
     case(
         "gemm_bias",

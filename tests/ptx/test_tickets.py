@@ -1,0 +1,189 @@
+"""Counters in global memory that hand out work: a number is the same for all who hear of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import KernelReport, Severity
+from syncverify.files import check_source, read_source
+from syncverify.launch import read_facts
+
+#: Warp 0 takes numbers and tells the two other warps, slot by slot, which take a turn for each below 3.
+KERNEL = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 k_count, .param .u64 k_out)
+{
+    .reg .pred %p<8>;
+    .reg .b32 %r<24>;
+    .reg .b64 %rd<8>;
+    .shared .align 8 .b64 full;
+    .shared .align 8 .b64 empty;
+    .shared .align 16 .b8 slot[16];
+    .shared .align 16 .b8 work[4];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 31;
+    shr.u32 %r3, %r1, 5;
+    ld.param.u64 %rd1, [k_count];
+    ld.param.u64 %rd2, [k_out];
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [full], 1;
+    mbarrier.init.shared::cta.b64 [empty], 2;
+READY:
+    bar.sync 0;
+    mov.u32 %r4, 0;
+    setp.ne.u32 %p2, %r3, 0;
+    @%p2 bra READER;
+    setp.ne.u32 %p3, %r2, 0;
+    @%p3 bra END;
+TAKE:
+    atom.global.inc.u32 %r5, [%rd1], 3;
+    add.u32 %r5, %r5, 0;
+    xor.b32 %r6, %r4, 1;
+FREE:
+    mbarrier.try_wait.parity.shared::cta.b64 %p4, [empty], %r6;
+    @!%p4 bra FREE;
+    setp.lt.s32 %p5, %r5, 3;
+    selp.b32 %r7, 1, 0, %p5;
+    st.shared.v2.u32 [slot], {%r5, %r7};
+    mbarrier.arrive.shared::cta.b64 _, [full];
+    xor.b32 %r4, %r4, 1;
+    @%p5 bra TAKE;
+    bra END;
+READER:
+TOLD:
+    mbarrier.try_wait.parity.shared::cta.b64 %p4, [full], %r4;
+    @!%p4 bra TOLD;
+    ld.shared.v2.u32 {%r8, %r9}, [slot];
+    bar.warp.sync -1;
+    setp.ne.u32 %p3, %r2, 0;
+    @%p3 bra NEXT;
+    mbarrier.arrive.shared::cta.b64 _, [empty];
+NEXT:
+    xor.b32 %r4, %r4, 1;
+    setp.eq.u32 %p6, %r9, 0;
+    @%p6 bra END;
+    bar.sync 1, 64;
+    bra READER;
+END:
+    ret;
+}
+"""
+
+
+def _check(
+    folder: Path, *changes: tuple[str, str], holds: str = ", holds = {i32 = [0]}", grid: int = 1
+) -> KernelReport:
+    text = KERNEL
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (path := folder / "k.ptx").write_text(text)
+    (facts := folder / "k.toml").write_text(
+        f"[kernel.k]\ngrid = [{grid}]\nblock = [96]\ncluster = [1]\n[kernel.k.params]\n"
+        f'0 = {{ptr = "count"{holds}}}\n1 = {{ptr = "out"{holds}}}\n'
+    )
+    (report,) = check_source(read_source(path), facts=read_facts(facts))
+    return report
+
+
+def _rules(report: KernelReport) -> list[str]:
+    return [d.rule for d in report.diagnostics if d.severity is Severity.ERROR]
+
+
+def test_numbers_of_a_counter_steer(tmp_path: Path) -> None:
+    report = _check(tmp_path)
+    assert report.verdict.value == "proved", report.reason
+    assert "count holds at launch what the launch file says, and only this grid counts there" in (
+        report.assumptions
+    )
+
+
+def test_a_counter_that_adds(tmp_path: Path) -> None:
+    report = _check(tmp_path, ("atom.global.inc.u32 %r5, [%rd1], 3;", "atom.global.add.u32 %r5, [%rd1], 1;"))
+    assert report.verdict.value == "proved", report.reason
+
+
+def test_the_missing_fact_is_named(tmp_path: Path) -> None:
+    report = _check(tmp_path, holds="")
+    assert report.verdict.value == "unknown"
+    assert report.reason is not None and "give what count holds: holds = [{i32 = N}]" in report.reason
+
+
+WAIT_FULL = """    mbarrier.try_wait.parity.shared::cta.b64 %p4, [full], %r4;
+    @!%p4 bra TOLD;
+"""
+WAIT_EMPTY = """    mbarrier.try_wait.parity.shared::cta.b64 %p4, [empty], %r6;
+    @!%p4 bra FREE;
+"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param([(WAIT_FULL, "")], id="readers not behind the write"),
+        pytest.param([(WAIT_EMPTY, "")], id="the next write not behind the readers"),
+        pytest.param([("[full], %r4;\n", "[full], 0;\n")], id="the second phase is not waited for"),
+        pytest.param([("setp.eq.u32 %p6, %r9, 0;", "setp.eq.u32 %p6, %r9, 1;")], id="the answer turned"),
+        pytest.param(
+            [("setp.eq.u32 %p6, %r9, 0;", "add.u32 %r9, %r8, %r3;\n    setp.ge.u32 %p6, %r9, 4;")],
+            id="readers that disagree on one number",
+        ),
+        pytest.param(
+            [
+                ("bar.warp.sync -1;", "@%p6 bra SECOND; bar.warp.sync -1;"),
+                ("END:", "bra END;\nSECOND:\n    bra NEXT;\nEND:"),
+                ("mov.u32 %r4, 0;", "mov.u32 %r4, 0; setp.eq.u32 %p6, %r3, 2;"),
+            ],
+            id="a reader that never tells",
+        ),
+        pytest.param([("@%p5 bra TAKE;", "")], id="one take only"),
+    ],
+)
+def test_wrong_hand_over_of_numbers(tmp_path: Path, changes: list[tuple[str, str]]) -> None:
+    report = _check(tmp_path, *changes)
+    assert report.verdict.value == "refuted", report.reason
+    assert _rules(report)
+
+
+def test_readers_of_two_writes_may_part(tmp_path: Path) -> None:
+    """Warp 2 goes by a second number, taken right after the one that warp 1 goes by."""
+    report = _check(
+        tmp_path,
+        (
+            "selp.b32 %r7, 1, 0, %p5;",
+            "selp.b32 %r7, 1, 0, %p5; atom.global.inc.u32 %r10, [%rd2], 9; setp.lt.s32 %p7, %r10, 3; "
+            "selp.b32 %r10, 1, 0, %p7; st.shared.u32 [slot+8], %r10;",
+        ),
+        ("bar.warp.sync -1;", "ld.shared.u32 %r10, [slot+8]; setp.eq.u32 %p7, %r3, 2; "
+         "@%p7 mov.u32 %r9, %r10; bar.warp.sync -1;"),
+    )  # fmt: skip
+    assert report.verdict.value == "refuted", report.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "grid"),
+    [
+        pytest.param([], 2, id="the counter starts anew while blocks take"),
+        pytest.param(
+            [("    xor.b32 %r6", "    st.global.u32 [%rd1], %r4;\n    xor.b32 %r6")], 1, id="stored besides"
+        ),
+        pytest.param(
+            [("    @%p3 bra END;\nTAKE", "    @%p3 bra TAKE;\nTAKE")], 1, id="every lane of the warp takes"
+        ),
+        pytest.param([("[%rd1], 3;", "[%rd1], 1;")], 1, id="fewer numbers than turns"),
+        pytest.param([("[%rd1], 3;", "[%rd1], %r1;")], 1, id="nothing to count"),
+        pytest.param(
+            [("ld.param.u64 %rd2, [k_out];", "ld.param.u64 %rd2, [k_out]; ld.global.u64 %rd3, [%rd2];"),
+             ("    xor.b32 %r6", "    red.global.add.u32 [%rd3], 1;\n    xor.b32 %r6")],
+            1, id="a write that may reach the counter",
+        ),
+    ],
+)  # fmt: skip
+def test_counters_that_are_none(tmp_path: Path, changes: list[tuple[str, str]], grid: int) -> None:
+    report = _check(tmp_path, *changes, grid=grid)
+    assert report.verdict.value == "unknown", report.verdict
