@@ -124,6 +124,10 @@ class ClassContext:
             return -1
         return self.tables.footprints.add(global_footprint(addresses, size, self.lanes))
 
+    def lock(self, address: int, free: bool) -> int:
+        holder = (self.first + self.cta, self.warp, self.lanes[0])
+        return self.tables.locks.place(address, holder, free)
+
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         what = "the address of an access to global memory"
         try:

@@ -23,7 +23,7 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
             return []
         return [f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"]
     found = [_APART]
-    if program.handing.spins:
+    if program.handing.spins or program.handing.locks:
         found.append(_ZERO)
     if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
         found.append(f"the {clusters} clusters of the grid run at the same time")

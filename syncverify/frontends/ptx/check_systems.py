@@ -148,7 +148,31 @@ def _handing_over(k: Kernel, program: Program, launch: Launch, clusters: int | N
         def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
             return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)
 
-        yield from together(program, clusters, k.span, fresh, lambda s: _judged(k, s))
+        yield from together(program, clusters, k.span, fresh, lambda s: _in_turns(k, s, asked))
+
+
+def _in_turns(k: Kernel, system: PtxSystem, asked: dict[Any, str]) -> Outcome:
+    """The outcome of a system for the orders in which its blocks may hold locks."""
+    locks, handing = system.tables.locks, system.program.handing
+    if not locks.taken:
+        return _judged(k, system)
+    more = handing is not None and handing.spins
+    why = "a kernel with a lock waits for something else too" if more else locks.problem()
+    if why is not None:
+        return unknown(why, k.span)
+    found = []
+    for rows in locks.orders():
+        launch = replace(system.launch, rows=rows)
+        lane, clusters = system.info.elected_lane, system.info.clusters
+        again = PtxSystem.fresh(
+            system.program, launch, system.cluster, lane, k.hash, asked=asked, clusters=clusters
+        )
+        found.append(_judged(k, again))
+        if found[-1].verdict is not Verdict.PROVED:
+            break
+        if again.tables.locks.taken != locks.taken:
+            return unknown("who takes a lock depends on who held it before", k.span)
+    return k.checker.merge(found)
 
 
 def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:

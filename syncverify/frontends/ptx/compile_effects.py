@@ -109,10 +109,17 @@ class Effects(Values):
         self._text(f"if not r[{turn}]:")
         self._text(f"    r[{turn}] = 1")
         for name in results(i):
-            self._text(f"    r[{self.p.slot(name)}] = {self._operand(i.operands[2])} ^ 1")
+            self._text(f"    r[{self.p.slot(name)}] = {self._other(k, i)}")
         self._text(f"    r[0] = {self._skip(k)}")
         self._text("    return None")
         self._text(f"r[{turn}] = 0")
+
+    def _other(self, k: int, i: Instr) -> str:
+        """What a poll in vain finds."""
+        assert self.p.handing is not None
+        if k in self.p.handing.locks:
+            return self._operand(i.operands[3])
+        return f"{self._operand(i.operands[2])} ^ 1"
 
     def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
         memo: dict[Any, Any] = {}

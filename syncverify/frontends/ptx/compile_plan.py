@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
 from syncverify.frontends.ptx.global_detect import Origins, hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
+from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
 from syncverify.frontends.ptx.nodes import Function, Instr, Module, Sym
 from syncverify.frontends.ptx.operands import registers
@@ -82,7 +83,10 @@ class Plan:
                 mine = k in self.handing.accesses
                 self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
             for k in self.handing.polls & self.handing.accesses.keys():
-                self.decoded[k] = poll_effect(self.body[k])
+                locks = self.handing.locks
+                self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
+                if k in locks and locks[k] in self.handing.accesses:
+                    self.decoded[locks[k]] = free_effect(self.body[locks[k]])
             self.decoded = dict(sorted(self.decoded.items()))
         else:
             for k, e in self.decoded.items():

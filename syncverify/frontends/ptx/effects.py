@@ -64,6 +64,9 @@ class Context(Protocol):
         """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
         memory is not tracked."""
 
+    def lock(self, address: int, free: bool) -> int:
+        """How many hold the lock there before this block, which takes it or lets it go (``free``)."""
+
     def addresses(self, value: Value) -> tuple[int, ...] | None:
         """Each lane's global address; None where it is not known and the access goes without a footprint,
         on which no proof may rest. Opaque where blocks wait for each other."""

@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.global_access import (
     semantics,
     space_of,
 )
+from syncverify.frontends.ptx.locks import freed_by
 from syncverify.frontends.ptx.nodes import Imm, Instr, Label, Mem, Not, Operand, Reg, Sym
 from syncverify.frontends.ptx.operands import harmless, registers, results, sources
 from syncverify.model.events import Flag
@@ -43,6 +44,7 @@ class HandOver:
     together: bool
     settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
     polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
+    locks: Mapping[int, int] = field(default_factory=dict)  # those that take a lock -> what lets it go
 
 
 def hand_over(
@@ -64,9 +66,11 @@ def hand_over(
         if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic)
     ]  # fmt: skip
     spins = global_spins(flow, places)
-    polls = frozenset(k for k in places if k not in spins and _block_poll(flow, k, places))
-    consumers = sorted({*spins, *polls, *_deciding(flow, places, takes)})
+    turns = [k for k in places if k not in spins and _block_poll(flow, k, places)]
     origins = Origins(flow, apart, numbers)
+    locks = _locks(flow, turns, places, origins) if apart else {}
+    polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
+    consumers = sorted({*spins, *polls, *_deciding(flow, places, takes)})
     mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
     if not consumers and mixed is None:
         return None
@@ -76,7 +80,7 @@ def hand_over(
     settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
     atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
-    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled, polls)
+    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled, polls, locks)
 
 
 def released_unseen(flow: Flow) -> int | None:
@@ -296,10 +300,10 @@ def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
 
 
 def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
-    """Whether an atomic that changes nothing, ``cas`` of a value with itself, is what the turns of a loop are
-    for: one thread asks, shared memory tells the others, and barriers of the whole block frame it."""
+    """Whether an atomic ``cas`` is what the turns of a loop are for: one thread asks, shared memory tells the
+    others, and barriers of the whole block frame it."""
     i = flow.body[k]
-    if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4 or i.operands[2] != i.operands[3]:
+    if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4:
         return False
     loop = _innermost(flow, k)
     if loop is None or sum(flow.block_of[p] in loop for p in places) != 1:
@@ -309,8 +313,42 @@ def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
     shared = [x for x in body if x.op in ("ld", "st") and any(m.startswith("shared") for m in x.mods)]
     rest = [x for x in body if x is not i and x not in met and x not in shared]
     whole = all("sync" in x.mods and len(x.operands) == 1 for x in met)
-    fixed = {r for x in body for r in results(x)} - {r for x in rest if x.op == "mov" for r in results(x)}
-    return bool(met) and whole and all(map(harmless, rest)) and not fixed.intersection(sources(i))
+    fixed = _changing(body, rest).intersection(sources(i))
+    return bool(met) and whole and all(map(harmless, rest)) and not fixed
+
+
+def _changing(body: Sequence[Instr], rest: Sequence[Instr]) -> set[str]:
+    """The registers that turns of a loop may change; ``rest``: what computes from registers alone."""
+    changing = {r for x in body for r in results(x)}
+    while True:
+        moved = {
+            r
+            for x in body
+            if x not in rest or x.guard or changing.intersection(sources(x))
+            for r in results(x)
+        }
+        if moved == changing:
+            return changing
+        changing = moved
+
+
+def _same(i: Instr) -> bool:
+    """Whether a ``cas`` changes nothing: it compares with the value that it would store."""
+    return i.operands[2] == i.operands[3]
+
+
+def _locks(flow: Flow, turns: Sequence[int], places: Sequence[int], origins: Origins) -> dict[int, int]:
+    """The lock of a kernel that has one and waits for nothing else: what takes it, and what lets it go."""
+    if len(turns) != 1 or _same(flow.body[turns[0]]):
+        return {}
+    names = {k: origins.of(_address(flow.body[k])) for k in places}
+    if any(not x or ANYWHERE in x for x in names.values()):
+        return {}
+    (take,) = turns
+    others = [k for k in places if k != take and names[k] & names[take]]
+    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    free = freed_by(flow, take, others)
+    return {} if free is None or bulk & names[take] or ANYWHERE in bulk else {take: free}
 
 
 # ---------------------------------------------------------------- bulk copies beside other accesses

@@ -21,6 +21,7 @@ from syncverify.frontends.ptx.compile_state import (
     SHARED,
     TAKE,
 )
+from syncverify.frontends.ptx.locks import Locks, Rows
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
 from syncverify.frontends.ptx.tickets import Tickets
@@ -61,6 +62,7 @@ class Launch:
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
+    rows: Rows = field(default_factory=dict)  # in which blocks hold locks
     space: Space | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
     places: Mapping[int, tuple[Any, Any, Any]] = field(
@@ -122,6 +124,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds = launch.memory, program.holds
+            tables.locks = Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
         else:
             tables = like.tables

@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.effects import MapFacts
+from syncverify.frontends.ptx.locks import Locks
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
 from syncverify.frontends.ptx.operands import registers
@@ -151,6 +152,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    locks: Locks = field(default_factory=Locks)  # in global memory
     tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
