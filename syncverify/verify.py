@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from syncverify.advice import advise, exchanges_globally
@@ -29,7 +29,8 @@ from syncverify.judge import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.launch import LaunchFacts
 from syncverify.model.events import Unanalysable
 from syncverify.passes.rewrite import walk
-from syncverify.sizes import all_sizes
+from syncverify.sizes import Sized, all_sizes
+from syncverify.sizes.few import launches
 from syncverify.source import InputError, Span
 from syncverify.stages import decide_stages
 
@@ -112,6 +113,10 @@ def _every_size(
     if found.verdict is Verdict.REFUTED:
         return replace(exactly(found.values), seconds=time.perf_counter() - start)
     if found.verdict is Verdict.UNKNOWN:
+        found, refuted = _one_by_one(kernel, given, found, exactly)
+        if refuted is not None:
+            return replace(refuted, seconds=time.perf_counter() - start)
+    if found.verdict is Verdict.UNKNOWN:
         report = exactly(given)
         text = f"this is not shown for every size: {found.reason}"
         note = Diagnostic("SV902", Severity.NOTE, text, kernel.span)
@@ -130,6 +135,29 @@ def _every_size(
         stats=found.stats,
         proof=found,
     )
+
+
+def _one_by_one(
+    kernel: Kernel,
+    given: dict[str, int],
+    found: Sized,
+    exactly: Callable[[Mapping[str, int]], KernelReport],
+) -> tuple[Sized, KernelReport | None]:
+    """A proof by checks of all launches that differ, where they are few; or the first that is refuted."""
+    every = launches(kernel, given)
+    if every is None:
+        return found, None
+    try:
+        reports = [exactly({**given, **values}) for values in every]
+    except InputError:
+        return found, None
+    refuted = next((r for r in reports if r.verdict is Verdict.REFUTED), None)
+    if refuted is not None or any(r.verdict is not Verdict.PROVED for r in reports):
+        return found, refuted
+    notes = {(d.rule, d.span, d.contested): d for r in reports for d in r.diagnostics}
+    stats = {"launches": len(every), "events": sum(int(r.stats.get("events", 0)) for r in reports)}
+    shown = tuple(notes.values())
+    return Sized(Verdict.PROVED, diagnostics=shown, stats=stats, launches=tuple(every)), None
 
 
 def launch_values(kernel: Kernel, given: Mapping[str, int]) -> tuple[dict[str, int], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from syncverify.ir.nodes import Kernel
 from syncverify.ir.printer import print_kernel
 from syncverify.ir.verify import verify
 from syncverify.judge import text_hash
-from syncverify.sizes import Problem, Sized, all_sizes, problem_of
+from syncverify.sizes import Problem, Sized, all_sizes, few, problem_of
 from syncverify.source import InputError
 from syncverify.stages import decide_stages, validate
 from syncverify.stages.certificate import form, from_dict, plain_form
@@ -68,7 +68,8 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         else:
             found = report.proof or decide_stages(kernel, values, report.policy, _never)
             found = found or all_sizes(kernel, values, report.policy, _never)
-            proof = _proof(kernel, found)
+            every = found.launches or (found.verdict is Verdict.UNKNOWN and few.launches(kernel, values))
+            proof = _few(kernel, values, every, report.policy) if every else _proof(kernel, found)
     except RejectedError as e:
         raise InputError(f"kernel {kernel.name}: no certificate: {e}", kernel.span) from e
     proof["systems"] = [sealed(s) for s in proof["systems"]] if "systems" in proof else None
@@ -76,6 +77,15 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
     text = text_hash(print_kernel(kernel))
     head = {"kernel": kernel.name, "text": text, "policy": str(report.policy), "values": values}
     return sealed({**head, "proof": proof})
+
+
+def _few(
+    kernel: Kernel, given: Mapping[str, int], every: Iterable[Mapping[str, int]], policy: Policy
+) -> dict[str, Any]:
+    """Exact proofs of the launches that stand for all."""
+    found = [(v, exact.written(systems(kernel, {**given, **v}), policy)) for v in every]
+    parts = [sealed({"values": dict(v), "proof": _sealed(proof)}) for v, proof in found]
+    return {"kind": "few", "parts": parts}
 
 
 def _proof(kernel: Kernel, found: Sized) -> dict[str, Any]:
@@ -184,6 +194,8 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
             met = sizes.recheck(proof, _problem(kernel, given), Policy(policy), at)
         elif kind in ("stages", "each"):
             met = _parts(kernel, given, Policy(policy), proof, at)
+        elif kind == "few":
+            met = _launches(kernel, given, Policy(policy), proof, at)
         else:
             raise RejectedError(f"{at}.kind", f"{kind!r} is no kind of proof")
     except InputError as e:
@@ -235,6 +247,28 @@ def _parts(
     every = every_choice(kernel, given, policy, list(chosen[0])) if chosen else None
     if every is None or sorted(map(_key, every)) != sorted(map(_key, chosen)):
         raise RejectedError(f"{where}.parts", "some numbers of stages are left out, or none of a launch")
+    return total
+
+
+def _launches(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
+) -> Mapping[str, int]:
+    """Exact proofs of all launches that differ."""
+    _, parts = take(proof, where, "kind", "parts")
+    parts = listed(parts, f"{where}.parts")
+    every = few.launches(kernel, given)
+    if every is None or len(parts) != len(every):
+        raise RejectedError(f"{where}.parts", "not one for each launch, or they are not few")
+    total: dict[str, int] = {}
+    for i, (part, wanted) in enumerate(zip(parts, every, strict=True)):
+        at = f"{where}.parts[{i}]"
+        values, own = take(part, at, "values", "proof")
+        if _values(values, f"{at}.values") != wanted:
+            raise RejectedError(f"{at}.values", "not the values of that launch")
+        if not isinstance(own, dict) or own.get("kind") != "exact":
+            raise RejectedError(f"{at}.proof", "no proof for numbers")
+        met = exact.recheck(own, systems(kernel, {**given, **wanted}), policy, f"{at}.proof")
+        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
     return total
 
 

@@ -22,6 +22,7 @@ _FURTHER = {
     "sizes": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
     "each": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
+    "few": "docs/theory.md (one run decides); which launches differ (docs/symbolic.md)",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 

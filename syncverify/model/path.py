@@ -132,10 +132,17 @@ class Path:
             return False
         if self.cons:
             if self._contradicts(-c - 1, negated(parts)):
+                self._keep(c, parts)
                 return True
             if self._contradicts(c, parts):
+                self._keep(-c - 1, negated(parts))
                 return False
         return None
+
+    def _keep(self, c: int, parts: Parts) -> None:
+        """Keeps an answer that may rest on products: what it follows from may be forgotten."""
+        if any(self.space.atoms[a].factors is not None for p in self.cons for a, _ in p):
+            self.assume(c, parts)
 
     def implies(self, c: int, parts: Parts) -> bool:
         """Whether a resolved sum is surely 0 or more."""

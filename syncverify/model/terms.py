@@ -15,6 +15,7 @@ from typing import Any
 
 from syncverify.model.inequalities import Parts, Sum, combined, reduced
 from syncverify.model.path import Path
+from syncverify.model.ratios import in_turns, modulo, ratio
 from syncverify.model.term import Term
 
 #: More values than this are not told apart one by one.
@@ -211,6 +212,10 @@ class Space:
         resolve = self.path.resolve
         return self.term(*resolve(*self.times(resolve(x.c, x.parts), resolve(y.c, y.parts))))
 
+    def sources(self, value: Any) -> frozenset[str]:
+        """The sizes that a value comes from."""
+        return frozenset[str]().union(*(self._sources[a] for a, _ in self.of(value)[1]))
+
     def times(self, x: Sum, y: Sum) -> Sum:
         """The product of two sums, whatever any path knows of them."""
         pairs = [(i * j, (0, ((self._product(a, b), 1),))) for a, i in x[1] for b, j in y[1]]
@@ -245,6 +250,8 @@ class Space:
     def quotient(self, x: Any, m: Any) -> Any:
         """Floor division."""
         m = self._divisor(m)
+        if isinstance(m, Term) and not self.at_least(m - 1):
+            return self.quotient(-x, -m)
         if not isinstance(x, Term):
             x, m = (x // m, 1) if isinstance(m, int) else (x, m)
             return x if isinstance(m, int) else self._ratio(x, m)
@@ -266,7 +273,10 @@ class Space:
     def remainder(self, x: Any, m: Any) -> Any:
         """The remainder of floor division."""
         m = self._divisor(m)
+        if isinstance(m, Term) and not self.at_least(m - 1):
+            return -self.remainder(-x, -m)
         if not isinstance(m, int):
+            x = modulo(self, x, m)
             if isinstance(x, Term) and x is m:
                 return 0
             low, high = self.bounds(m)
@@ -296,9 +306,12 @@ class Space:
         return m
 
     def _ratio(self, x: Any, m: Term) -> Any:
-        """A quotient of two sizes."""
+        """The quotient of two sizes, the divisor 1 or more."""
         if x is m:
             return 1
+        found = ratio(self, x, m)
+        if found is not None:
+            return found
         if not self.at_least(x):
             return self.path.entry(("//", x, m), lambda: self.atom("quotient", None, -1))
         if self.at_least(m - x - 1):
@@ -357,6 +370,9 @@ class Space:
         found = self.path.decide(c, parts)
         if found is not None:
             return found
+        turns = None if self.guesses else in_turns(self, c, parts)
+        if turns is not None:
+            return self.at_least(turns)
         if not self.guesses:
             self.asked.update(*(self._sources[a] for a, _ in parts))
             raise Open(c, parts)

@@ -33,7 +33,7 @@ MAX_RESTARTS = 256
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
 #: The first look at sizes that are read again takes this part of the events.
-BRIEF = 8
+BRIEF = 4
 
 #: What one exploration may cost.
 LIMITS = Limits()
@@ -59,6 +59,7 @@ class Sized:
     graphs: tuple[Graph, ...] = ()
     parts: tuple[tuple[Mapping[str, int], Sized], ...] = ()  # proofs that it rests on, each for fixed values
     stages: object = None  # a proof for every number of stages
+    launches: tuple[Mapping[str, int], ...] = ()  # that stand for all, each checked by itself
 
 
 def all_sizes(

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-_UNCONFIRMED = "a run fails for sizes that no launch has"
-
 #: The test of each must fail, so that the list shrinks with what the engine learns.
-GAPS = {
-    "flat_against_nested.good": _UNCONFIRMED,
-    "negative_sizes_multiply.good": _UNCONFIRMED,
-    "step_of_a_loop_is_a_size.good": _UNCONFIRMED,
-}
+GAPS: dict[str, str] = {}
 
 #: Those that cost more than a test may; `benchmarks/all_sizes.py` judges them.
 SLOW = {

@@ -15,6 +15,7 @@ from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.model.inequalities import Sum
 from syncverify.model.path import Path
+from syncverify.model.ratios import RATIO, lasting
 from syncverify.model.symbols import SizedAgent
 from syncverify.model.terms import AGAIN, Space, Term, mapped
 from syncverify.model.tokens import Token
@@ -95,13 +96,15 @@ class State:
         """Forgets turns that nobody will ask for again, and sizes that turn anew."""
         path = self.path
         turns = self.turns()
+        for name in names:
+            path.sizes.pop(name, None)
         for key in list(path.entries):
             if key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
                 del path.entries[key]
             elif key[0] == AGAIN and AGAIN not in turns:
                 del path.entries[key]
-        for name in names:
-            path.sizes.pop(name, None)
+            elif key[0] == RATIO and not lasting(path, key):
+                del path.entries[key]
 
     def turns(self) -> dict[str, list[Any]]:
         """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
