@@ -107,15 +107,21 @@ def note_suspect(run: Run, t: Thread) -> None:
 def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) -> bool:
     """One pair of accesses to ``lo..hi``; true if they may meet anywhere else too."""
     row = ordering(first.kind, second.kind)
-    if row.need == Need.NOTHING or mutually_atomic(run, first, second):
+    if (
+        row.need is Need.NOTHING
+        or _plainly_known(run, t, first, row.need)
+        or mutually_atomic(run, first, second)
+    ):
         return True
     if first.barrier >= 0 and run.barriers[first.barrier].auto.live and second.barrier < 0:
         return True  # data over a live barrier is reported as such
     own = first.cls == t.cls
     anywhere = True
     if own and t.clock.multi and not second.lane_free and not first.lane_free:
-        fps = run.info.footprints
-        own, anywhere = same_lanes(fps[first.fp], fps[second.fp], lo, hi), False
+        own = anywhere = _lanes_agree(run, first.fp, second.fp)
+        if not own:
+            fps = run.info.footprints
+            own = same_lanes(fps[first.fp], fps[second.fp], lo, hi)
     if _one_copy(run, first, second):
         return False
     if _mixed_atomics(run, t, first, second, own):
@@ -126,6 +132,30 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if really_meet(run, first, second, lo, hi):
         fail(run, t, first, second, row, ordered, lo)
     return False
+
+
+def _plainly_known(run: Run, t: Thread, first: Record, need: Need) -> bool:
+    """Whether every lane knows all that even strict mode asks for: nearly always so, and cheap to see."""
+    m = t.clock.m
+    match need:
+        case Need.ORDER:
+            return bool(m[SH, first.cls] >= first.time)
+        case Need.COMPLETION:
+            return first.tag >= 0 and bool(m[SH, first.tag] >= first.tag_value)
+        case Need.BRIDGE if run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
+            column = first.cls if first.column < 0 else first.column
+            return bool(m[SH, first.cls] >= first.time) and bool(m[SA, column] >= first.time)
+    return False
+
+
+def _lanes_agree(run: Run, first: int, second: int) -> bool:
+    """Whether every byte that both footprints touch is touched by one and the same lane."""
+    known = run.info.lanes_agree
+    agree = known.get((first, second))
+    if agree is None:
+        a, b = run.info.footprints[first], run.info.footprints[second]
+        agree = known[first, second] = same_lanes(a, b, -(1 << 62), 1 << 62)
+    return agree
 
 
 def really_meet(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:

@@ -19,6 +19,7 @@ from syncverify.ir.execute_expr import (
     closure,
     condition,
     control_names,
+    counting,
     mentions,
     once_named,
     plain_sum,
@@ -232,7 +233,8 @@ class Code(CodeText):
             case n.Let(name, value) | n.Assign(name, value):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
-                self._text(f"r[{self._name(name)}] = {self._value(e, decision=False)}")
+                counted = e if self.program.space is None else counting(e, set(self.program.symbols))
+                self._text(f"r[{self._name(name)}] = {self._value(counted, decision=False)}")
                 if name in self.named_once and names(e) <= set(self.program.symbols) and plain_sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):

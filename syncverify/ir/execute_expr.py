@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
+from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
+from syncverify.model.terms import Term
 
 #: Comparison operators.
 ORDER = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -28,6 +31,27 @@ def shift_right(a: int, b: int) -> int:
     if b < 0:
         raise ArithmeticError(f"shift by {b}")
     return a >> b
+
+
+def truth(value: Any) -> Any:
+    """1 if the value is 0 or more, else 0; a size without a number may answer with an unknown for both."""
+    return value.space.truth(value) if isinstance(value, Term) else int(value >= 0)
+
+
+def counting(e: Expr, sizes: Set[str]) -> Expr:
+    """The expression, comparisons of ``sizes`` that are added being numbers that need not be decided."""
+    match e:
+        case Binary("+" | "-", a, b):
+            return replace(e, left=_added(a, sizes), right=_added(b, sizes))
+    return e
+
+
+def _added(e: Expr, sizes: Set[str]) -> Expr:
+    match e:
+        case Binary("<" | "<=" | ">" | ">=" as op, a, b) if names(e) <= sizes:
+            less, more = (a, b) if op[0] == "<" else (b, a)
+            return Call("truth", (Binary("-", Binary("-", more, less), Int(int(len(op) == 1))),))
+    return counting(e, sizes)
 
 
 def plain_sum(e: Expr) -> bool:
@@ -112,7 +136,7 @@ def source(e: Expr, slot: Mapping[str, int]) -> str:
             return f"({source(a, slot)} if {condition(c, slot)} else {source(b, slot)})"
         case Call("cdiv", (a, b)):
             return f"(-(-{source(a, slot)} // {source(b, slot)}))"
-        case Call(("min" | "max" | "abs") as name, args):
+        case Call(("min" | "max" | "abs" | "truth") as name, args):
             return f"{name}({', '.join(source(a, slot) for a in args)})"
     raise TypeError(f"not an index expression: {e}")
 
@@ -151,6 +175,9 @@ def closure(e: Expr, slot: Mapping[str, int]) -> Reader:
         case Call("abs", (a,)):
             x = closure(a, slot)
             return lambda r: abs(x(r))
+        case Call("truth", (a,)):
+            x = closure(a, slot)
+            return lambda r: int(truth(x(r)))
         case Call(("min" | "max") as name, args):
             parts = [closure(a, slot) for a in args]
             pick = min if name == "min" else max

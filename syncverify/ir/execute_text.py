@@ -17,6 +17,7 @@ from syncverify.ir.execute_expr import (
     source,
     terms,
     total,
+    truth,
 )  # fmt: skip
 from syncverify.ir.expr import BUILTINS, LANE_BUILTINS, Binary, Expr, Int, names
 from syncverify.ir.footprints import Value
@@ -97,7 +98,7 @@ class CodeText:
         self.scope = dict(known)
         self.slots: dict[str, int] = dict(BUILTIN_SLOTS)
         self.size = FIRST_REGISTER
-        self.space: dict[str, Any] = {"shift_left": shift_left, "shift_right": shift_right}
+        self.space: dict[str, Any] = {"shift_left": shift_left, "shift_right": shift_right, "truth": truth}
         self.lines: list[str] = []
         self.line_sites: list[int] = []
         self.site = 0

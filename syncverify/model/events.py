@@ -244,6 +244,8 @@ class SystemInfo:
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
     equal_value: AbstractSet[int] = frozenset()  # those of them that were seen to store one known value
+    #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
+    lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
 
 

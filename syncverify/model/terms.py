@@ -24,6 +24,8 @@ MOST_VALUES = 4096
 
 #: Begins the keys of what ``Space.renewed`` makes; agents name their next turn by it.
 AGAIN = "again "
+#: Begins the keys of answers that are left open.
+TRUTH = "truth "
 
 
 class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
@@ -123,6 +125,17 @@ class Space:
         if not self.forgets or root is None:
             return self.path.sizes[name]
         return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
+
+    def truth(self, value: Any) -> Any:
+        """1 where a value is 0 or more, else 0; while forgetting, an unknown that may be both instead of a
+        question, the same for all who ask."""
+        found = self.path.decide(*self.path.resolve(*self.of(value)))
+        if found is not None or self.guesses:
+            return int(self.at_least(value))
+        self.forgotten.add(TRUTH)
+        if not self.forgets:
+            return int(self.at_least(value))
+        return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
 
     def renewed(self, values: list[Any], trips: list[Any], kept: list[Any], turn: Any) -> list[Any]:
         """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``

@@ -27,6 +27,8 @@ from syncverify.frontends.ptx.values import INTS
 
 NAMES: Mapping[str, Any] = {
     "I": INTS,
+    "below": sized.below,
+    "counted": sized.counted,
     "widened": sized.widened,
     **{
         name: getattr(arith, name)
@@ -57,12 +59,14 @@ class Expressions:
         symbol: Callable[[str], str],
         types: Mapping[str, str],
         wanted: Callable[[str], bool],
+        added: frozenset[str] = frozenset(),
     ) -> None:
         self.slot = slot
         self.special = special
         self.symbol = symbol
         self.types = types
         self.wanted = wanted
+        self.added = added  # predicates of comparisons that are only added
         self.carry = slot("%carry")
 
     # ------------------------------------------------------------ operands
@@ -356,6 +360,8 @@ class Expressions:
     def op_selp(self, i: Instr) -> list[tuple[str, str]]:
         bits = width(i.mods[-1])
         a, b, p = self.text(i.operands[1], bits), self.text(i.operands[2], bits), self.text(i.operands[3])
+        if isinstance(i.operands[3], Reg) and i.operands[3].name in self.added:
+            return self._one(i, f"counted({p})")
         return self._one(i, f"({a} if {p} else {b}) if ({p}).__class__ in I else select({p}, {a}, {b})")
 
     def op_slct(self, i: Instr) -> list[tuple[str, str]]:
@@ -379,6 +385,10 @@ class Expressions:
             return text if compare == "eq" else f"({text} ^ 1)"
         if compare not in _COMPARE:
             raise NotPlain
+        if isinstance(i.operands[0], Reg) and i.operands[0].name in self.added:
+            order = self.biased if kind(type_) == "s" else self.text
+            less, more = (a, b) if _COMPARE[compare][0] == "<" else (b, a)
+            return f"below({order(less, bits)}, {order(more, bits)}, {len(_COMPARE[compare]) == 1})"
         if kind(type_) == "s":
             return f"({self.biased(a, bits)} {_COMPARE[compare]} {self.biased(b, bits)})"
         return f"({self.text(a, bits)} {_COMPARE[compare]} {self.text(b, bits)})"

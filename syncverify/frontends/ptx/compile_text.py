@@ -9,6 +9,7 @@ from syncverify.frontends.ptx.compile_expr import NAMES, Expressions
 from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile_state import agreed
+from syncverify.frontends.ptx.counts import added_comparisons
 from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.values import Unknown
 
@@ -30,6 +31,7 @@ class Text:
             lambda name: f"r[{program.constant_slot('&' + name)}]",
             program.function.registers,
             lambda name: name in program.slice.registers,
+            added_comparisons(program.body),
         )
         self.wanted = program.slice.registers
         self.parameters = parameter_pointers(program.function)

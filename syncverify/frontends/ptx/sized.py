@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncverify.frontends.ptx.arith import select
 from syncverify.frontends.ptx.turned import at_least
 from syncverify.frontends.ptx.values import INTS, Vec, vec
 from syncverify.model.terms import Space, Term
@@ -361,6 +362,19 @@ def _value(o: Any) -> Any:
 
 def _int(o: Any) -> int:
     return o.number() if isinstance(o, Size) else int(o)
+
+
+def below(a: Any, b: Any, strict: bool) -> Any:
+    """Whether one value is less than another, or not above it; of sizes as a number that is only added."""
+    if (isinstance(a, Size) or isinstance(b, Size)) and _known(a) and _known(b):
+        x = _value(b) - _value(a) - int(strict)
+        return size(x.space.truth(x), 32) if isinstance(x, Term) else x >= 0
+    return a < b if strict else a <= b
+
+
+def counted(p: Any) -> Any:
+    """1 where a predicate of ``below`` holds, else 0."""
+    return p if isinstance(p, Size) else select(p, 1, 0)
 
 
 def size(term: Any, bits: int, kind: int = _RAW) -> Any:
