@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.widening import Widening
+from syncverify.frontends.ptx.arith import bfe, clz, popc, prmt, sar, shl, shr
 from syncverify.frontends.ptx.sized import Size
 from syncverify.model.path import Path
-from syncverify.model.terms import Space
+from syncverify.model.terms import Space, Symbolic
 
 
 def test_the_quotient_by_a_tile_is_one_unknown_whoever_asks() -> None:
@@ -29,6 +32,17 @@ def test_bits_below_the_unit_of_a_size_are_set() -> None:
     space = Space()
     x = Size(space.atom("x", 0, 100) * 128 + 1, 32)
     assert (x | 6).term is (x + 6).term
+
+
+def test_bits_of_a_size_are_known_for_its_numbers_only() -> None:
+    space = Space()
+    n = Size(space.atom("n", 0, 1 << 20), 32)
+    for ask in (lambda: shr(512, n), lambda: shl(1, n, 32), lambda: sar(512, n, 32), lambda: popc(n),
+                lambda: clz(n, 32), lambda: prmt(n, 0, 0x3210), lambda: bfe(7, n, 1, 32, 0)):  # fmt: skip
+        with pytest.raises(Symbolic):
+            ask()
+    known = Size(space.atom("m", 3, 3), 32)
+    assert shr(512, known) == 64
 
 
 def test_a_sum_is_taken_not_to_wrap_where_it_is_read_as_signed() -> None:

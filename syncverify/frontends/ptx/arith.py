@@ -57,27 +57,34 @@ def _srem(a: int, b: int, w: int) -> Any:
     return (-m if x < 0 else m) & (1 << w) - 1
 
 
+def _count(n: Any) -> int:
+    """A number as such: what is shifted by a size without a number is known for its numbers only."""
+    return n if n.__class__ in INTS else n.number()  # type: ignore[no-any-return]
+
+
 def _shl(a: int, n: int, w: int) -> int:
+    n = _count(n)
     return (a << n) & (1 << w) - 1 if n < w else 0
 
 
 def _shr(a: int, n: int) -> int:
+    n = _count(n)
     return a >> n if n < 64 else 0
 
 
 def _sar(a: int, n: int, w: int) -> int:
-    return signed(a, w) >> min(n, w) & (1 << w) - 1
+    return signed(a, w) >> min(_count(n), w) & (1 << w) - 1
 
 
 def _shf(low: int, high: int, n: int, left: int, wrap: int) -> int:
     """shf: the 64 bits ``high:low``; left gives the upper word, right the lower."""
-    n = n & 31 if wrap else min(n, 32)
+    n = _count(n) & 31 if wrap else min(_count(n), 32)
     both = high << 32 | low
     return (both << n >> 32 if left else both >> n) & 0xFFFFFFFF
 
 
 def _bfe(a: int, pos: int, count: int, w: int, s: int) -> int:
-    pos, count = pos & 0xFF, count & 0xFF
+    pos, count = _count(pos) & 0xFF, _count(count) & 0xFF
     if not count:
         return 0
     field = a >> pos & (1 << count) - 1
@@ -87,7 +94,7 @@ def _bfe(a: int, pos: int, count: int, w: int, s: int) -> int:
 
 
 def _bfi(a: int, b: int, pos: int, count: int, w: int) -> int:
-    pos, count = pos & 0xFF, count & 0xFF
+    pos, count = _count(pos) & 0xFF, _count(count) & 0xFF
     mask = ((1 << count) - 1 << pos) & (1 << w) - 1
     return b & ~mask | a << pos & mask
 
@@ -147,13 +154,18 @@ def _lifted(f: Callable[..., Any]) -> Callable[..., Any]:
     return on_anything
 
 
+def _on_bits(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of bits: of sizes without a number it is known for their numbers only."""
+    return _lifted(lambda *args: f(*map(_count, args)))
+
+
 udiv, urem, sdiv, srem = _lifted(_udiv), _lifted(_urem), _lifted(_sdiv), _lifted(_srem)
 shl, shr, sar, shf = _lifted(_shl), _lifted(_shr), _lifted(_sar), _lifted(_shf)
-bfe, bfi, prmt, lop3, brev = _lifted(_bfe), _lifted(_bfi), _lifted(_prmt), _lifted(_lop3), _lifted(_brev)
-bfind, mul_hi = _lifted(_bfind), _lifted(_mul_hi)
+bfe, bfi, prmt, lop3, brev = _lifted(_bfe), _lifted(_bfi), _on_bits(_prmt), _lifted(_lop3), _on_bits(_brev)
+bfind, mul_hi = _on_bits(_bfind), _lifted(_mul_hi)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
-popc = _lifted(int.bit_count)
-clz = _lifted(lambda a, w: w - a.bit_length())
+popc = _on_bits(int.bit_count)
+clz = _on_bits(lambda a, w: w - a.bit_length())
 sabs = _lifted(lambda a, w: abs(signed(a, w)) & (1 << w) - 1)
 _equal = _lifted(lambda a, b: a == b)
 
