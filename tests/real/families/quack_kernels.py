@@ -90,7 +90,7 @@ def cases(tracer: Tracer) -> None:
     def run_gemm(
         k, tile=(128, 128), cluster=(1, 1), dtype=torch.bfloat16, out=torch.bfloat16, c=False, **options
     ):
-        m = n = 512
+        m, n = options.pop("rows", 512), 512
         source = half(1, m, n, dtype=out) if c else None
         gemm(
             half(1, m, k, dtype=dtype),
@@ -123,7 +123,7 @@ def cases(tracer: Tracer) -> None:
     tiles = torch.zeros(1, dtype=torch.int32)  # handed out so far; it crosses as an address
     case(
         "gemm_dynamic",
-        lambda k: run_gemm(k, is_dynamic_persistent=True, semaphore=tiles),
+        lambda k: run_gemm(k, rows=256, is_dynamic_persistent=True, semaphore=tiles),
         ks,
         "K",
         ["dynamic scheduler"],
