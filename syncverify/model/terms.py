@@ -417,22 +417,19 @@ class Space:
         """The value as a number; its possible values are told apart by questions."""
         if not isinstance(value, Term):
             return int(value)
-        while True:
-            value = self.resolved(value)
-            if not isinstance(value, Term):
-                return int(value)
-            low, high = self.bounds(value)
-            if low is None or high is None or high - low >= MOST_VALUES:
-                raise Symbolic(f"{value} has to be a number")
-            if low == high:
-                return low
+        value = self.resolved(value)
+        if not isinstance(value, Term):
+            return int(value)
+        low, high = self.bounds(value)
+        if low is None or high is None or high - low >= MOST_VALUES:
+            raise Symbolic(f"{value} has to be a number")
+        while low < high:  # by answers, for bounds need not tell all that is known
             middle = (low + high + 1) // 2
             if self.at_least(value - middle):
                 low = middle
             else:
                 high = middle - 1
-            if low == high:
-                return low
+        return low
 
     # ------------------------------------------------------------ text
 

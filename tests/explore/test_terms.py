@@ -76,6 +76,20 @@ def test_a_remainder_becomes_a_number_by_questions() -> None:
     raise AssertionError
 
 
+def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
+    """What is known of a sum by others' bounds is no question; the next one is asked."""
+    space = Space()
+    a, b, c = (space.atom(x, 0, 1) for x in "abc")
+    space.path.assume(*space.of(a + b - 1))
+    space.path.assume(*space.of(c - a))
+    assert space.bounds(b + c) == (0, 2)
+    with pytest.raises(Open) as asked:
+        space.number(b + c)
+    assert (asked.value.c, asked.value.parts) == space.of(b + c - 2)
+    space.path.assume(*space.of(1 - b - c))
+    assert space.number(b + c) == 1
+
+
 def test_what_a_path_answers_holds_for_all_numbers_that_it_allows() -> None:
     space = Space()
     a, b = space.atom("a", -2, 3), space.atom("b", -1, 4)
