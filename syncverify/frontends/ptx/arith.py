@@ -25,6 +25,7 @@ from syncverify.frontends.ptx.values import (
 )
 
 BY_ZERO = Unknown("a division by zero")
+AS_FLOAT = Unknown("a size taken as a floating-point number")
 
 
 def signed(x: int, w: int) -> int:
@@ -218,7 +219,8 @@ def float_test(test: str, a: Any, b: Any, w: int) -> Any:
         return choice(a.why, a.source, (a.key, opposite or test, b, w, opposite is not None))
     if a.__class__ is Vec or b.__class__ is Vec:
         return lift(lambda x, y: float_test(test, x, y, w), a, b)
-    return (a if isinstance(a, Unknown) else b).derived()
+    missing = next((x for x in (a, b) if isinstance(x, Unknown)), AS_FLOAT)
+    return missing.derived()
 
 
 def _float(bits: int, w: int) -> float:

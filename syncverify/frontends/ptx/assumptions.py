@@ -86,10 +86,21 @@ def of_memory(facts: PtxFacts, program: Program) -> list[str]:
     return [_APART, *found] if counters and program.handing is None else found
 
 
+def of_words(facts: PtxFacts, program: Program) -> list[str]:
+    """That nobody changes the words that were taken as sizes."""
+    names = sorted(_pointers(facts, program, program.words & program.slice.pure))
+    found = [f"what {name} leads to stays the same while the kernel runs" for name in names]
+    return [_APART, *found] if found else []
+
+
 def _counters(facts: PtxFacts, program: Program) -> set[str]:
     """The names of pointers to counters whose numbers steer."""
+    return _pointers(facts, program, program.takes & program.slice.pure)
+
+
+def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set[str]:
+    """The names of the pointers that some accesses go by."""
     index = {p.name: i for i, p in enumerate(program.function.params)}
-    places = {x for k in program.takes & program.slice.pure
-              for x in program.origins.of(program.body[k].operands[1])}  # fmt: skip
+    places = {x for k in accesses for x in program.origins.of(program.body[k].operands[1])}
     found = [x.rpartition("+") for x in places]
     return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}

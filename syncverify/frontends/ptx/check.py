@@ -12,7 +12,7 @@ from typing import Any
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_stores, of_warnings
+from syncverify.frontends.ptx.assumptions import of_stores, of_warnings, of_words
 from syncverify.frontends.ptx.check_kernel import (
     Checker,
     Kernel,
@@ -37,6 +37,7 @@ from syncverify.source import InputError
 
 #: Exact checks that a proof for every size may ask for.
 MOST_EXACT = 8
+_DATA = "depends on data (ld.global"
 
 
 def check_module(
@@ -83,10 +84,12 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    try:
-        found = _proof(k, k.checker.prove)
-    except Symbolic:
-        found = None
+    found = _tried(k)
+    if _DATA in str(report.reason if found is None else found.reason):
+        words = replace(k, words=True, program=[], assumptions=[])
+        again = _tried(words)
+        if again is not None and again.verdict is Verdict.PROVED:
+            k, found = words, again
     if found is None:
         return _smallest(k, report)
     if found.verdict is Verdict.REFUTED:
@@ -107,6 +110,15 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     return _smallest(k, replace(report, diagnostics=(*report.diagnostics, note)))
 
 
+def _tried(k: Kernel) -> Any:
+    """What is found for every size; None if nothing can be."""
+    assert k.checker.prove is not None
+    try:
+        return _proof(k, k.checker.prove)
+    except Symbolic:
+        return None
+
+
 def _bound(k: Kernel, values: Mapping[str, int]) -> PtxFacts:
     """The facts for numbers; extents of the grid that nothing depends on are as small as can be."""
     least = dict(zip(("grid.x", "grid.y", "grid.z"), k.facts.cluster or (1, 1, 1), strict=True))
@@ -120,8 +132,9 @@ def _proof(k: Kernel, prove: Prove) -> Any:
     launch, whole = compiled(k)
     program = narrowed(k, launch, whole).for_sizes
     sizes = open_sizes(k.facts, program)
-    if not sizes:
+    if not (sizes or program.words):
         return None
+    k.assumptions += of_words(k.facts, program)
     if k.boxes is not None and copies_tensors(program):
         launch = inferred(k, launch, whole)
     facts = tuple(c for c in k.facts.constraints() if names(c) <= sizes.keys())

@@ -51,6 +51,7 @@ class Kernel:
     hash: str
     assumptions: list[str] = field(default_factory=list)
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
+    words: bool = False  # what is loaded and has no number is a size
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
@@ -69,7 +70,7 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    return Program(k.module, function, apart, ints, holds(k.facts))
+    return Program(k.module, function, apart, ints, holds(k.facts), k.words)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:

@@ -7,7 +7,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, Decoded
-from syncverify.frontends.ptx.counting import adds_one, counting
+from syncverify.frontends.ptx.counting import adds_one, counting, unwritten
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
@@ -33,6 +33,7 @@ class Plan:
 
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
+    ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Plan:
         apart: bool = True,
         numbers: frozenset[str] = frozenset(),
         holds: bool = False,
+        words: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -76,6 +78,9 @@ class Plan:
         self.unseen = released_unseen(self.flow) if self.handing is None else None
         #: atomics that hand out numbers of a counter
         self.takes = counts if self.handing is None else frozenset()
+        free = words and apart and self.handing is None
+        #: loads whose values are sizes, where nothing else is known of them
+        self.words = unwritten(self.flow, generic, self.origins) if free else frozenset()
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -106,7 +111,8 @@ class Plan:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        self._write(slice_of(self.flow, effects, fragments, holds=holds, takes=self.takes), sized=False)
+        needed = slice_of(self.flow, effects, fragments, holds=holds or words, takes=self.takes)
+        self._write(needed, sized=False)
 
     def _write(self, needed: Slice, sized: bool) -> None:
         """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""

@@ -18,9 +18,12 @@ from syncverify.frontends.ptx.compile_state import (
 )
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.memory import written
+from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.sized import size as sized
 from syncverify.frontends.ptx.tickets import Ticket
 from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of, restrict, vec
 from syncverify.model.events import Ev, Event, Flag
+from syncverify.model.terms import Term
 
 NOT_ENTERED = Unknown("a loop that was not entered")
 
@@ -95,6 +98,19 @@ def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
 def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     """The same in a kernel that writes global memory: what the launch file says."""
     return r[CONTEXT].tables.held(address, size, missing)
+
+
+def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -> Any:
+    """The same of a word that nobody writes: where it has no number it is a size, one for each place."""
+    space = r[CONTEXT].tables.space
+    if space is None or not isinstance(found, Unknown):
+        return found
+    place = address.term if isinstance(address, Size) else address
+    if not isinstance(place, int | Term):
+        return found
+    bits = 8 * size
+    low = -(1 << bits - 1) if signed else 0
+    return sized(space.opaque(("memory", place, size), low, low + (1 << bits) - 1, "word"), bits)
 
 
 def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: Any, old: Any,

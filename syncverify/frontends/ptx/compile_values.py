@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from syncverify.frontends.ptx.compile_expr import NotPlain
-from syncverify.frontends.ptx.compile_run import load, read_global, read_held, store, taken
+from syncverify.frontends.ptx.compile_run import load, read_global, read_held, read_word, store, taken
 from syncverify.frontends.ptx.compile_state import SPACES, TAKE
 from syncverify.frontends.ptx.compile_text import Text
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Reg, Sym, Vector
@@ -90,7 +90,11 @@ class Values(Text):
                 if all(r in self.wanted for r in registers(m)):
                     self.space["G"] = read_global if self.p.reads_only else read_held
                     address = f"{self.expr.text(m.base)}" + (f" + {offset}" if offset else "")
-                    yield d.name, f"G(r, {address}, {size}, {self._unknown(k)})"
+                    found = f"G(r, {address}, {size}, {self._unknown(k)})"
+                    if k in self.p.words:
+                        self.space["R"] = read_word
+                        found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
+                    yield d.name, found
                 else:
                     yield d.name, self._unknown(k)
             else:

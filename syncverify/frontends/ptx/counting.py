@@ -1,15 +1,15 @@
-"""Which atomics hand out numbers of a counter in global memory that the kernel uses for nothing else."""
+"""Global memory used for one thing alone: counters that hand out numbers, and what is only read."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from syncverify.frontends.ptx.effect_parts import spaces
 from syncverify.frontends.ptx.flow import Flow
-from syncverify.frontends.ptx.global_access import space_of
+from syncverify.frontends.ptx.global_access import semantics, space_of
 from syncverify.frontends.ptx.global_detect import ANYWHERE, Origins, global_operand
-from syncverify.frontends.ptx.nodes import Instr, Mem, Operand
+from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Vector
 
 #: Instructions that write global memory in ways that are not followed.
 _ELSEWHERE = frozenset({"multimem", "sust", "sured", "call"})
@@ -20,15 +20,9 @@ def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozense
 
     ``generic``: accesses without a state space. Pointers of different parameters lead to different memory.
     """
-    reached = {k: i for k, i in enumerate(flow.body) if flow.block_of[k] in flow.reached}
-    names = {
-        k: origins.of(_address(i))
-        for k, i in reached.items()
-        if space_of(i) == "global" or k in generic or _bulk(i)
-    }
-    written = [k for k in names if flow.body[k].op not in ("ld", "ldu")]
-    lost = any(not names[k] or ANYWHERE in names[k] for k in written)
-    if lost or any(i.op in _ELSEWHERE for i in reached.values()):
+    names = _origins(flow, generic, origins)
+    written = _written(flow, names)
+    if written is None:
         return frozenset()
     uses = Counter(x for found in names.values() for x in found)
     whole = {p.name for p in flow.function.params}
@@ -39,6 +33,41 @@ def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozense
         and len(names[k]) == 1
         and all(uses[x] == 1 and x.rpartition("+")[0] in whole for x in names[k])
     )
+
+
+def unwritten(flow: Flow, generic: Collection[int], origins: Origins) -> frozenset[int]:
+    """The loads of words whose memory, that of one parameter, the kernel does not write."""
+    names = _origins(flow, generic, origins)
+    written = _written(flow, names)
+    if written is None:
+        return frozenset()
+    touched = {x for k in written for x in names[k]}
+    return frozenset(k for k, found in names.items() if _loads_word(flow.body[k]) and len(found) == 1
+                     and ANYWHERE not in found and not found & touched)  # fmt: skip
+
+
+def _loads_word(i: Instr) -> bool:
+    """Whether an instruction loads one integer, and no flag that others may write meanwhile."""
+    plain = i.op == "ld" and "global" in i.mods and not semantics(i)
+    one = not isinstance(i.operands[0], Vector) or len(i.operands[0].items) == 1
+    return plain and one and i.mods[-1] in ("b32", "u32", "s32", "b64", "u64", "s64")
+
+
+def _origins(flow: Flow, generic: Collection[int], origins: Origins) -> dict[int, frozenset[str]]:
+    """Where the addresses of the accesses to global memory come from."""
+    return {
+        k: origins.of(_address(i))
+        for k, i in enumerate(flow.body)
+        if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic or _bulk(i))
+    }
+
+
+def _written(flow: Flow, names: Mapping[int, frozenset[str]]) -> list[int] | None:
+    """Accesses that may write; None where some may write anywhere."""
+    written = [k for k in names if flow.body[k].op not in ("ld", "ldu")]
+    lost = any(not names[k] or ANYWHERE in names[k] for k in written)
+    elsewhere = (flow.block_of[k] in flow.reached and i.op in _ELSEWHERE for k, i in enumerate(flow.body))
+    return None if lost or any(elsewhere) else written
 
 
 def _bulk(i: Instr) -> bool:

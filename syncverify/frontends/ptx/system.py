@@ -124,6 +124,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds = launch.memory, program.holds
+            tables.space = launch.space
             tables.locks = Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
         else:

@@ -18,6 +18,7 @@ from syncverify.frontends.ptx.types import WINDOW
 from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
+from syncverify.model.terms import Space
 
 #: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
 SHARED_LIMIT = SHARED_BASE + 227 * 1024
@@ -153,6 +154,7 @@ class Tables:
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
     locks: Locks = field(default_factory=Locks)  # in global memory
+    space: Space | None = None  # of sizes without a number
     tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
