@@ -134,6 +134,14 @@ def drained(run: Run, m: Map, use: Record) -> bool:
     A load is in no bulk group: by the text nothing says that its use of the map is over then (PTX ISA:
     cp.async.bulk, completion mechanisms). CUTLASS drains just so before it edits maps of grouped products.
     """
+    _, time = drain(run, use)
+    return time is not None and any(
+        run.threads[c].clock.knows(H, use.cls, c == use.cls) >= time for c, _ in m.edits
+    )
+
+
+def drain(run: Run, use: Record) -> tuple[bool, int | None]:
+    """Whether the class that copied has committed since; the time of its first wait for all after that."""
     time, committed = use.time, False
     for cls, event in run.trace[use.position :]:
         if cls != use.cls or not event:
@@ -141,10 +149,8 @@ def drained(run: Run, m: Map, use: Record) -> bool:
         time += 1
         committed |= event[0] == Ev.BULK_COMMIT
         if committed and event[0] == Ev.BULK_WAIT and event[2] == 0:
-            break
-    else:
-        return False
-    return any(run.threads[c].clock.knows(H, use.cls, c == use.cls) >= time for c, _ in m.edits)
+            return True, time
+    return committed, None
 
 
 def _joins(run: Run, t: Thread, m: Map) -> bool:

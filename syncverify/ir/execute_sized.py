@@ -9,7 +9,6 @@ from syncverify.ir import nodes as n
 from syncverify.ir.execute import IrSystem, elected_lanes
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Program
-from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_tables import synchronizes_globally, tables
@@ -44,8 +43,6 @@ def open_systems(
     _declarations(kernel, set(sizes))
     if synchronizes_globally(kernel):
         raise Symbolic("blocks synchronize through global memory")
-    if any(isinstance(s, n.TensormapReplace | n.TensormapCpFence) for s in statements(kernel.body)):
-        raise Symbolic("tensor maps are edited")
     grid = Grid.of(kernel, values)
     known = {name: v for name, v in values.items() if name not in sizes}
     symbols: dict[str, Any] = dict(sizes)

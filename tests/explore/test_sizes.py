@@ -106,7 +106,7 @@ def test_a_fixed_parameter_makes_the_scope_partial() -> None:
 
 
 def test_what_is_not_shown_for_every_size_is_said_and_stays_exact() -> None:
-    (kernel,) = read_source(CORPUS / "sizes" / "flat_against_nested.good.syncir").kernels
+    (kernel,) = read_source(CORPUS / "idioms" / "D10b_stream_k_fixup.syncir").kernels
     report = check_kernel(kernel, scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.EXACT)
 

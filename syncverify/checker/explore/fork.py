@@ -44,7 +44,7 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
         raise Symbolic("operations in flight between two steps")
-    if run.locations or run.far_writes or any(m.edits for m in run.maps.values()):
+    if run.locations or run.far_writes:
         raise Symbolic("blocks that synchronize through global memory")
     new, copy = Run.__new__(Run), _Copy()
     for name in SHARED:
@@ -53,7 +53,7 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
         setattr(new, name, getattr(run, name).copy())
     new.pending, new.met, new.locations, new.far_writes = {}, [], {}, {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
-    new.maps = {k: copy.flat(m, uses=list(m.uses)) for k, m in run.maps.items()}
+    new.maps = {k: copy.map(m) for k, m in run.maps.items()}
     old_agents = [t.agent for t in run.threads]
     agents = [a.fork() for a in old_agents] if fork_agents is None else fork_agents(old_agents)
     new.threads = [copy.thread(t, a) for t, a in zip(run.threads, agents, strict=True)]
@@ -131,6 +131,9 @@ class _Copy:
         else:
             new.own = {column: new.m[:, column] for column in c.own}
         return new
+
+    def map(self, m: Any) -> Any:
+        return self.flat(m, **{x: list(getattr(m, x)) for x in "edits released acquired uses open".split()})
 
     def shadow(self, s: Shadow) -> Shadow:
         new = Shadow()

@@ -29,11 +29,12 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, SA, SH, A, E, H, Matrix
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.explore import tails
+from syncverify.checker.explore import maps, tails
 from syncverify.checker.explore.tokens import relative, relative_event
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.checker.sync import Cluster, Generation, Named
+from syncverify.checker.tensor_maps import Map
 from syncverify.model.events import GLOBAL_MEMORY, Ev
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
@@ -66,6 +67,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Named: ("auto column gen last red partial ahead", ""),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
+    Map: ("edits edit_site whole released acquired uses open", ""),
 }
 #: The name of a column: one text for each, for these are hashed once.
 Column = str
@@ -140,6 +142,7 @@ class _Normal:
         for (cls, _), use in run.remote_uses.items():
             self.mark(cls, use[0])
         self.times(run.grid_waits)
+        self.times(maps.thresholds(run))
         for (column, _), value in self.landed().items():
             self.mark(column, value)
         for t in run.threads:
@@ -268,6 +271,7 @@ class _Normal:
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
             self.together(),
+            maps.form(run, self.at),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
