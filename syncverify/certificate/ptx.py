@@ -39,7 +39,7 @@ class _Recorder:
         try:
             self.parts.append({"is": "system", **exact.described(system, policy)})
         except RejectedError as e:  # what has no number yet is left to a proof for every size
-            self.parts.append({"is": "open"})
+            self.parts.append({"is": "open", "reason": str(e)})
             return Outcome(Verdict.UNKNOWN, (), None, str(e), {})
         return Outcome(Verdict.PROVED)
 
@@ -124,8 +124,8 @@ class _Claims:
     def judge(self, system: System, policy: Policy) -> Outcome:
         part, at = self.next("system", "open")
         if part["is"] == "open":
-            take(part, at, "is")
-            return Outcome(Verdict.UNKNOWN, (), None, "left open", {})
+            _, reason = take(part, at, "is", "reason")  # says only which proofs come next
+            return Outcome(Verdict.UNKNOWN, (), None, str(reason), {})
         found = {"is": "system", **exact.described(system, policy)}
         same(found, part, at)
         self.count("by the checker" if found["judge"] == "checker" else "systems")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from syncverify.cli.main import run
 from syncverify.diagnostics import KernelReport, Severity
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
@@ -187,3 +189,14 @@ def test_readers_of_two_writes_may_part(tmp_path: Path) -> None:
 def test_counters_that_are_none(tmp_path: Path, changes: list[tuple[str, str]], grid: int) -> None:
     report = _check(tmp_path, *changes, grid=grid)
     assert report.verdict.value == "unknown", report.verdict
+
+
+def test_its_certificate(tmp_path: Path) -> None:
+    """It shows a proof for each sequence of answers: three turns at most, and the end."""
+    _check(tmp_path)
+    kernel, launch, out = (str(tmp_path / name) for name in ("k.ptx", "k.toml", "c.json"))
+    assert run(["check", kernel, "--launch", launch, "--certificate", out]) == 0
+    assert run(["recheck", out, kernel, "--launch", launch]) == 0
+    assert len(json.loads(Path(out).read_text())["kernels"][0]["proof"]["parts"]) == 4
+    Path(launch).write_text(Path(launch).read_text().replace("holds = {i32 = [0]}", "holds = {i32 = [1]}"))
+    assert run(["recheck", out, kernel, "--launch", launch]) == 1

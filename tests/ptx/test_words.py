@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from syncverify.cli.main import run
 from syncverify.diagnostics import KernelReport, ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
@@ -120,3 +121,12 @@ WRITTEN = ("    st.global.u32 [%rd2], %r11;", "    st.global.u32 [%rd1], %r11;")
 )  # fmt: skip
 def test_words_that_do_not_prove(tmp_path: Path, changes: list[tuple[str, str]]) -> None:
     assert _check(tmp_path, *changes).verdict.value != "proved"
+
+
+def test_its_certificate(tmp_path: Path) -> None:
+    _check(tmp_path)
+    kernel, launch, out = (str(tmp_path / name) for name in ("k.ptx", "k.toml", "c.json"))
+    assert run(["check", kernel, "--launch", launch, "--certificate", out]) == 0
+    assert run(["recheck", out, kernel, "--launch", launch]) == 0
+    Path(launch).write_text(Path(launch).read_text().replace("[64]", "[96]"))
+    assert run(["recheck", out, kernel, "--launch", launch]) == 1
