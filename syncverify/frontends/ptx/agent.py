@@ -36,6 +36,8 @@ from syncverify.model.terms import AGAIN, Interrupted, Symbolic, Term
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
+#: Slots from here on are places in memories: which memory, address, size.
+_KEPT = 1 << 60
 SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
 
 
@@ -367,6 +369,8 @@ class PtxAgent:
                     raise Symbolic(self._located(str(e))) from None
                 self.ticks += 1
                 if event is not None:
+                    if event[0] == Ev.EXIT and r[SHARED] is not None:
+                        r[SHARED].ended.add(self.cls)
                     return event
                 answer = 0
         except Disagreement as d:
@@ -429,33 +433,53 @@ class PtxAgent:
         return r[PC] if r[PC] != QUEUED or not r[QUEUE] else r[QUEUE][0]  # type: ignore[no-any-return]
 
     def point(self) -> tuple[Any, ...]:
-        """Program counter and queued events."""
-        return (self.r[PC], self.r[QUEUE])
+        """Program counter and queued events; where sizes have no number, also what is kept of memories."""
+        r = self.r
+        if not self.sized:
+            return (r[PC], r[QUEUE])
+        return (r[PC], r[QUEUE], tuple([m.shape() for m in self._memories()]))
+
+    def _shown(self) -> list[Bytes]:
+        """The memories whose numbers are among this agent's registers: one agent shows what all share."""
+        shared: SharedContents | None = self.r[SHARED]
+        return self._memories() if shared is None or shared.first() == self.cls else [self.r[LOCAL]]
+
+    def _memories(self) -> list[Bytes]:
+        shared: SharedContents | None = self.r[SHARED]
+        return [self.r[LOCAL]] if shared is None else [self.r[LOCAL], *shared.of]
 
     def live(self) -> dict[int, Any]:
-        """The slots that may be read before they are written."""
+        """The slots that may be read before they are written, and numbers in memories."""
         bits, pc = self.program.bits, self._pc()
         found = {s: exposed(self.r[s], bits.get(s, 64)) for s in self.program.live_at(pc)}
         if self.program.sized:
             for slot, kept in self.program.stale.get(pc, ()):
                 if self.r[kept].__class__ is not Unknown:
                     found.pop(slot, None)  # the turn that begins writes it
+        for i, memory in enumerate(self._shown() if self.sized else ()):
+            for a, n, value in memory.numbers():
+                found[_KEPT | i << 48 | a << 8 | n] = exposed(value, 8 * n)
         return found
 
     def put(self, slot: int, value: Any) -> None:
         """Replaces a slot."""
+        if slot >= _KEPT:
+            size = slot & 0xFF
+            cells = self._memories()[slot >> 48 & 0xFF].cells
+            cells[slot >> 8 & (1 << 40) - 1] = (size, restored(value, 8 * size))
+            return
         self.r[slot] = restored(value, self.program.bits.get(slot, 64))
 
     def snapshot(self) -> Hashable:
-        """Program counter, queue, every slot and local memory."""
+        """Program counter, queue, every slot and what is kept of memories."""
         r = self.r
-        return (self.cls, r[PC], r[QUEUE], *map(_frozen, r[MASK:]), _cells(r[LOCAL]))
+        return (self.cls, r[PC], r[QUEUE], *map(_frozen, r[MASK:]), *map(_cells, self._memories()))
 
     def normalize(self) -> Hashable:
         """The snapshot without slots that are written before they are read."""
         r = self.r
         kept = self.program.live_at(self._pc())
-        return (self.cls, r[PC], r[QUEUE], *[_frozen(r[s]) for s in kept], _cells(r[LOCAL]))
+        return (self.cls, r[PC], r[QUEUE], *[_frozen(r[s]) for s in kept], *map(_cells, self._memories()))
 
 
 def _frozen(value: Any) -> Hashable:

@@ -69,6 +69,12 @@ class Program(Plan):
     def _writes(self, k: int) -> tuple[str, ...]:
         return results(self.body[k]) if k in self.slice.pure or k in self.decoded else ()
 
+    def _late(self, k: int) -> bool:
+        """Whether an instruction reads registers after its events: for what it keeps, or an answer."""
+        op = self.body[k].op
+        kept = op in ("ld", "ldu", "st") and k in self.slice.pure
+        return kept or op == "elect" or (self.handing is not None and k in self.handing.polls)
+
     def live_at(self, label: int) -> tuple[int, ...]:
         """The slots that may be read from a label on before they are written."""
         found = self._live_memo.get(label)
@@ -101,7 +107,11 @@ class Program(Plan):
                 live -= set(self._writes(j))
             live |= set(self._reads(j)) & self._kept
         if kind == AFTER - START:
-            live -= set(self._writes(k))
+            late = self._late(k)
+            if not late or self.body[k].guard is None:
+                live -= set(self._writes(k))
+            if late:
+                live |= set(self._reads(k)) & self._kept
         live.update(f"{TAKE}{k}" for k in self.takes & self.slice.pure)
         for x in self.renewals.values() if self.sized else ():
             if n in x.before or n in x.blocks:

@@ -187,7 +187,7 @@ class Effects(Values):
                 part = ctx.part(active)
             events = before(ctx)
             if stored:
-                self._stores(site, a, stored)
+                self._stores(site, a, stored, ctx.tables.space)
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
@@ -197,8 +197,11 @@ class Effects(Values):
 
         self._remembered(memo, slow, keyed, after, writes)
 
-    def _stores(self, site: int, a: Access, stored: list[Any]) -> None:
-        """Takes note of the values that a store was seen to store."""
+    def _stores(self, site: int, a: Access, stored: list[Any], space: Any) -> None:
+        """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
+        before = self.p.stored.get(site, stored)
+        if any(isinstance(v, Size) and v.term.space is not space for v in before):
+            self.p.stored[site] = stored
         if self.p.stored.setdefault(site, stored) != stored:
             self.p.one_value.discard(site)
             self.p.equal_value.discard(site)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 from syncverify.frontends.ptx.effects import Context, Opaque, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.tickets import travels
 from syncverify.frontends.ptx.types import WINDOW, width
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec
@@ -170,6 +171,18 @@ class Bytes:
     def copy(self) -> Bytes:
         return Bytes(dict(self.cells))
 
+    def numbers(self) -> Iterator[tuple[int, int, Any]]:
+        """Address, size and value of numbers, and of sizes that have none."""
+        for a, (n, v) in sorted(self.cells.items()):
+            if _counts(v):
+                yield a, n, v
+
+    def shape(self) -> Hashable:
+        """Where there are numbers, and everything else."""
+        if not self.cells:
+            return 0
+        return frozenset((a, n, "" if _counts(v) else id(v)) for a, (n, v) in self.cells.items())
+
     def store(self, address: int, size: int, value: Any) -> None:
         self.forget(address, address + size)
         if not isinstance(value, Unknown) or travels(value):
@@ -217,16 +230,28 @@ class Bytes:
         return None
 
 
+def _counts(v: Any) -> bool:
+    return v.__class__ in INTS or isinstance(v, Size) or (
+        v.__class__ is Vec and any(isinstance(x, Size) for x in v.lanes)
+    )  # fmt: skip
+
+
 class SharedContents:
-    """The kept contents of the shared memory of all CTAs of one run."""
+    """The kept contents of the shared memory of all CTAs of one run; ``ended``: the classes that are over."""
 
     def __init__(self, ctas: int) -> None:
         self.of = [Bytes() for _ in range(ctas)]
+        self.ended: set[int] = set()
 
     def copy(self) -> SharedContents:
         new = SharedContents(0)
         new.of = [b.copy() for b in self.of]
+        new.ended = set(self.ended)
         return new
+
+    def first(self) -> int:
+        """The first class that is not over: it shows the contents to the exploration of sizes."""
+        return next(i for i in count() if i not in self.ended)
 
     def overwritten(self, footprints: Sequence[Footprint], numbers: Iterable[int]) -> None:
         """An operation wrote data there."""
