@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.compile_state import (
     ENDED,
     LOCAL,
     MASK,
+    PARTED,
     PC,
     QUEUE,
     QUEUED,
@@ -437,7 +438,7 @@ class PtxAgent:
         r = self.r
         if not self.sized:
             return (r[PC], r[QUEUE])
-        return (r[PC], r[QUEUE], tuple([m.shape() for m in self._memories()]))
+        return (r[PC], r[QUEUE], r[PARTED], tuple([m.shape() for m in self._memories()]))
 
     def _shown(self) -> list[Bytes]:
         """The memories whose numbers are among this agent's registers: one agent shows what all share."""
@@ -473,13 +474,14 @@ class PtxAgent:
     def snapshot(self) -> Hashable:
         """Program counter, queue, every slot and what is kept of memories."""
         r = self.r
-        return (self.cls, r[PC], r[QUEUE], *map(_frozen, r[MASK:]), *map(_cells, self._memories()))
+        return (self.cls, r[PC], r[QUEUE], r[PARTED], *map(_frozen, r[MASK:]), *map(_cells, self._memories()))
 
     def normalize(self) -> Hashable:
         """The snapshot without slots that are written before they are read."""
         r = self.r
         kept = self.program.live_at(self._pc())
-        return (self.cls, r[PC], r[QUEUE], *[_frozen(r[s]) for s in kept], *map(_cells, self._memories()))
+        where = (self.cls, r[PC], r[QUEUE], r[PARTED])
+        return (*where, *[_frozen(r[s]) for s in kept], *map(_cells, self._memories()))
 
 
 def _frozen(value: Any) -> Hashable:
