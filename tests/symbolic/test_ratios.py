@@ -74,6 +74,8 @@ GOOD = {
     ),
     "indexed by the quotient": _text(_STEPS, "for j in 0..cdiv(N, D)", "N >= 0", "D >= 1", i="(i / D)"),
     "both in steps": _text(_STEPS, "for j in 0..N step D", "D >= 1"),
+    "below 0": _text("for i in 0..(-N / D)", "for j in 0..(-N / D)", "D >= 2"),
+    "of any sign": _text("for i in 0..((2 * N) / D)", "for j in 0..((2 * N) / D)", "D != 0"),
 }
 BAD = {
     "rounded down": _text(_STEPS, "for j in 0..(N / D)", "N >= 0", "D >= 1"),

@@ -141,7 +141,8 @@ class State:
             if place in bits:
                 shape.append((place, value))
                 continue
-            if place in pending or place[0] == "value" or (place[0] == "size" and place[1] in again):
+            taken = place[0] == "value" and place[1][0] != RATIO  # a turn that is yet to be taken
+            if place in pending or taken or (place[0] == "size" and place[1] in again):
                 apart.append((place, self.coarse(value)))
             if isinstance(value, Token):
                 shape.append((place, relative(self.run, value)))
@@ -168,7 +169,7 @@ class State:
         low, high = self.path.space.bounds(value)
         return (
             low if low == high else low is not None and low > 0,
-            high if high is None or high < FAR else None,
+            max(high, -1) if high is not None and high < FAR else None,
         )
 
     def _values(self) -> Iterator[tuple[Place, Any]]:
