@@ -78,9 +78,13 @@ END:
 
 
 def _check(
-    folder: Path, *changes: tuple[str, str], holds: str = ", holds = {i32 = [0]}", grid: int = 1
+    folder: Path,
+    *changes: tuple[str, str],
+    holds: str = ", holds = {i32 = [0]}",
+    grid: int = 1,
+    kernel: str = KERNEL,
 ) -> KernelReport:
-    text = KERNEL
+    text = kernel
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -200,3 +204,44 @@ def test_its_certificate(tmp_path: Path) -> None:
     assert len(json.loads(Path(out).read_text())["kernels"][0]["proof"]["parts"]) == 4
     Path(launch).write_text(Path(launch).read_text().replace("holds = {i32 = [0]}", "holds = {i32 = [1]}"))
     assert run(["recheck", out, kernel, "--launch", launch]) == 1
+
+
+#: One thread takes numbers for its whole block, behind barriers.
+BLOCK = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 k_count, .param .u64 k_out)
+{
+    .reg .pred %p<8>;
+    .reg .b32 %r<24>;
+    .reg .b64 %rd<8>;
+    .shared .align 16 .b8 slot[16];
+    mov.u32 %r1, %tid.x;
+    ld.param.u64 %rd1, [k_count];
+    setp.eq.u32 %p1, %r1, 0;
+LOOP:
+    @%p1 atom.global.add.u32 %r5, [%rd1], 1;
+    @%p1 st.shared.u32 [slot], %r5;
+    bar.sync 0;
+    ld.shared.u32 %r6, [slot];
+    bar.sync 0;
+    setp.lt.s32 %p2, %r6, 5;
+    @%p2 bra LOOP;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        pytest.param([], "proved", id="good"),
+        pytest.param([("    bar.sync 0;\n    setp", "    setp")], "refuted", id="written while others read"),
+        pytest.param([("    bar.sync 0;\n    ld", "    ld")], "refuted", id="read before it is written"),
+        pytest.param([("%r6, 5;", "%r6, %r1;")], "refuted", id="a limit of its own for each thread"),
+    ],
+)
+def test_a_block_that_takes_numbers(tmp_path: Path, changes: list[tuple[str, str]], verdict: str) -> None:
+    report = _check(tmp_path, *changes, kernel=BLOCK, grid=3)
+    assert report.verdict.value == verdict, report.reason

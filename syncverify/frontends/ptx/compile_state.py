@@ -8,7 +8,7 @@ from typing import Any
 from syncverify.frontends.ptx.effects import Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.sized import Size
-from syncverify.frontends.ptx.values import Unknown, Vec
+from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.model.events import Event
 
 PC, QUEUE, CLASS, CONTEXT, LOCAL, SHARED, PARTED, MASK = range(8)
@@ -36,15 +36,25 @@ class Disagreement(Exception):  # noqa: N818 -- control flow: the class splits
         self.masks = masks
 
 
+def _answered(r: Registers, value: Vec, what: str) -> Any:
+    """The value with the answers that lanes of the class hold for questions; Opaque where one has none."""
+    lanes = list(value.lanes)
+    for i, v in enumerate(lanes):
+        if r[MASK] >> i & 1 and isinstance(v, Unknown):
+            lanes[i] = r[CONTEXT].answer(v)
+            if lanes[i] is None:
+                raise Opaque(f"{what} depends on {v.why}")
+    return vec(lanes).on(r[MASK]) if vec(lanes).__class__ is Vec else vec(lanes)
+
+
 def agreed(r: Registers, value: Any, what: str) -> Any:
     """The value that all lanes of the class hold. Raises Disagreement, or Opaque where it is not known."""
     if value.__class__ is Vec:
         value = value.on(r[MASK])
         if value.__class__ is Vec:
-            missing = value.unknown(r[MASK])
-            if missing is not None:
-                raise Opaque(f"{what} depends on {missing.why}")
-            raise Disagreement(tuple(value.parts(r[MASK]).values()))
+            value = _answered(r, value, what)
+            if value.__class__ is Vec:
+                raise Disagreement(tuple(value.parts(r[MASK]).values()))
     if isinstance(value, Size):
         return value.number()
     if isinstance(value, Unknown):

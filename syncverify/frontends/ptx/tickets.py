@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.frontends.ptx.values import INTS, Unknown, choice
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, choice, lift_operator
 
 #: The largest number that is looked at of counters that go on to the end of their type.
 MOST = 1 << 30
@@ -77,7 +77,9 @@ class Ticket(Unknown):
     __rxor__ = __xor__  # type: ignore[assignment]
 
     def _below(self, limit: Any, negated: bool) -> Any:
-        """Whether the register holds less than a number."""
+        """Whether the register holds less than a number; lane by lane where lanes ask for different ones."""
+        if limit.__class__ is Vec:
+            return lift_operator(_not_below if negated else _below, self, limit)
         if limit.__class__ not in INTS or self.least + self.offset < 0:
             return self.derived()
         number = limit - self.offset - (_HALF if self.flipped else 0)
@@ -87,13 +89,21 @@ class Ticket(Unknown):
         return self._below(o, False)
 
     def __le__(self, o: Any) -> Any:
-        return self._below(o + 1 if o.__class__ in INTS else o, False)
+        return self._below(o + 1, False)
 
     def __gt__(self, o: Any) -> Any:
-        return self._below(o + 1 if o.__class__ in INTS else o, True)
+        return self._below(o + 1, True)
 
     def __ge__(self, o: Any) -> Any:
         return self._below(o, True)
+
+
+def _below(ticket: Ticket, limit: Any) -> Any:
+    return ticket._below(limit, False)
+
+
+def _not_below(ticket: Ticket, limit: Any) -> Any:
+    return ticket._below(limit, True)
 
 
 def travels(value: Unknown) -> bool:
