@@ -33,6 +33,7 @@ SIZES = [
     "sizes/staging_in_second_persistent_tile.good",  # products of unknowns
     "sizes/last_block_is_ragged.good",
     "sizes/assumed_relation_of_sizes.good",  # states that only the search tells apart
+    "sizes/step_of_a_loop_is_a_size.good",  # quotients of sizes
 ]
 EXACT = [
     "sizes/even_by_assumption.good",
