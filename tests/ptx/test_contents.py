@@ -158,3 +158,16 @@ def test_the_answer_of_a_poll_goes_through_shared_memory(tmp_path: Path) -> None
     assert _check(tmp_path, POLLED, facts).verdict.value == "refuted"
     same = POLLED.replace("    @%p5 bra END;\n", "").replace("    @%p6 bra END;\n", "")
     assert _check(tmp_path, same, facts).verdict.value == "proved"
+
+
+def test_a_carry_is_part_of_the_state(tmp_path: Path) -> None:
+    """The carry says from turn 20 on that the barrier is left out; others' steps come before it is asked."""
+    text = TURNS.replace("FROM", "1")
+    for a, b in (
+        ("    ld.shared.u32 %r5, [mode];\n", "    add.cc.u32 %r7, %r4, 0xffffffec;\n"),
+        ("FILLED:\n", "FILLED:\n    addc.u32 %r5, 0, 0;\n"),
+        ("    add.u32 %r7, %r5, 1;\n    min.u32 %r7, %r7, 1;\n    st.shared.u32 [mode], %r7;\n", ""),
+    ):
+        assert text.count(a) == 1, a
+        text = text.replace(a, b)
+    assert _check(tmp_path, text, OPEN).verdict.value == "refuted"

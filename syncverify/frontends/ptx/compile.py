@@ -20,6 +20,8 @@ from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import Slice
 from syncverify.frontends.ptx.turns import KEPT, TURN
 
+_CARRY = ("%carry",)
+
 
 class Program(Plan):
     """A function of a module, compiled."""
@@ -59,15 +61,18 @@ class Program(Plan):
 
     @cached_property
     def _kept(self) -> frozenset[str]:
-        return self.slice.registers.union(*self.constants.values())
+        return self.slice.registers.union(*self.constants.values(), _CARRY)
 
     def _reads(self, k: int) -> tuple[str, ...]:
         if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
-            return (*sources(self.body[k]), *self.constants.get(k, ()))
+            carry = _CARRY if self.body[k].op in ("addc", "subc", "madc") else ()
+            return (*sources(self.body[k]), *self.constants.get(k, ()), *carry)
         return ()
 
     def _writes(self, k: int) -> tuple[str, ...]:
-        return results(self.body[k]) if k in self.slice.pure or k in self.decoded else ()
+        if k not in self.slice.pure and k not in self.decoded:
+            return ()
+        return (*results(self.body[k]), *(_CARRY if "cc" in self.body[k].mods else ()))
 
     def _late(self, k: int) -> bool:
         """Whether an instruction reads registers after its events: for what it keeps, or an answer."""
