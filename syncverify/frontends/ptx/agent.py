@@ -184,7 +184,7 @@ class ClassContext:
     # ------------------------------------------------------------ for compiled code
 
     def _one(self, value: Value, what: str) -> Any:
-        return value if isinstance(value, Unknown) else self.number(value, what)
+        return value if isinstance(value, Unknown | Size) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:
         """What the present run takes the answer to be, to a question that has one for all agents."""

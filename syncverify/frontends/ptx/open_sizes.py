@@ -18,7 +18,7 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr, evaluate, names
-from syncverify.model.terms import Space, Symbolic
+from syncverify.model.terms import Space
 
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
@@ -96,9 +96,6 @@ def open_systems(
     elected = list(elected)
 
     def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
-        if any(i.op == "tensormap" for i in program.body):
-            raise Symbolic("tensor maps are edited")
-
         def value(e: Any) -> Any:
             if not isinstance(e, Expr):
                 return e

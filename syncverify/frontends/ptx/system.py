@@ -158,6 +158,7 @@ class PtxSystem:
             dependent_launch=any(i.op == "griddepcontrol" for i in program.body),
             assumes_inputs=True,
             tracks_global=tables.tracks,
+            edits_maps=tables.edits_maps,
             clusters=clusters,
             cooperative=clusters > 1,  # so few are resident at once
         )

@@ -13,15 +13,18 @@ from syncverify.frontends.ptx.locks import Locks
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
 from syncverify.frontends.ptx.operands import registers
+from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import WINDOW
 from syncverify.frontends.ptx.values import Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
-from syncverify.model.terms import Space
+from syncverify.model.terms import Space, Symbolic, Term
 
 #: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
 SHARED_LIMIT = SHARED_BASE + 227 * 1024
+#: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
+MOST_MAPS = 32
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
 
 
@@ -193,7 +196,7 @@ class Tables:
 
     def map_at(self, address: Any) -> tuple[int, MapFacts]:
         """Number and facts of the tensor map at an address (or behind a value that is not known)."""
-        key = address if isinstance(address, int) else id(address)
+        key = self._map_key(address)
         found = self._maps.get(key)
         if found is None:
             name = self._map_name(address)
@@ -202,11 +205,28 @@ class Tables:
             self.map_names.append(name)
         return found
 
+    def _map_key(self, address: Any) -> Any:
+        """What tells a tensor map from others: places without a number are the same, or known to be apart."""
+        if not isinstance(address, Size):
+            return address if isinstance(address, int) else id(address)
+        space, here = address.term.space, address.term
+        for known in self._maps:
+            if not isinstance(known, Term):
+                raise Symbolic("tensor maps at places with and without a number")
+            apart = space.resolved(here - known)
+            if isinstance(apart, Term):
+                raise Symbolic("which of several tensor maps is meant depends on sizes")
+            if not apart:
+                return known
+        if len(self._maps) >= MOST_MAPS:
+            raise Symbolic(f"more than {MOST_MAPS} tensor maps at places without a number")
+        return here
+
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if known.box is None and isinstance(address, int):
-            self._maps[address] = (number, replace(facts, name=known.name))
+        if known.box is None and isinstance(address, int | Size):
+            self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:
         """The facts of the tensor map of a number."""
@@ -215,6 +235,8 @@ class Tables:
     def _map_name(self, address: Any) -> str:
         if isinstance(address, Unknown):
             return f"tensor map ({address.why})"
+        if isinstance(address, Size):
+            return f"tensor map {len(self.map_names)}"
         if address >> WINDOW in (0, PARAM_WINDOW):
             offset = address & (1 << WINDOW) - 1
             for i, p in enumerate(self.function.params):
