@@ -10,7 +10,7 @@ from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.parser import parse
-from syncverify.frontends.ptx.turned import at_least
+from syncverify.frontends.ptx.turned import TURNS, at_least
 from syncverify.launch import read_facts
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
@@ -306,3 +306,14 @@ def test_a_step_that_may_be_zero_is_not_divided_by() -> None:
     with pytest.raises(Open) as e:
         at_least(tiles - 1 - step * 2)
     assert e.value.parts == (tiles - step * 2).parts
+
+
+def test_a_turn_that_is_the_last_one_has_a_tile_and_the_next_has_none() -> None:
+    # what a widening makes of a turn may be the number of turns itself
+    g = _Grid()
+    g.answer(0, True)
+    g.answer(3, True)
+    (last,) = [v for key, v in g.space.path.entries.items() if key[0] == TURNS]
+    assert at_least(g.tiles - 1 - g.block - g.step * last)
+    assert not at_least(g.tiles - 1 - g.block - g.step * (last + 1))
+    assert at_least(g.tiles - 1 - g.block - g.step * (last - 2))

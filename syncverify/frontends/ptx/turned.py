@@ -14,6 +14,8 @@ from syncverify.model.terms import Space, Term
 
 #: Begins the keys of such quotients.
 TURNS = "turns "
+#: What they are called; the last turn of a loop is one.
+QUOTIENT = "turns"
 _GRID = frozenset(f"grid.{axis}" for axis in "xyz")
 _STEPS: WeakKeyDictionary[Space, dict[int, tuple[int, int]]] = WeakKeyDictionary()
 
@@ -75,7 +77,10 @@ def _split(space: Space, d: Term, step: int) -> tuple[Any, Any]:
 
 def _counts(turn: Any) -> bool:
     """Whether it is a number of turns, and no place in the grid."""
-    return not isinstance(turn, Term) or all(turn.space.atoms[a].widened for a, _ in turn.parts)
+    if not isinstance(turn, Term):
+        return True
+    atoms = [turn.space.atoms[a] for a, _ in turn.parts]
+    return all(a.widened or a.name == QUOTIENT for a in atoms)
 
 
 def _quotient(space: Space, rest: Term, step: int) -> Any:
@@ -86,6 +91,6 @@ def _quotient(space: Space, rest: Term, step: int) -> Any:
     for x, known in ((rest, False), (other, False), (rest, True), (other, True)):
         key = (TURNS, x, unit)
         if key in path.entries or (known and path.implies(x.c, x.parts)):
-            found = path.entry(key, lambda: space.atom("turns", 0, None))
+            found = path.entry(key, lambda: space.atom(QUOTIENT, 0, None))
             return found if x is rest else -1 - found
     return None
