@@ -261,7 +261,7 @@ class _Form:
             (g.issued - base, base > 0, len(g.committed) - fewest, self.at(mark, g.issued)),
             tuple((v - base, self.rank(mark, v)) for v in g.committed if v > base),
             a.lanes.joined.happened.get(mark, 0) - base,
-            tuple(self.row(row) for row in a.issues[max(base - 1, 0) :]),
+            tuple(self.row(row) for row in a.issues[base:]),
         )
 
     def collectives(self) -> Hashable:

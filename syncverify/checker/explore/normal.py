@@ -64,7 +64,7 @@ TREATED: dict[type, tuple[str, str]] = {
         "fresh over position issue",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
-    Named: ("auto column gen last red partial ahead", ""),
+    Named: ("auto column gen red partial ahead", "last"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Map: ("edits edit_site whole released acquired uses open", ""),
@@ -395,7 +395,7 @@ class _Normal:
             left = [x for x in t.mma.committed if x > base]
             out.append((t.mma.issued - base, tuple((x - base, self.rank(column, x)) for x in left),
                         t.clock.knows(E, column, True) - base, base > 0,
-                        tuple(self.keep(m) for m in t.issues[max(base - 1, 0):])))  # fmt: skip
+                        tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
             out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
         return tuple(out)
 
@@ -454,7 +454,8 @@ class _Normal:
             min(a.generation, 1),
             tuple(sorted(t.cls for t in n.ahead)),
         )
-        return (state, self.generation(n.gen), self.keep(n.last), partial)
+        # what the last generation handed on, all that waited for it have received
+        return (state, self.generation(n.gen), partial)
 
     def cluster(self, c: Any) -> Hashable:
         a = c.auto
