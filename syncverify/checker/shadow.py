@@ -6,7 +6,7 @@ One write over a whole tile replaces all segments under it, so the cost stays li
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from syncverify.model.events import Footprint
@@ -120,11 +120,26 @@ class Shadow:
         self._segments[i:j] = [Segment(lo, hi, record, {})]
 
 
+#: By identity of the parts of a footprint: they, and the widest of them.
+_WIDEST: dict[int, tuple[object, int]] = {}
+_MOST_WIDEST = 1 << 14
+
+
+def _widest(parts: Sequence[tuple[int, int, int]]) -> int:
+    """The bytes of the widest part."""
+    found = _WIDEST.get(id(parts))
+    if found is None:
+        if len(_WIDEST) >= _MOST_WIDEST:
+            _WIDEST.clear()
+        found = _WIDEST[id(parts)] = parts, max(b - a for a, b, _ in parts)
+    return found[1]
+
+
 def same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
     """Whether every byte of ``lo..hi`` that both touch is touched by one and the same lane."""
     if not first.lanes or not second.lanes:
         return False
-    widest = max(b - a for a, b, _ in second.lanes)
+    widest = _widest(second.lanes)
     for flo, fhi, lane in first.lanes:
         flo, fhi = max(flo, lo), min(fhi, hi)
         if flo >= fhi:
