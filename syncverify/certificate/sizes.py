@@ -104,7 +104,7 @@ def _system(
         lanes = tuple(number(p, at, 1) for p in listed(parts, at))
         if (
             cls >= len(system.info.classes)
-            or len(lanes) < 2
+            or not lanes
             or _union(lanes) != system.info.classes[cls].lanes
         ):
             raise RejectedError(at, "these lanes are no parts of the class")

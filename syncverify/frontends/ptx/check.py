@@ -153,7 +153,7 @@ def _proof(k: Kernel, prove: Prove) -> Any:
         asked: dict[Any, str] = {}
         opened = replace(launch, answers=taken)
         lanes = elected(k, program, launch, None)
-        systems = open_systems(program, opened, k.facts, lanes, k.hash, asked)
+        systems = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True)
         last = prove(sizes, facts, systems, exact, k.policy)
         if last.verdict is Verdict.UNKNOWN and asked and len(taken) < MAX_CHOICES:
             question = next(iter(asked))

@@ -21,14 +21,18 @@ from syncverify.frontends.ptx.slice import Slice
 from syncverify.frontends.ptx.turns import KEPT, TURN
 
 _CARRY = ("%carry",)
+#: What programs of one function have in common: sites, and what is known of them.
+SHARED = ("sites", "site_of", "one_value", "stored", "equal_value", "loose", "alike")
 
 
 class Program(Plan):
     """A function of a module, compiled."""
 
-    def _write(self, needed: Slice, sized: bool) -> None:
-        """Compiles what is needed."""
+    def _write(self, needed: Slice, sized: bool, like: Plan | None = None) -> None:
+        """Compiles what is needed; ``like``: a program of the same function, whose sites are used on."""
         super()._write(needed, sized)
+        for name in SHARED if like is not None else ():
+            setattr(self, name, getattr(like, name))
         code = Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         if sized:
@@ -43,10 +47,21 @@ class Program(Plan):
         is read, for they ask much and tell nothing; with sizes that turns of loops read anew."""
         if self.slice.steering is None and not self.renewals:
             return self
+        made = self._anew()
+        made._write(self.slice.steering or self.slice, sized=True)
+        return made
+
+    def along(self, stops: frozenset[int]) -> Program:
+        """The same for agents that do not come to some blocks; one that does splits into one part."""
+        made = self._anew()
+        needed = made._without(stops)
+        made._write(needed, self.sized, self)
+        return made
+
+    def _anew(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo"):
             made.__dict__.pop(name, None)
-        made._write(self.slice.steering or self.slice, sized=True)
         return made
 
     @cached_property

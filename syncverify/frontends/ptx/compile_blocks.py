@@ -31,6 +31,11 @@ from syncverify.frontends.ptx.values import Unknown, Vec
 from syncverify.model.events import END, Ev, Site
 
 
+def strayed(r: Registers) -> None:
+    """Control comes to a block that it was taken not to come to: the class is to have all of the code."""
+    raise Disagreement((r[MASK],))
+
+
 class Writer(Effects):
     """Writes the functions of a program."""
 
@@ -86,6 +91,7 @@ class Writer(Effects):
             )
             and block not in self.joins
             and block not in self.after
+            and block not in p.stops
         )
 
     # ------------------------------------------------------------ functions
@@ -122,6 +128,10 @@ class Writer(Effects):
         if n in self.headers:
             self.space["N"] = self._renew
             self._text(f"N(r, {n})")
+        if n in self.p.stops:
+            self.space["X"] = strayed
+            self._text("X(r)")
+            return
         for k in range(b.lo, b.hi):
             i = self.body[k]
             self.p.at = k

@@ -18,7 +18,7 @@ from syncverify.frontends.ptx.global_detect import Origins, hand_over, released_
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
-from syncverify.frontends.ptx.nodes import Function, Instr, Module, Sym
+from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg, Sym
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
@@ -110,9 +110,25 @@ class Plan:
         self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
+        self.fragments = frozenset(fragments)
+        #: blocks that agents of this program are taken not to come to
+        self.stops: frozenset[int] = frozenset()
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
-        needed = slice_of(self.flow, effects, fragments, holds=holds or words, takes=self.takes)
+        self.reads = holds or words  # what lies in global memory may be known wherever it is read
+        needed = slice_of(self.flow, effects, fragments, holds=self.reads, takes=self.takes)
         self._write(needed, sized=False)
+
+    def _without(self, stops: frozenset[int]) -> Slice:
+        """What matters to agents that never come to some blocks, and whether they do; of what is stored all
+        that is known otherwise."""
+        flow = Flow(self.function, stops)
+        known = self.slice.registers
+        effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
+        fragments = [k for k in self.fragments if flow.block_of[k] not in stops]
+        also = [*fragments, *(flow.blocks[b].lo for b in stops)]
+        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes)
+        self.flow, self.stops = flow, stops
+        return found.steering or found
 
     def _write(self, needed: Slice, sized: bool) -> None:
         """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
@@ -200,9 +216,11 @@ def _reads_shared(e: Decoded, i: Instr) -> bool:
     return i.op == "ldmatrix" or (isinstance(e, Access) and e.code == Ev.READ)
 
 
-def _as_effect(e: Decoded) -> Effect | Unsupported:
+def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsupported:
+    """``known``: registers of which what is stored is known."""
     if isinstance(e, Access):
         stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        stored = stored or tuple(op for op in e.elements if isinstance(op, Reg) and op.name in known)
         return Effect(lambda ctx, site, v: (), (e.address, *stored))
     return e
 

@@ -26,11 +26,17 @@ _JUMPS = frozenset({"bra", "brx"})
 class Flow:
     """The control flow graph of a body; block ``len(blocks)`` is the end that every path comes to."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, stops: Collection[int] = ()) -> None:
+        """``stops``: blocks at which control is taken to end."""
         self.function = function
         self.body = function.body
         self.blocks, self.block_of = _blocks(function)
         self.end = len(self.blocks)
+        for b in stops:
+            for s in self.blocks[b].succ:
+                if s < self.end:
+                    self.blocks[s].pred.remove(b)
+            self.blocks[b].succ = [self.end]
         self.reached = reached(self.blocks)
         n = self.end + 1
         succ = [b.succ for b in self.blocks] + [[]]

@@ -90,9 +90,11 @@ def open_systems(
     elected: Iterable[int],
     source_hash: str,
     asked: dict[Any, str],
+    apart: bool = False,
 ) -> Callable[[Mapping[str, Any], Space], list[PtxSystem]]:
     """Makes the systems for what stands for each size: a number or a term. ``asked``: takes up questions
-    that have one answer for all agents (``Tables.asked``)."""
+    that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
+    its own."""
     elected = list(elected)
 
     def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
@@ -119,11 +121,12 @@ def open_systems(
             across = (a, b, c)
             placed = _placed(extents, launch, space) if read.intersection(_PLACES) else [{}]
             launches = [replace(opened, extents=across, places=places) for places in placed]
-        return [
+        found = [
             PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked)
             for one in launches
             for lane in elected
         ]
+        return [x.apart() for x in found] if apart else found
 
     return systems
 

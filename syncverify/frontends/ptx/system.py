@@ -27,6 +27,7 @@ from syncverify.frontends.ptx.tables import Tables, layout
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown, Vec, vec
+from syncverify.frontends.ptx.ways import Ways
 from syncverify.ir.execute_blocks import Dims, Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
 from syncverify.model.terms import Rewrite, Space, Symbolic, mapped
@@ -92,11 +93,12 @@ class PtxSystem:
     cluster: int | None
     ids: dict[tuple[int, int, int], int]
     contexts: dict[tuple[int, int, int], ClassContext]
-    starts: dict[tuple[int, int], list[Any]]
+    starts: dict[tuple[int, int, int], list[Any]]
     stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
     fingerprint: int = 0  # of the events that the discovery saw
     answered: bool = False  # whether it saw events whose answers may differ from run to run
     electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
+    ways: Ways | None = None  # where no size has a number: the code of each class
 
     @classmethod
     def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
@@ -187,6 +189,15 @@ class PtxSystem:
         contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
         return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
 
+    def apart(self, ways: Ways | None = None) -> PtxSystem:
+        """The same with code of its own for each class, without what it never comes to."""
+        if self.launch.space is None or self.program.steers:
+            return self
+        ways = Ways(self.program) if ways is None else ways
+        keys = [(c.cta, c.warp, c.lanes) for c in self.info.classes]
+        ways.look(self.launch.space, zip(keys, self.agents(), strict=True))
+        return replace(self, ways=ways, starts={})
+
     def at(self, cluster: int) -> PtxSystem:
         """The same for another cluster, with the same classes."""
         assert self.launch.grid is not None
@@ -195,25 +206,28 @@ class PtxSystem:
         return replace(self, cluster=cluster, info=info, starts={})
 
     def refined(self, split: LaneSplit) -> PtxSystem:
-        """The same launch with one class split."""
+        """The same launch with one class split; into one part: with the whole code for all."""
+        if len(split.parts) == 1:
+            return replace(self, ways=None, starts={})
         classes = list(self.info.classes)
         old = classes.pop(split.cls)
         classes += [replace(old, lanes=part) for part in split.parts]
-        return replace(
-            self, info=replace(self.info, classes=_ordered(classes, self.info.elected_lane, self.electing))
-        )
+        info = replace(self.info, classes=_ordered(classes, self.info.elected_lane, self.electing))
+        whole = replace(self, info=info, ways=None, starts={})
+        return whole if self.ways is None else whole.apart(self.ways)
 
     # ------------------------------------------------------------ agents
 
     def _agent(self, cls: int, c: ThreadClass, contents: SharedContents | None) -> PtxAgent:
-        start = self.starts.get((c.cta, c.warp))
+        program = self.program if self.ways is None else self.ways.of((c.cta, c.warp, c.lanes))
+        start = self.starts.get((c.cta, c.warp, id(program)))
         if start is None:
-            start = self.starts[c.cta, c.warp] = self._start(c.cta, c.warp)
+            start = self.starts[c.cta, c.warp, id(program)] = self._start(program, c.cta, c.warp)
         r = start[:]
         context = self.context(c.cta, c.warp, c.lanes)
         r[CLASS], r[CONTEXT], r[MASK] = self._id(c), context, c.lanes
         r[LOCAL], r[SHARED] = Bytes(), contents
-        return PtxAgent(cls, self.program, r, self.launch.space is not None)
+        return PtxAgent(cls, program, r, self.launch.space is not None)
 
     def _id(self, c: ThreadClass) -> int:
         key = (c.cta, c.warp, c.lanes)
@@ -231,15 +245,15 @@ class PtxSystem:
             found = self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
         return found
 
-    def _start(self, cta: int, warp: int) -> list[Any]:
+    def _start(self, program: Program, cta: int, warp: int) -> list[Any]:
         """The slots of a warp at the kernel's entry."""
-        r: list[Any] = [_NEVER] * self.program.size
-        r[PC], r[QUEUE] = self.program.entry, ()
+        r: list[Any] = [_NEVER] * program.size
+        r[PC], r[QUEUE] = program.entry, ()
         r[PARTED] = ()
-        for name, slot in self.program.slots.items():
+        for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%use", "%turn", TAKE)):
                 r[slot] = 0
-        for name, slot in self.program.symbols.items():
+        for name, slot in program.symbols.items():
             r[slot] = self._constant(name, cta, warp)
         return r
 

@@ -1,0 +1,168 @@
+"""Code that a class of lanes never comes to, where sizes have no number.
+
+What such a class computes for that code alone is left out, and with it questions about sizes that decide
+nothing: lanes that elect no copies still count stages. The blocks are found by a look at each class alone,
+which may miss some; where an agent comes to one that it was taken never to come to, all begins anew with
+the whole code for every class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from syncverify.frontends.ptx.compile_state import PC, START, Run
+from syncverify.frontends.ptx.effects import Opaque
+from syncverify.model.events import Ev, LaneSplit
+from syncverify.model.inequalities import negated
+from syncverify.model.path import Path
+from syncverify.model.terms import Open, Rewrite, Space, Symbolic, mapped
+
+if TYPE_CHECKING:
+    from syncverify.frontends.ptx.agent import PtxAgent
+    from syncverify.frontends.ptx.compile import Program
+
+#: Events of a class that the look takes, and steps without one.
+MOST_EVENTS, MOST_STEPS = 2_500, 25_000
+#: How often one question is answered with yes before no, and how often the other answer is looked at.
+TURNS, OTHERS = 16, 2
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: A class of lanes: its CTA, warp and lanes.
+Key = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Ways:
+    """The blocks that each class comes to, and programs without the others."""
+
+    program: Program
+    _stops: dict[Key, frozenset[int]] = field(default_factory=dict)
+    _programs: dict[frozenset[int], Program] = field(default_factory=dict)
+
+    def look(self, space: Space, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
+        """Finds the blocks, on a path that is dropped at the end."""
+        path, questions, forgets = space.path, set(space.asked), space.forgets
+        space.forgets = False
+        content = frozenset(_with_content(self.program))
+        try:
+            for key, agent in agents:
+                if key in self._stops:
+                    continue
+                labels = _labels(space, path.fork(), agent)
+                self._stops[key] = frozenset()
+                if labels is not None:
+                    self._stops[key] = content - {
+                        self.program.flow.block_of[(label - START) // 8]
+                        for label in labels
+                        if START <= label < START + 8 * len(self.program.body)
+                    }
+        finally:
+            space.path, space.asked, space.forgets = path, questions, forgets
+
+    def of(self, key: Key) -> Program:
+        """The program of a class."""
+        stops = self._stops.get(key, frozenset())
+        found = self._programs.get(stops)
+        if found is None:
+            found = self.program.along(stops) if stops else self.program
+            asked = {k for k in self.program.slice.branches if found.flow.block_of[k] in found.flow.reached}
+            if asked <= found.slice.branches:
+                found = self.program  # nothing is decided that was for other code only
+            self._programs[stops] = found
+        return found
+
+
+def _with_content(p: Program) -> Iterator[int]:
+    """The blocks with some instruction that counts, beside their last."""
+    for n in p.flow.reached:
+        b = p.flow.blocks[n]
+        if any(k in p.decoded or k in p.touches or k in p.slice.pure for k in range(b.lo, b.hi - 1)):
+            yield n
+
+
+class _Seen(dict[int, Run]):
+    """Compiled code that takes up the labels that control comes to."""
+
+    def __init__(self, blocks: dict[int, Run]) -> None:
+        super().__init__(blocks)
+        self.labels: set[int] = set()
+
+    def __getitem__(self, label: int) -> Run:
+        self.labels.add(label)
+        return super().__getitem__(label)
+
+
+def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
+    """Labels that a class comes to alone, where every wait passes; None if its lanes part."""
+    seen = _Seen(agent.blocks)
+    agent.blocks = seen
+    work: list[tuple[PtxAgent, Path, int]] = [(agent, path, 0)]
+    taken: Counter[tuple[int, bool]] = Counter()
+    events = steps = 0
+
+    def other(label: int, answer: bool) -> bool:
+        taken[label, answer] += 1
+        return taken[label, answer] <= OTHERS
+
+    while work and events < MOST_EVENTS and steps < MOST_STEPS:
+        agent, path, answer = work.pop()
+        space.path = path
+        while events < MOST_EVENTS and steps < MOST_STEPS:
+            steps += 1
+            try:
+                event = agent.step(answer)
+            except Rewrite as e:
+                path.rewrite(e.atom, e.c, e.parts)
+                _flush(space, agent)
+                continue
+            except Open as o:
+                label = agent.r[PC]
+                yes = taken[label, True] < TURNS
+                two = ((o.c, o.parts), (-o.c - 1, negated(o.parts)))
+                if other(label, not yes):
+                    side, there = _forked(agent), path.fork()
+                    there.assume(*two[yes])
+                    if not there.dead:
+                        space.path = there
+                        _flush(space, side)
+                        work.append((side, there, answer))
+                        space.path = path
+                taken[label, yes] += 1
+                path.assume(*two[not yes])
+                if path.dead:
+                    break
+                _flush(space, agent)
+                continue
+            except LaneSplit:
+                return None
+            except (Symbolic, Opaque):
+                break
+            events += 1
+            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                break
+            answer = 0
+            if event[0] in _POLLS:
+                if other(agent.r[PC], False):
+                    work.append((_forked(agent), path.fork(), 0))
+                answer = 1
+    return seen.labels
+
+
+def _forked(agent: PtxAgent) -> PtxAgent:
+    new = agent.fork()
+    new.blocks = agent.blocks
+    return new
+
+
+def _flush(space: Space, agent: PtxAgent) -> None:
+    """Brings registers up to what the path has rewritten."""
+    resolved: Callable[[Any], Any] = space.resolved
+    for slot, value in agent.live().items():
+        new = mapped(value, resolved)
+        if new is not value:
+            agent.put(slot, new)
+
+
+__all__ = ["Ways"]

@@ -1,0 +1,82 @@
+"""Classes of lanes that never come to some code, for every size: what they compute for it is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import ScopeKind, Verdict
+from tests.ptx.test_turns import RING, check
+
+#: One lane of the first warp copies; the others only count its slots, from tile to tile.
+SHARED = RING.replace(
+    """    @%p1 bra END;
+    TILE:""",
+    """    mov.u32 %r26, 0;
+    PTILE:
+    setp.ge.s32 %p3, %r21, %r20;
+    @%p3 bra END;
+    mov.u32 %r23, 0;
+    mov.u32 %r24, %r4;
+    @%p1 bra COUNT;
+    PSTEP:
+    and.b32 %r5, %r24, 1;
+    shl.b32 %r6, %r5, 3;
+    mov.u32 %r7, empty;
+    add.u32 %r7, %r7, %r6;
+    mov.u32 %r8, full;
+    add.u32 %r8, %r8, %r6;
+    bfe.u32 %r9, %r24, 1, 1;
+    xor.b32 %r9, %r9, 1;
+    shl.b32 %r10, %r5, 11;
+    mov.u32 %r11, buf;
+    add.u32 %r11, %r11, %r10;
+    W3: mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r7], %r9;
+    @!%p4 bra W3;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r8], 2048;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r11], [%rd1], 2048, [%r8];
+    add.u32 %r24, %r24, 1;
+    add.u32 %r23, %r23, 1;
+    setp.lt.s32 %p5, %r23, %r1;
+    @%p5 bra PSTEP;
+    COUNT:
+    setp.lt.u32 %p6, %r1, 4;
+    @%p6 bra SHORT;
+    and.b32 %r25, %r1, 3;
+    add.u32 %r4, %r4, %r25;
+    bra COUNTED;
+    SHORT:
+    add.u32 %r4, %r4, %r1;
+    COUNTED:
+    and.b32 %r4, %r4, 3;
+    add.u32 %r26, %r26, 1;
+    MORE
+    add.u32 %r21, %r21, %r22;
+    bra PTILE;
+    TILE:""",
+)
+#: Were the residues of K asked for, there would be more decisions.
+MOST_NODES = 700
+#: Lanes that only count arrive on what the readers release, from some tile on.
+FROM = """    setp.lt.u32 %p7, %r26, TURN;
+    @%p7 bra FINE;
+    @!%p1 bra FINE;
+    mbarrier.arrive.shared::cta.b64 _, [empty];
+    FINE:"""
+
+
+def text(more: str) -> str:
+    return SHARED.replace("RESET", "").replace("    MORE\n", more + "\n" if more else "")
+
+
+def test_lanes_that_only_count_ask_nothing(tmp_path: Path) -> None:
+    report = check(tmp_path, text(""))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert report.stats["nodes"] < MOST_NODES
+
+
+@pytest.mark.parametrize("turn", [1, 3, 60])
+def test_what_such_lanes_do_in_a_late_tile_is_found(tmp_path: Path, turn: int) -> None:
+    # a look at the class alone does not go as far as the sixtieth tile
+    assert check(tmp_path, text(FROM.replace("TURN", str(turn)))).verdict is not Verdict.PROVED
