@@ -159,6 +159,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="keep the rows here")
     parser.add_argument("--exact", type=Path, help="keep exact verdicts here")
+    parser.add_argument("--note", default="", help="how the rows were measured, for the file")
     parser.add_argument("--quiet", action="store_true", help="print only what is wrong, and the summary")
     options = parser.parse_args()
     families = options.family or ([] if options.random else sorted({e.family for e in entries()}))
@@ -182,12 +183,13 @@ def main() -> int:
             if not options.quiet or row.problem:
                 print(table([row]).splitlines()[-1], flush=True)
     if options.json:
-        old = json.loads(options.json.read_text())["rows"] if options.json.exists() else []
-        merged = {r["kernel"]: r for r in old} | {r.kernel: asdict(r) for r in rows}
+        old = json.loads(options.json.read_text()) if options.json.exists() else {}
+        merged = {r["kernel"]: r for r in old.get("rows", [])} | {r.kernel: asdict(r) for r in rows}
         everything = [
             Row(**merged[k]) for k in sorted(merged) if k.startswith(RANDOM) or (CORPUS / k).exists()
         ]
-        result = summary(everything) | {"laps": options.laps, "rows": [asdict(r) for r in everything]}
+        told = {"laps": options.laps, "limit": options.note or old.get("limit", "")}
+        result = summary(everything) | told | {"rows": [asdict(r) for r in everything]}
         options.json.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(summary(rows), indent=2))
     return 1 if any(r.problem for r in rows) else 0
