@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 import click
 
@@ -90,8 +91,12 @@ def _flush() -> None:
 
 
 def _drop_stdout() -> None:
-    """Leaves nothing to flush at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop(sys.stdout)
+
+
+def _drop(stream: TextIO) -> None:
+    """Leaves nothing to flush at exit: Python would end with a status of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _open_streams() -> None:
@@ -108,4 +113,10 @@ def _open_streams() -> None:
 def main() -> None:
     """The ``syncverify`` command."""
     _open_streams()
-    sys.exit(run())
+    status = run()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            _drop(stream)
+    sys.exit(status)

@@ -20,7 +20,12 @@ BAD, GOOD = (str(EXAMPLES / f"SV210.{kind}.syncir") for kind in ("bad", "good"))
 
 def _shell(redirected: str, *args: str) -> subprocess.CompletedProcess[str]:
     command = f'"{sys.executable}" -m syncverify "$@" {redirected}'
-    return subprocess.run(["bash", "-c", command, "bash", *args], capture_output=True, text=True)
+    variables = {
+        k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"
+    }  # what is left goes out at exit
+    return subprocess.run(
+        ["bash", "-c", command, "bash", *args], capture_output=True, text=True, env=variables
+    )
 
 
 @pytest.mark.parametrize(

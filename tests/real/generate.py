@@ -53,6 +53,7 @@ FAMILIES = (
     Family("triton_ws", "triton_ws.py", TRITON),
     Family("triton_ws_36", "triton_ws.py", TRITON_36),
     Family("quack", "quack_kernels.py", QUACK),
+    Family("quack_rows", "quack_rows.py", QUACK),
     Family("fa4", "fa4_kernels.py", FA4),
     Family("gluon", "gluon.py", TRITON),
     Family("cutlass", "cutlass_kernels.py", CUTLASS),
