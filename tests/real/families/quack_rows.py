@@ -32,8 +32,8 @@ def cases(tracer: Tracer) -> None:
             of(n, c), f32(c), of(n, c), f32(n), of(n, c), f32(4, c), bias, None, None, 4, **more
         )
 
-    def add(name, call, covers):
-        tracer.case(name, call, ROWS, "ROWS", covers)
+    def add(name, call, covers, holds=None):
+        tracer.case(name, call, ROWS, "ROWS", covers, holds)
 
     add("rmsnorm_backward", lambda n: norm_backward(n, 4096, False), ["reduction", "persistent"])
     add("rmsnorm_backward_cluster", lambda n: norm_backward(n, 32768, False), ["reduction", "cluster"])
@@ -47,6 +47,7 @@ def cases(tracer: Tracer) -> None:
         "topk_backward",
         lambda n: topk._topk_bwd(of(n, 16), of(n, 16), of(n, 16, dtype=torch.int32), 16, True, of(n, 1024)),
         ["reduction"],
+        {"T2": ("i32", [64 * j for _ in range(ROWS[0]) for j in range(16)])},  # the places of the largest
     )
     for name, interleaved in (("rotary", False), ("rotary_interleaved", True)):
         add(
