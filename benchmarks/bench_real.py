@@ -300,8 +300,8 @@ Of the kernels that are not proved for exact sizes every one is refuted, and the
 The kernels `tilelang/suite_*` are chosen by a list, not by what is found in them: one for each test function
 of six files of TileLang's own tests (products, batched and strided, reductions, transposes, copies), with the
 sizes of its first case. Those of `tests/real/families/quack_rows.py` are the package's other row kernels, one
-for each backward pass and helper; the exact launch of `topk_backward` gives the places it scatters to (else it
-is unknown: a shared-memory address depends on data).
+for each backward pass and helper; the exact launch of `topk_backward` gives the places it scatters to (else
+it is unknown: a shared-memory address depends on data).
 """
 
 
