@@ -103,6 +103,8 @@ def main() -> None:
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(measure(int(sys.argv[2]))))
         return
+    if not all(s.isdecimal() for s in sys.argv[1:]):
+        raise SystemExit(f"{__doc__}\nusage: bench_symbolic.py [STAGES ...]")
     print("stages  seconds  peak MiB  decisions  events")
     for stages in sys.argv[1:] or ("4", "8", "16", "32"):
         command = [sys.executable, __file__, "--one", stages]
