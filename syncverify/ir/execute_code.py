@@ -50,11 +50,10 @@ from syncverify.ir.execute_text import (
     symbolic,
 )  # fmt: skip
 from syncverify.ir.execute_values import (
+    awaited,
     carried,
     fence_covers_reads,
-    holders,
     pinned,
-    reaching_memory,
     refilled,
     stored_value,
     value_registers,
@@ -144,10 +143,9 @@ class Code(CodeText):
         self.turns: dict[str, int] = {}  # sizes that loops take anew in every turn -> the slot that counts
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
-        self.refilled, held = refilled(program.kernel), holders(program.kernel)
-        waiting = reaching_memory(program.kernel.body) & frozenset[str]().union(*held.values())
+        self.refilled, self.holders = refilled(program.kernel), awaited(program.kernel)
+        waiting = frozenset[str]().union(*self.holders.values())
         self.pending = {name: self._slot() for name in sorted(waiting)}
-        self.holders = {x: h & self.pending.keys() for x, h in held.items()}
         self.handles = 0
         self.sites_seen = 0
         self.control = Control()

@@ -87,6 +87,12 @@ def holders(kernel: n.Kernel) -> dict[str, frozenset[str]]:
     return found
 
 
+def awaited(kernel: n.Kernel) -> dict[str, frozenset[str]]:
+    """The same without what never reaches memory: ptxas leaves that out, or it is over at once."""
+    reaching = reaching_memory(kernel.body)
+    return {name: held & reaching for name, held in holders(kernel).items()}
+
+
 def fence_covers_reads(fence: n.Fence | n.FenceProxyAsync, body: tuple[n.Stmt, ...]) -> bool:
     """Whether all reads of shared memory that come before a fence are over behind it."""
     if isinstance(fence, n.Fence):

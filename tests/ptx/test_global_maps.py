@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.frontends.ptx.global_access import box_footprint
 from tests.ptx.execute_helpers import module_text
-from tests.ptx.global_helpers import FACTS, PARAMS, first, line
+from tests.ptx.global_helpers import FACTS, PARAMS, edits, first, line
 
 
 def test_boxes_meet_where_their_elements_do() -> None:
@@ -30,35 +30,17 @@ def test_boxes_of_different_maps_never_meet() -> None:
 
 # ---------------------------------------------------------------- tensor maps (SV502), and data behind them
 
-EDITS = """
-    .shared .align 128 .b8 desc[128];
-    .shared .align 128 .b8 tile[1024];
+EDITS = edits(
+    """
     ld.param.u64 %rd1, [k_out];
-    mov.u32 %r2, %tid.x;
-    setp.ne.u32 %p1, %r2, 0;
-    mov.u32 %r4, desc;
-    mov.u32 %r5, tile;
-    mov.u32 %r7, 0;
-    LOOP:
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
-    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
-    @%p1 bra NEXT;
-    fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
-    cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd1, {%r7}], [%r5];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group.read 0;
-    NEXT:
-    bar.warp.sync -1;
-    add.u32 %r7, %r7, 1;
+""",
+    "",
+    """
     setp.lt.u32 %p4, %r7, 3;
     @%p4 bra LOOP;
     ret;
-"""
+""",
+)
 
 
 def test_an_edited_map_is_published_acquired_and_drained(check: Any) -> None:

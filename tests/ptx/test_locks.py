@@ -11,17 +11,11 @@ from syncverify.diagnostics import KernelReport, Severity
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.locks import neighbours
 from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
 
 #: Each block takes the lock, adds to the words of DATA and lets the lock go.
-KERNEL = """
-.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 k_lock, .param .u64 k_data)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<16>;
-    .reg .b64 %rd<8>;
+KERNEL = module_text(
+    """
     .shared .align 4 .b8 found[4];
     mov.u32 %r1, %tid.x;
     mov.u32 %r2, %ctaid.x;
@@ -47,8 +41,9 @@ TAKE:
     bar.sync 0;
     @%p1 atom.global.acq_rel.gpu.exch.b32 %r8, [%rd1], 0;
     ret;
-}
-"""
+""",
+    params=".param .u64 k_lock, .param .u64 k_data",
+)
 
 
 def _check(folder: Path, *changes: tuple[str, str], grid: int = 3) -> KernelReport:

@@ -10,44 +10,28 @@ from syncverify.diagnostics import KernelReport, ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
 from tests.ptx.execute_helpers import module_text
+from tests.ptx.global_helpers import edits
 
 PARAMS = ".param .u64 k_maps, .param .u32 k_n"
 #: Each block edits a map of its own before each of ``n`` stores.
-EDITS = """
-    .shared .align 128 .b8 desc[128];
-    .shared .align 128 .b8 tile[1024];
+EDITS = edits(
+    """
     ld.param.u64 %rd1, [k_maps];
     ld.param.u32 %r8, [k_n];
     mov.u32 %r3, %ctaid.x;
     mul.wide.u32 %rd2, %r3, 128;
     add.s64 %rd1, %rd1, %rd2;
-    mov.u32 %r2, %tid.x;
-    setp.ne.u32 %p1, %r2, 0;
-    mov.u32 %r4, desc;
-    mov.u32 %r5, tile;
-    mov.u32 %r7, 0;
-    LOOP:
+""",
+    """
     setp.ge.s32 %p4, %r7, %r8;
     @%p4 bra END;
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
-    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
-    @%p1 bra NEXT;
-    fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
-    cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%rd1, {%r7}], [%r5];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group.read 0;
-    NEXT:
-    bar.warp.sync -1;
-    add.u32 %r7, %r7, 1;
+""",
+    """
     bra LOOP;
     END:
     ret;
-"""
+""",
+)
 FACTS = """
 [kernel.k]
 block = [32]

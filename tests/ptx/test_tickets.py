@@ -11,17 +11,12 @@ from syncverify.cli.main import run
 from syncverify.diagnostics import KernelReport, Severity
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
 
+PARAMS = ".param .u64 k_count, .param .u64 k_out"
 #: Warp 0 takes numbers and tells the two other warps, slot by slot, which take a turn for each below 3.
-KERNEL = """
-.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 k_count, .param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<24>;
-    .reg .b64 %rd<8>;
+KERNEL = module_text(
+    """
     .shared .align 8 .b64 full;
     .shared .align 8 .b64 empty;
     .shared .align 16 .b8 slot[16];
@@ -73,8 +68,9 @@ NEXT:
     bra READER;
 END:
     ret;
-}
-"""
+""",
+    params=PARAMS,
+)
 
 
 def _check(
@@ -207,15 +203,8 @@ def test_its_certificate(tmp_path: Path) -> None:
 
 
 #: One thread takes numbers for its whole block, behind barriers.
-BLOCK = """
-.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 k_count, .param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<24>;
-    .reg .b64 %rd<8>;
+BLOCK = module_text(
+    """
     .shared .align 16 .b8 slot[16];
     mov.u32 %r1, %tid.x;
     ld.param.u64 %rd1, [k_count];
@@ -229,8 +218,9 @@ LOOP:
     setp.lt.s32 %p2, %r6, 5;
     @%p2 bra LOOP;
     ret;
-}
-"""
+""",
+    params=PARAMS,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,12 @@ from syncverify.cli.main import run
 from syncverify.diagnostics import KernelReport, ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
 
+PARAMS = ".param .u64 k_lengths, .param .u64 k_out"
 #: Warp 0 fills a slot and warp 1 reads it, as often as the word of their block says.
-KERNEL = """
-.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 k_lengths, .param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<16>;
-    .reg .b64 %rd<8>;
+KERNEL = module_text(
+    """
     .shared .align 8 .b64 full;
     .shared .align 8 .b64 empty;
     .shared .align 16 .b8 slot[128];
@@ -73,8 +68,9 @@ TOLD:
     bra READ;
 END:
     ret;
-}
-"""
+""",
+    params=PARAMS,
+)
 GIVEN = "grid = [2]\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.diagnostics import ScopeKind, Verdict
-from syncverify.frontends.ptx.counts import added_comparisons
+from syncverify.frontends.ptx.comparisons import added_comparisons
 from syncverify.frontends.ptx.parser import parse as parse_ptx
 from syncverify.ir.execute_expr import counting, truth
 from syncverify.ir.expr import Call, walk

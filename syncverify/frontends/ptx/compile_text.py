@@ -5,11 +5,11 @@ from __future__ import annotations
 from posixpath import basename
 from typing import Any
 
+from syncverify.frontends.ptx.comparisons import added_comparisons
 from syncverify.frontends.ptx.compile_expr import NAMES, Expressions
 from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile_state import agreed
-from syncverify.frontends.ptx.counts import added_comparisons
 from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.values import Unknown
 
