@@ -178,10 +178,10 @@ class Bytes:
                 yield a, n, v
 
     def shape(self) -> Hashable:
-        """Where there are numbers, and everything else."""
+        """Where there are numbers, and everything else, by identity: a key that holds it keeps it alive."""
         if not self.cells:
             return 0
-        return frozenset((a, n, "" if _counts(v) else id(v)) for a, (n, v) in self.cells.items())
+        return frozenset((a, n, "" if _counts(v) else v) for a, (n, v) in self.cells.items())
 
     def store(self, address: int, size: int, value: Any) -> None:
         self.forget(address, address + size)
