@@ -6,8 +6,8 @@
 
 Every kernel of the corpus that has sizes, or random programs of tiles and steps. What is proved for every
 size must not be refuted at any; what is refuted must be so at the smallest sizes. With ``--json`` the rows
-of this run replace those in the file. ``--exact FILE`` keeps the exact verdicts, so that only kernels that
-changed are checked again; it is worth nothing once the checker has changed.
+of this run replace those in the file, each as it comes. ``--exact FILE`` keeps the exact verdicts, so that
+only kernels that changed are checked again; it is worth nothing once the checker has changed.
 """
 
 from __future__ import annotations
@@ -147,6 +147,17 @@ def summary(rows: list[Row]) -> dict[str, Any]:
     }
 
 
+def keep(path: Path, rows: list[Row], laps: int, note: str) -> None:
+    """These rows instead of those that the file has of the same kernels."""
+    old = json.loads(path.read_text()) if path.exists() else {}
+    merged = {r["kernel"]: r for r in old.get("rows", [])} | {r.kernel: asdict(r) for r in rows}
+    everything = [Row(**merged[k]) for k in sorted(merged) if k.startswith(RANDOM) or (CORPUS / k).exists()]
+    told = {"laps": laps, "limit": note or old.get("limit", "")}
+    path.write_text(
+        json.dumps(summary(everything) | told | {"rows": [asdict(r) for r in everything]}, indent=1) + "\n"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--family", action="append", help="directories below corpus/ (default: all)")
@@ -180,17 +191,10 @@ def main() -> int:
             kept[key] = asdict(found)
             if options.exact:
                 options.exact.write_text(json.dumps(kept))
+            if options.json:
+                keep(options.json, [row], options.laps, options.note)
             if not options.quiet or row.problem:
                 print(table([row]).splitlines()[-1], flush=True)
-    if options.json:
-        old = json.loads(options.json.read_text()) if options.json.exists() else {}
-        merged = {r["kernel"]: r for r in old.get("rows", [])} | {r.kernel: asdict(r) for r in rows}
-        everything = [
-            Row(**merged[k]) for k in sorted(merged) if k.startswith(RANDOM) or (CORPUS / k).exists()
-        ]
-        told = {"laps": options.laps, "limit": options.note or old.get("limit", "")}
-        result = summary(everything) | told | {"rows": [asdict(r) for r in everything]}
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(summary(rows), indent=2))
     return 1 if any(r.problem for r in rows) else 0
 
