@@ -15,6 +15,8 @@ _KEPT: dict[tuple[int, int, int, str], tuple[int, int]] = {}
 
 def workspaces(device: int, stream: int, kind: str, sizes: Mapping[str, int]) -> dict[str, int]:
     """Addresses of so many bytes for each name. ``kind``: kernels that leave it as they need it share it."""
+    if not sizes:
+        return {}
     capture = driver.capture(stream)
     found: dict[str, int] = {}
     for name, size in sizes.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,9 +16,11 @@ import torch
 
 from syncverify import gate, gate_matmul
 from syncverify.codegen import driver
+from syncverify.codegen.workspaces import workspaces
 from syncverify.diagnostics import Policy
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
+from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.source import InputError
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
@@ -95,15 +98,28 @@ class GateRunner:
         return self._kernels[key]
 
 
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel and its parameters. ``shared``: bytes of what blocks pass partial sums through, by name.
+
+    ``kind``: kernels that leave those as they need them share them.
+    """
+
+    program: gate.Program
+    values: dict[str, int]
+    shared: Mapping[str, int] = field(default_factory=dict)
+    kind: str = ""
+
+
 class _OnGpu(ABC):
     """What a launch needs, found once for every size and device; all later calls only fill in addresses."""
 
     def __init__(self) -> None:
-        self._launches: dict[tuple[Any, ...], tuple[gate.Program, dict[str, int]]] = {}
+        self._launches: dict[tuple[Any, ...], Launch] = {}
         self._lock = threading.Lock()
 
     @abstractmethod
-    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes, device: int) -> Launch:
         """The kernel and its parameters; raises InputError or VerificationError."""
 
     @abstractmethod
@@ -115,25 +131,25 @@ class _OnGpu(ABC):
 
     def prepare(self, sizes: Sizes, device: torch.device) -> str:
         with self._lock:
-            program, _ = self._launch(sizes, device)
+            program = self._launch(sizes, device).program
         where = ", ".join(
             f"{name} for {'this launch' if stage in program.undecided else 'every launch'}"
             for stage, name in gate.STAGES.items()
         )
         return f"proved: {where}"
 
-    def _launch(self, sizes: Sizes, device: torch.device) -> tuple[gate.Program, dict[str, int]]:
+    def _launch(self, sizes: Sizes, device: torch.device) -> Launch:
         key = (device.index, *sizes.values())
         found = self._launches.get(key)
         if found is None:
             index = device.index or 0
             try:
-                program, values = self.program(sizes, index)
-                program.require_proof(values)
-                program.function(index)
+                found = self.launch(sizes, index)
+                found.program.require_proof(found.values)
+                found.program.function(index)
             except (InputError, gate.VerificationError) as e:
                 raise RefusedError(str(e)) from e
-            found = self._launches[key] = program, values
+            self._launches[key] = found
         return found
 
     def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -145,8 +161,9 @@ class _OnGpu(ABC):
                 found = self._launch(sizes, device)
         addresses = {n: t.data_ptr() for n, t in zip(self.names(), (*inputs, *outputs), strict=True)}
         with torch.cuda.device(device):
-            stream = torch.cuda.current_stream(device).cuda_stream
-            gate.launch(found[0], addresses, found[1], device.index or 0, stream)
+            index, stream = device.index or 0, torch.cuda.current_stream(device).cuda_stream
+            addresses |= workspaces(index, stream, found.kind, found.shared)
+            gate.launch(found.program, addresses, found.values, index, stream)
 
 
 class FusionOnGpu(_OnGpu):
@@ -164,12 +181,13 @@ class FusionOnGpu(_OnGpu):
     def names(self) -> tuple[str, ...]:
         return (*(n for n, _ in self._fusion.inputs), *(o.name for o in self._fusion.outputs))
 
-    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes, device: int) -> Launch:
         compiled = self._compiled
         if compiled is None:
             compiled = self._compiled = compile_fusion(self._fusion, sizes, self._policy, self._schedule)
         compiled.plan.check_extent(sizes)
-        return compiled.program(sizes), compiled.launch_values(sizes, driver.multiprocessors(device))
+        values = compiled.launch_values(sizes, driver.multiprocessors(device))
+        return Launch(compiled.program(sizes), dict(values))
 
 
 class ProductOnGpu(_OnGpu):
@@ -183,9 +201,9 @@ class ProductOnGpu(_OnGpu):
     def names(self) -> tuple[str, ...]:
         return product_names(self._problem)
 
-    def program(self, sizes: Sizes, device: int) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes, device: int) -> Launch:
         check_product(self._problem, sizes)
-        return product_program(self._product, sizes, driver.multiprocessors(device))
+        return product_launch(self._product, sizes, driver.multiprocessors(device))
 
 
 def compile_fusion(
@@ -205,12 +223,11 @@ def product_names(problem: Problem) -> tuple[str, ...]:
     return ("a", "b", *others, *(o.name for o in problem.epilogue.outputs))
 
 
-def product_program(
-    product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int
-) -> tuple[gate.Program, dict[str, int]]:
+def product_launch(product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
     compiled = product.compiled(sizes, multiprocessors)
-    program = compiled.program(2 if sizes["N"] % 2 == 0 else 1)
-    return program, compiled.launch_values(sizes, multiprocessors)
+    schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
+    shared = split.workspaces(schedule, values["blocks"])
+    return Launch(compiled.program(2 if sizes["N"] % 2 == 0 else 1), values, shared, schedule.sums)
 
 
 def check_product(problem: Problem, sizes: Sizes) -> None:
@@ -339,7 +356,7 @@ class _Simulated(ABC):
         self.runner = runner
 
     @abstractmethod
-    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes) -> Launch:
         """The kernel and its parameters; raises InputError or VerificationError."""
 
     @abstractmethod
@@ -351,8 +368,8 @@ class _Simulated(ABC):
 
     def prepare(self, sizes: Sizes, device: torch.device) -> str:
         try:
-            program, values = self.program(sizes)
-            program.require_proof(values)
+            found = self.launch(sizes)
+            found.program.require_proof(found.values)
         except (InputError, gate.VerificationError) as e:
             raise RefusedError(str(e)) from e
         return "proved, and simulated"
@@ -362,12 +379,13 @@ class _Simulated(ABC):
         from syncverify.fusion.lower import rests
 
         self.prepare(sizes, outputs[0].device)
-        program, values = self.program(sizes)
+        found = self.launch(sizes)
         arrays = self.arrays(sizes, inputs, outputs)
-        results = simulate.run(program.kernel, values, arrays)
-        for name, rest in rests(program.kernel).items():
-            if values["rest"]:
-                results[name].reshape(-1)[-values["rest"] :] = results[rest]
+        shared = {n: np.zeros(size // 4, np.int32) for n, size in found.shared.items()}
+        results = simulate.run(found.program.kernel, found.values, {**arrays, **shared})
+        for name, rest in rests(found.program.kernel).items():
+            if found.values["rest"]:
+                results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
         for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
             store(out, results[name])
 
@@ -378,11 +396,11 @@ class _FusionSimulated(_Simulated):
         self._fusion = fusion
         self._compiled: gate.CompiledKernel | None = None
 
-    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes) -> Launch:
         if self._compiled is None:
             self._compiled = compile_fusion(self._fusion, sizes, self.runner.policy)
-        program = self._compiled.program(sizes)
-        return program, self._compiled.launch_values(sizes, self.runner.multiprocessors)
+        values = self._compiled.launch_values(sizes, self.runner.multiprocessors)
+        return Launch(self._compiled.program(sizes), dict(values))
 
     def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
         shapes = {n: t.dims for n, t in self._fusion.inputs} | {o.name: o.dims for o in self._fusion.outputs}
@@ -396,9 +414,9 @@ class _ProductSimulated(_Simulated):
         self._problem = problem
         self._product = gate_matmul.Matmul(problem, runner.policy)
 
-    def program(self, sizes: Sizes) -> tuple[gate.Program, dict[str, int]]:
+    def launch(self, sizes: Sizes) -> Launch:
         check_product(self._problem, sizes)
-        return product_program(self._product, sizes, self.runner.multiprocessors)
+        return product_launch(self._product, sizes, self.runner.multiprocessors)
 
     def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
         shapes = self._problem.shapes

@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify import gate, simulate  # noqa: E402
+from syncverify import gate, gate_matmul, simulate  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
 from syncverify.fusion.functions import numpy_dtype  # noqa: E402
-from syncverify.matmul import product  # noqa: E402
+from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
 from tests.torch.compiled import close, compiled, draw  # noqa: E402
 
@@ -129,6 +129,29 @@ def test_a_launch_of_a_product(launches: list[tuple[Any, ...]]) -> None:
     out = _run(kernel, {"M": 24, "N": 40, "K": 64}, [a, b], (24, 40))
     close(out, a.double() @ b.double().t())
     assert len(launches) == 1
+
+
+def test_blocks_that_share_a_sum_get_their_memory(
+    launches: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Any] = []
+
+    def zeroed(size: int) -> int:
+        kept.append(np.zeros(size, np.uint8))
+        return int(kept[-1].ctypes.data)
+
+    split = gate_matmul.CompiledMatmul(
+        product("bf16", "KK"), Schedule(64, 32, consumers=1, split_k=2, store="tma"), gate.Policy.PRACTICAL
+    )
+    monkeypatch.setattr(gate_matmul.Matmul, "compiled", lambda self, sizes, multiprocessors: split)
+    monkeypatch.setattr(driver, "zeroed", zeroed)
+    monkeypatch.setattr(driver, "capture", lambda stream: 0)
+    monkeypatch.setattr(driver, "use_device", lambda device: None)
+    a, b = draw(64, 256, dtype=BF16), draw(32, 256, dtype=BF16)
+    kernel, out = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL), torch.empty(64, 32, dtype=BF16)
+    kernel({"M": 64, "N": 32, "K": 256}, [a, b], [out])
+    close(out, a.double() @ b.double().t())
+    assert len(kept) == 2, "partial sums, and the semaphores that count them"
 
 
 def test_rows_that_no_tensor_copy_can_address_are_refused(launches: list[tuple[Any, ...]]) -> None:
