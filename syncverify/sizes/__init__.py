@@ -30,6 +30,8 @@ from syncverify.source import InputError
 MOST_COLUMNS = 256
 #: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
+#: Classes of one warp, before all its lanes are told apart at once.
+MOST_PARTS = 4
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
 #: The first look at sizes that are read again takes this part of the events.
@@ -222,6 +224,7 @@ class _Attempt:
                     raise Symbolic("too many synchronization objects") from None
             except LaneSplit as split:
                 space.path = path
+                split = _finer(system, split)
                 splits.append((split.cls, split.parts))
                 system = _refined(space, system, split)
         raise Symbolic("lane classes did not settle")
@@ -262,6 +265,16 @@ class _Attempt:
             "events": sum(e.events for e in self.explorers),
             "exact_checks": len(self.numbers.known),
         }
+
+
+def _finer(system: SizedSystem, split: LaneSplit) -> LaneSplit:
+    """The split, or where its warp has parted often, one into single lanes: every split begins all anew."""
+    classes = system.info.classes
+    here = classes[split.cls]
+    parts = sum((c.cta, c.warp) == (here.cta, here.warp) for c in classes)
+    if len(split.parts) < 2 or parts < MOST_PARTS:
+        return split
+    return LaneSplit(split.cls, tuple(1 << i for i in range(here.lanes.bit_length()) if here.lanes >> i & 1))
 
 
 def _refined(space: Space, system: SizedSystem, split: LaneSplit) -> SizedSystem:
