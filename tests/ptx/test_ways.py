@@ -80,3 +80,21 @@ def test_lanes_that_only_count_ask_nothing(tmp_path: Path) -> None:
 def test_what_such_lanes_do_in_a_late_tile_is_found(tmp_path: Path, turn: int) -> None:
     # a look at the class alone does not go as far as the sixtieth tile
     assert check(tmp_path, text(FROM.replace("TURN", str(turn)))).verdict is not Verdict.PROVED
+
+
+#: A value that a lane takes from lane 5; only the lane that copies computes another one.
+TAKEN = """    shfl.sync.idx.b32 %r31, %r30, 5, 31, 4294967295;
+    @!%p1 bra FINE;
+    setp.COMPARED.u32 %p8, %r31, 0;
+    @%p8 bra FINE;
+    mbarrier.arrive.shared::cta.b64 _, [empty];
+    FINE:"""
+
+
+def test_lanes_that_part_before_code_that_is_left_out(tmp_path: Path) -> None:
+    lines = text(TAKEN.replace("COMPARED", "ne"))
+    lines = lines.replace("    mov.u32 %r26, 0;\n", "    mov.u32 %r26, 0;\n    mov.u32 %r30, 0;\n")
+    lines = lines.replace(
+        "    PSTEP:\n", "    PSTEP:\n    add.u32 %r29, %r24, 1;\n    and.b32 %r30, %r29, 7;\n"
+    )
+    assert check(tmp_path, lines).verdict is not Verdict.PROVED  # and no crash

@@ -247,7 +247,7 @@ class Writer(Effects):
                     for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
                     for name in results(self.body[j])
                 }
-                kept = names & self.p.crossing.registers
+                kept = names & self.p.crossing.registers & self.p.slots.keys()  # others have no code here
                 self.parts[k] = (self.flow.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
             if self.parts[k] not in r[PARTED]:
                 r[PARTED] = (*r[PARTED], self.parts[k])
