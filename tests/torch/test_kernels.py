@@ -72,7 +72,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         for t in kernel.tensors:
             if t.name in addresses:
                 shape = [gate.evaluate(e, values) for e in t.shape]
-                memory[t.name] = (addresses[t.name], shape, numpy_dtype(t.dtype))
+                kind = np.dtype(np.uint32) if t.dtype == "u32" else numpy_dtype(t.dtype)
+                memory[t.name] = (addresses[t.name], shape, kind)
         arrays = {n: _at(*m) for n, m in memory.items()}
         for name, result in simulate.run(kernel, values, {n: a.copy() for n, a in arrays.items()}).items():
             if name in arrays:
@@ -141,15 +142,15 @@ def test_blocks_that_share_a_sum_get_their_memory(
         return int(kept[-1].ctypes.data)
 
     split = gate_matmul.CompiledMatmul(
-        product("bf16", "KK"), Schedule(64, 32, consumers=1, split_k=2, store="tma"), gate.Policy.PRACTICAL
+        product("bf16", "KK"), Schedule(64, 64, consumers=1, split_k=2), gate.Policy.PRACTICAL
     )
     monkeypatch.setattr(gate_matmul.Matmul, "compiled", lambda self, sizes, multiprocessors: split)
     monkeypatch.setattr(driver, "zeroed", zeroed)
     monkeypatch.setattr(driver, "capture", lambda stream: 0)
     monkeypatch.setattr(driver, "use_device", lambda device: None)
-    a, b = draw(64, 256, dtype=BF16), draw(32, 256, dtype=BF16)
-    kernel, out = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL), torch.empty(64, 32, dtype=BF16)
-    kernel({"M": 64, "N": 32, "K": 256}, [a, b], [out])
+    a, b = draw(64, 256, dtype=BF16), draw(64, 256, dtype=BF16)
+    kernel, out = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL), torch.empty(64, 64, dtype=BF16)
+    kernel({"M": 64, "N": 64, "K": 256}, [a, b], [out])
     close(out, a.double() @ b.double().t())
     assert len(kept) == 2, "partial sums, and the semaphores that count them"
 
