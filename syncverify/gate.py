@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from syncverify.beside import beside
 from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache, tool_fingerprint
@@ -137,7 +138,11 @@ class Program:
     @cached_property
     def proofs(self) -> dict[str, KernelReport]:
         """The proofs of all stages, for every launch or as far as a stage got; VerificationError."""
-        return {stage: self.proof(stage) for stage in STAGES}
+        if all(self.cache.proof(self.key, stage, None) for stage in STAGES):
+            return {stage: self.proof(stage) for stage in STAGES}
+        with beside(lambda: self.code):  # the CUDA compiler runs while the IR is proved
+            first = self.proof("ir")
+        return {"ir": first, "ptx": self.proof("ptx")}
 
     @cached_property
     def undecided(self) -> tuple[str, ...]:

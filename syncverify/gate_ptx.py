@@ -7,6 +7,7 @@ tested for), and nothing else of how the code came about.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import Checker, check_module
+from syncverify.frontends.ptx.check_kernel import Prove
 from syncverify.frontends.ptx.parser import parse
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
@@ -34,14 +36,14 @@ def check_ptx(
     kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None = None
 ) -> KernelReport:
     """The report on PTX for every launch that the kernel's facts admit, or for one launch's ``values``."""
-    module = parse(ptx, f"{kernel.name}.ptx")
+    module, facts = parse(ptx, f"{kernel.name}.ptx"), launch_facts(kernel)
 
-    def checked(values: Mapping[str, int] | None, scope: ScopeKind) -> KernelReport:
+    def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove = _prove) -> KernelReport:
         (report,) = check_module(
             module,
-            launch_facts(kernel),
+            facts,
             policy,
-            Checker(partial(run_system, budget=LAUNCH), merge, _prove),
+            Checker(partial(run_system, budget=LAUNCH), merge, prove),
             kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),
@@ -52,16 +54,24 @@ def check_ptx(
 
     if values is not None:
         return checked(values, ScopeKind.EXACT)
+    with suppress(_NotShownError):  # a right kernel needs no more than this
+        report = checked(None, ScopeKind.ALL, _shown)
+        if report.verdict is Verdict.PROVED:
+            return _of_every_size(report)
     usual = {p.name: p.default for p in kernel.params if p.default is not None}
     first = checked(usual, ScopeKind.EXACT)  # wrong code mostly fails there, and soon
     if first.verdict is not Verdict.PROVED:
         return first
     report = checked(None, ScopeKind.ALL)
     if report.verdict is Verdict.PROVED:
-        # every size of the kernel was left open
-        return replace(report, scope=replace(report.scope, kind=ScopeKind.ALL, values={}))
+        return _of_every_size(report)
     # undecided for every size: the usual ones are proved, and the gate asks for those of each launch
     return first if report.verdict is Verdict.UNKNOWN else report
+
+
+def _of_every_size(report: KernelReport) -> KernelReport:
+    """A proof's report: every size of the kernel was left open."""
+    return replace(report, scope=replace(report.scope, kind=ScopeKind.ALL, values={}))
 
 
 def launch_facts(kernel: Kernel) -> LaunchFacts:
@@ -88,6 +98,18 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
 
 def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
     return prove(Problem(sizes, facts, systems, exact), policy, LIMITS)
+
+
+class _NotShownError(Exception):
+    """No proof was found at once."""
+
+
+def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
+    """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
+    found = prove(Problem(sizes, facts, systems, lambda values: Verdict.UNKNOWN), policy, LIMITS, small=False)
+    if found.verdict is not Verdict.PROVED:
+        raise _NotShownError
+    return found
 
 
 __all__ = ["check_ptx", "launch_facts"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -60,9 +61,13 @@ def tool_fingerprint() -> str:
     """A hash of the tool's own sources: another checker, another verdict."""
     package = Path(__file__).resolve().parent.parent
     hasher = hashlib.sha256()
-    for path in sorted(package.rglob("*")):
-        if path.suffix in (".py", ".lark", ".cuh"):
-            hasher.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for folder, inner, names in os.walk(package):
+        inner[:] = sorted(set(inner) - {"__pycache__"})
+        for name in sorted(n for n in names if n.endswith((".py", ".lark", ".cuh"))):
+            path = os.path.join(folder, name)
+            hasher.update(os.path.relpath(path, package).replace(os.sep, "/").encode() + b"\0")
+            with open(path, "rb") as file:
+                hasher.update(file.read() + b"\0")
     return hasher.hexdigest()
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import is_
 from typing import Any
 
 from syncverify.ir.expr import Binary, Expr, Int, names
 from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, Kernel, Let, Region, Role, Stmt
-from syncverify.passes.rewrite import Body, flat_map, walk
+from syncverify.passes.rewrite import Body, walk
 from syncverify.passes.roles import merge_roles
 
 
@@ -86,14 +87,12 @@ def _read(body: Body) -> Body:
 
 def read_names(x: Any) -> set[str]:
     """Every name in the expressions of one statement."""
-    from dataclasses import fields
-
     found: set[str] = set()
     if isinstance(x, Expr):
         return set(names(x))
     if isinstance(x, Stmt | Region | BarrierRef | GlobalRegion):
-        for f in fields(x):
-            found |= read_names(getattr(x, f.name))
+        for name in _fields(x):
+            found |= read_names(getattr(x, name))
     elif isinstance(x, tuple):
         for y in x:
             found |= read_names(y)
@@ -108,25 +107,33 @@ class Tidy:
 
     def apply(self, kernel: Kernel) -> Kernel:
         single = {b.name for b in kernel.barriers if b.count == Int(1)}
+        return replace(kernel, body=_rewritten(kernel.body, single))
 
-        def tidied(s: Stmt) -> tuple[Stmt, ...]:
-            return (_rewritten(s, single),)
 
-        return replace(kernel, body=flat_map(kernel.body, tidied))
+_FIELDS: dict[Any, tuple[str, ...]] = {}
+
+
+def _fields(x: Any) -> tuple[str, ...]:
+    """The fields of a node that may hold expressions."""
+    found = _FIELDS.get(type(x))
+    if found is None:
+        found = _FIELDS[type(x)] = tuple(f.name for f in fields(x) if f.name != "span")
+    return found
 
 
 def _rewritten(x: Any, single: set[str]) -> Any:
-    from dataclasses import fields
-
     if isinstance(x, Expr):
         return folded(x)
     if isinstance(x, BarrierRef) and x.name in single and x.index is not None and folded(x.index) == Int(0):
         return replace(x, index=None, rank=None if x.rank is None else folded(x.rank))
     if isinstance(x, Stmt | Region | BarrierRef | GlobalRegion):
-        changed = {f.name: _rewritten(getattr(x, f.name), single) for f in fields(x) if f.name != "span"}
-        return replace(x, **changed)
+        old = {name: getattr(x, name) for name in _fields(x)}
+        new = {name: _rewritten(value, single) for name, value in old.items()}
+        changed = {name: value for name, value in new.items() if value is not old[name]}
+        return replace(x, **changed) if changed else x
     if isinstance(x, tuple):
-        return tuple(_rewritten(y, single) for y in x)
+        each = tuple(_rewritten(y, single) for y in x)
+        return x if all(map(is_, x, each)) else each
     return x
 
 

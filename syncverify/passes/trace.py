@@ -120,6 +120,7 @@ class _Run:
     most: int
     skipped: frozenset[Path]
     trace: Trace = field(default_factory=list)
+    last: tuple[Mask, frozenset[int]] | None = None  # the threads of the last access, and their warps
 
     def body(
         self, body: Body, at: Path, mask: Mask, env: dict[str, Any], rounds: tuple[tuple[Path, int], ...]
@@ -183,7 +184,9 @@ class _Run:
     def access(
         self, s: Stmt, path: Path, mask: Mask, env: dict[str, Any], rounds: tuple[tuple[Path, int], ...]
     ) -> None:
-        warps = frozenset(int(w) for w in np.unique(np.nonzero(mask)[0] // 32))
+        if self.last is None or self.last[0] is not mask:
+            self.last = (mask, _warps(mask))
+        warps = self.last[1]
         touched = accesses(s)
         for access, region in touched:
             if region.rank is None:
@@ -238,6 +241,12 @@ class _Run:
         rows = 1 if r.rows is None else int(np.max(evaluated(r.rows, env)))
         pitch = count if r.pitch is None else int(np.max(evaluated(r.pitch, env)))
         return at + start * buffer.element, count * buffer.element, rows, pitch * buffer.element
+
+
+def _warps(mask: Mask) -> frozenset[int]:
+    """The warps that have a thread in a mask."""
+    whole = mask if len(mask) % 32 == 0 else np.concatenate([mask, np.zeros(-len(mask) % 32, dtype=bool)])
+    return frozenset(np.flatnonzero(whole.reshape(-1, 32).any(axis=1)).tolist())
 
 
 # ---------------------------------------------------------------- expressions
