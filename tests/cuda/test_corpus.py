@@ -67,7 +67,6 @@ def test_smallest_sizes_refute(name: str) -> None:
 
 
 OPEN = {
-    "token_form/one_thread.cu": "tokens of phases are not followed through all sizes",
     "two_async_warps/v6_mended_any_columns.cu": "the number of columns places a row in shared memory",
 }
 GOOD = [

@@ -17,7 +17,7 @@ from syncverify.model.inequalities import Sum
 from syncverify.model.path import Path
 from syncverify.model.ratios import RATIO, lasting
 from syncverify.model.symbols import SizedAgent
-from syncverify.model.terms import AGAIN, Space, Term, mapped
+from syncverify.model.terms import AGAIN, Space, Symbolic, Term, mapped
 from syncverify.model.tokens import Token
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
@@ -144,17 +144,17 @@ class State:
             taken = place[0] == "value" and place[1][0] != RATIO  # a turn that is yet to be taken
             if place in pending or taken or (place[0] == "size" and place[1] in again):
                 apart.append((place, self.coarse(value)))
-            if isinstance(value, Token):
-                shape.append((place, relative(self.run, value)))
-            elif isinstance(value, int):
+            if isinstance(value, int) and not isinstance(value, Token):
                 rows[place] = (value, ())
             elif isinstance(value, Term):
                 rows[place] = (value.c, value.parts)
             elif isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+                if any(isinstance(x, Token) for x in value):
+                    raise Symbolic("lanes of one register hold tokens and sizes")
                 for lane, x in enumerate(value):
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
-                shape.append((place, value))
+                shape.append((place, relative(self.run, value)))
         return View(self.form(), tuple(shape), rows, tuple(apart))
 
     def form(self) -> Hashable:

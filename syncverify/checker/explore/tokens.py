@@ -32,7 +32,10 @@ def followed(run: Run, event: Event) -> None:
 
 
 def relative(run: Run, value: object) -> Hashable:
-    """A token by its age, with whether its barrier still lives; anything else as it is."""
+    """A token by its age, with whether its barrier still lives; tokens of lanes one by one; anything else
+    as it is."""
+    if isinstance(value, tuple) and any(isinstance(x, Token) for x in value):
+        return tuple(relative(run, x) for x in value)
     if not isinstance(value, Token):
         return value
     s = run.barriers[value.barrier]

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.values import INTS
 from syncverify.model.events import AT_ONCE, Ev, Event
+from syncverify.model.tokens import Token
 
 POLLS = (Ev.POLL, Ev.POLL_TOKEN)
 
@@ -202,7 +203,8 @@ class Effects(Values):
         before = self.p.stored.get(site, stored)
         if any(isinstance(v, Size) and v.term.space is not space for v in before):
             self.p.stored[site] = stored
-        if self.p.stored.setdefault(site, stored) != stored:
+        tokens = any(isinstance(v, Token) for v in stored)  # of other phases each time
+        if tokens or self.p.stored.setdefault(site, stored) != stored:
             self.p.one_value.discard(site)
             self.p.equal_value.discard(site)
         elif (

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.values import INTS, Unknown, Vec
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
+from syncverify.model.tokens import Token
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 #: Byte offset of a CTA's first shared variable, as on the hardware.
@@ -172,7 +173,7 @@ class Bytes:
         return Bytes(dict(self.cells))
 
     def numbers(self) -> Iterator[tuple[int, int, Any]]:
-        """Address, size and value of numbers, and of sizes that have none."""
+        """Address, size and value of numbers, of sizes that have none, and of tokens."""
         for a, (n, v) in sorted(self.cells.items()):
             if _counts(v):
                 yield a, n, v
@@ -231,8 +232,9 @@ class Bytes:
 
 
 def _counts(v: Any) -> bool:
-    return v.__class__ in INTS or isinstance(v, Size) or (
-        v.__class__ is Vec and any(isinstance(x, Size) for x in v.lanes)
+    """Whether the exploration of sizes compares a value: numbers, sizes, and tokens, which have an age."""
+    return v.__class__ in INTS or isinstance(v, Size | Token) or (
+        v.__class__ is Vec and any(isinstance(x, Size | Token) for x in v.lanes)
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.arith import select
 from syncverify.frontends.ptx.turned import at_least
 from syncverify.frontends.ptx.values import INTS, Vec, vec
 from syncverify.model.terms import Space, Term
+from syncverify.model.tokens import Token
 
 _WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
 _HALVES = {1 << 31: 32, 1 << 63: 64}
@@ -416,13 +417,13 @@ def widened(x: Any, bits: int) -> Any:
 
 
 def exposed(value: Any, bits: int) -> Any:
-    """A register's content as the exploration of sizes sees it: signed numbers, terms, tuples of them."""
+    """A register as the exploration of sizes sees it: signed numbers, terms, tokens, tuples of them."""
     if isinstance(value, Size):
         return value.term
     if value.__class__ is int and bits > 1:
         half = 1 << (bits - 1)
         return (value ^ half) - half
-    if value.__class__ is Vec and any(isinstance(x, Size) for x in value.lanes):
+    if value.__class__ is Vec and any(isinstance(x, Size | Token) for x in value.lanes):
         return tuple(exposed(x, bits) for x in value.lanes)
     return value
 
