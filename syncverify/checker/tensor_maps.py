@@ -91,7 +91,7 @@ def check_edits(run: Run) -> None:
 
 def _judge(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
     """Reports uses that may not be over; of an edit by a warp as a whole once all its lanes came."""
-    m.open = [use for use in m.open if not _over(t, use[0])]
+    m.open = [use for use in m.open if not over(t, use[0])]
     if m.open and not (m.whole and _missing(run, t, m)):
         _report(run, t, m, site, number)
 
@@ -113,7 +113,7 @@ def _report(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
     m.open = []
 
 
-def _over(t: Thread, use: Record) -> bool:
+def over(t: Thread, use: Record) -> bool:
     return use.tag >= 0 and t.clock.knows(H, use.tag, use.cls == t.cls) >= use.tag_value
 
 

@@ -1,7 +1,8 @@
 """Tensor maps that a kernel edits, as later verdicts see them.
 
 Of the uses of a map, an edit asks whether they are over, and whether their class has drained what it copied.
-Both hold of all uses by one class in one column once they hold of the newest. Of edits, releases and acquires
+Both hold of all uses by one class in one column once they hold of the newest; those that every agent knows to
+be over are so for every edit to come. Of edits, releases and acquires
 it is asked who knows of them.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from syncverify.checker.engine import Run
 from syncverify.checker.shadow import IN_FLIGHT, Record
-from syncverify.checker.tensor_maps import Map, drain
+from syncverify.checker.tensor_maps import Map, drain, over
 from syncverify.model.terms import Symbolic
 
 At = Callable[[int, int], Hashable]
@@ -20,7 +21,7 @@ At = Callable[[int, int], Hashable]
 def thresholds(run: Run) -> Iterator[tuple[int, int]]:
     """The times that later comparisons are with: columns and values."""
     for m in run.maps.values() if run.info.edits_maps else ():
-        for use in (*newest(m.uses), *newest(m.open)):
+        for use in (*newest(left(run, m)), *newest(m.open)):
             if use.tag >= 0:
                 yield use.tag, use.tag_value
             _, time = drain(run, use)
@@ -42,7 +43,7 @@ def form(run: Run, at: At) -> Hashable:
 
 
 def _map(run: Run, m: Map, at: At) -> Hashable:
-    uses = tuple(frozenset(_use(run, r, at) for r in newest(some)) for some in (m.uses, m.open))
+    uses = tuple(frozenset(_use(run, r, at) for r in newest(some)) for some in (left(run, m), m.open))
     if not m.edits:
         return uses  # the next edit makes all else anew
     return (
@@ -52,6 +53,12 @@ def _map(run: Run, m: Map, at: At) -> Hashable:
         frozenset((at(cls, time), cls, scope) for cls, time, scope in m.released),
         frozenset((at(cls, time), cls, cta) for cta, cls, time in m.acquired),
     )
+
+
+def left(run: Run, m: Map) -> list[tuple[Record, int]]:
+    """The uses that some agent which may edit does not know to be over."""
+    threads = [t for t in run.threads if not t.done]
+    return [u for u in m.uses if not all(over(t, u[0]) for t in threads)]
 
 
 def newest(uses: Iterable[tuple[Record, int]]) -> list[Record]:
