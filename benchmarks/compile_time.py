@@ -59,8 +59,8 @@ def compiled(name: str, width: int, settings: str) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     plan = plan_of(fusion, schedule)
-    blocks, streaming = plan.resources(plan.main)
-    program = gate.Program(plan.build(plan.main, Policy.PRACTICAL), Policy.PRACTICAL, blocks, streaming)
+    blocks, hint = plan.resources(plan.main)
+    program = gate.Program(plan.build(plan.main, Policy.PRACTICAL), Policy.PRACTICAL, blocks, hint)
     _ = program.source
     found["passes"] = lap()
     _ = program.code

@@ -17,6 +17,7 @@ import numpy as np
 
 from syncverify.beside import beside
 from syncverify.codegen import driver
+from syncverify.codegen.accesses import Hint
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
@@ -70,7 +71,7 @@ class Program:
     kernel: Kernel
     policy: Policy
     blocks_per_sm: int = 1
-    streaming: bool = False
+    hint: Hint = "normal"
     cache: Cache = field(default_factory=Cache.default)
     each_launch: bool = False  # a proof for every size would not end soon: launches are proved one by one
     _proved: set[tuple[tuple[str, int], ...]] = field(default_factory=set, repr=False)
@@ -82,7 +83,7 @@ class Program:
 
     @cached_property
     def source(self) -> str:
-        return emit(self.kernel, self.blocks_per_sm, self.streaming)
+        return emit(self.kernel, self.blocks_per_sm, self.hint)
 
     @cached_property
     def key(self) -> str:
@@ -325,8 +326,8 @@ def compiled(
     store = cache or Cache.default()
 
     def make(variant: int) -> Program:
-        blocks, streaming = plan.resources(variant)
-        return Program(plan.build(variant, policy, observe), policy, blocks, streaming, store)
+        blocks, hint = plan.resources(variant)
+        return Program(plan.build(variant, policy, observe), policy, blocks, hint, store)
 
     program = make(plan.main)
     _ = program.proofs

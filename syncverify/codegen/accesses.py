@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import gcd, prod
+from typing import Literal
 
 from syncverify.codegen import asynchronous, mma
 from syncverify.codegen.alignment import divisor, known_divisors
@@ -23,12 +24,17 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
+#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do.
+Hint = Literal["normal", "streaming", "loads"]
+
+
 class Accesses:
     """Writes accesses. ``names`` and ``lengths`` hold the integers and value registers in scope."""
 
-    def __init__(self, kernel: Kernel, streaming: bool) -> None:
+    def __init__(self, kernel: Kernel, hint: Hint) -> None:
         self.kernel_ir = kernel
-        self.hint = "_streaming" if streaming else ""
+        self.stored = "_streaming" if hint == "streaming" else ""
+        self.loaded = "_streaming" if hint == "loads" else ""
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()
@@ -105,7 +111,9 @@ class Accesses:
             self.lengths[name] = count * rows
         yield from self._declared(name, count * rows, source.dtype in _WHOLE)
         form = _access_form(count, rows, pitch, width)
-        yield f"load{'_rows' if rows > 1 else ''}{form}({name}, {address});"
+        # a vector that all rows share is read again
+        hint = self.loaded if isinstance(region, n.GlobalRegion) and len(source.shape) > 1 else ""
+        yield f"load{'_rows' if rows > 1 else ''}{hint}{form}({name}, {address});"
 
     def _store(
         self, address: str, region: n.Region | n.GlobalRegion, e: Expr, width: int, hint: str = ""

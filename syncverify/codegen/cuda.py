@@ -8,7 +8,7 @@ from importlib.resources import files
 from math import gcd
 
 from syncverify.codegen import asynchronous, mma
-from syncverify.codegen.accesses import Accesses, each
+from syncverify.codegen.accesses import Accesses, Hint, each
 from syncverify.codegen.alignment import divisor
 from syncverify.codegen.expressions import value
 from syncverify.codegen.names import entry_name
@@ -31,16 +31,20 @@ _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 def helpers() -> str:
     """The header of PTX wrappers that every kernel uses."""
-    return files("syncverify.codegen").joinpath("helpers.cuh").read_text()
+    return _text("helpers.cuh")
 
 
-def emit(kernel: Kernel, blocks_per_sm: int = 1, streaming: bool = False) -> str:
+def _text(name: str) -> str:
+    return files("syncverify.codegen").joinpath(name).read_text()
+
+
+def emit(kernel: Kernel, blocks_per_sm: int = 1, hint: Hint = "normal") -> str:
     """The kernel's CUDA source, its helpers included; InputError for operations it cannot write.
 
-    ``streaming``: global data is hinted to leave L2 first, because nobody reads it again.
+    ``hint``: which global data is said to leave L2 first, because nobody reads it again.
     """
-    parts = [*mma.functions(kernel), *_Emitter(kernel, streaming).kernel(blocks_per_sm)]
-    headers = helpers() + asynchronous.helpers(kernel)
+    parts = [*mma.functions(kernel), *_Emitter(kernel, hint).kernel(blocks_per_sm)]
+    headers = helpers() + asynchronous.helpers(kernel) + (_text("loads.cuh") if hint == "loads" else "")
     return headers + "\n" + "\n".join(parts) + "\n"
 
 
@@ -255,7 +259,7 @@ class _Emitter(Accesses):
             case n.StShared(dst, e):
                 yield from self._store(self._element_at(dst), dst, e, self._shared_width(dst))
             case n.StGlobal(dst, e, sem="weak"):
-                yield from self._store(self._global_at(dst), dst, e, self._global_width(dst), self.hint)
+                yield from self._store(self._global_at(dst), dst, e, self._global_width(dst), self.stored)
             case _:
                 yield self._synchronization(stmt)
 
@@ -298,10 +302,10 @@ class _Emitter(Accesses):
             case n.BulkLoad(dst, src, bar, None):
                 total = self._bytes(self.tensors[src.tensor], src.count)
                 operands = (self._shared_at(dst), self._copied_at(src), total, self._bar(bar))
-                return f"bulk_load{self.hint}({', '.join(operands)});"
+                return f"bulk_load{self.stored}({', '.join(operands)});"
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
-                return f"bulk_store{self.hint}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
+                return f"bulk_store{self.stored}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"
             case n.TmaLoad(dst, name, coords, bar, mask) if len(coords) == 2:
                 place = ", ".join(self._index(c) for c in reversed(coords))
                 to = "" if mask is None else f", {self._index(mask)}"

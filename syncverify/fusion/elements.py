@@ -121,9 +121,7 @@ def expression(fusion: Fusion, i: int, top: bool = False, partner: bool = False)
     if node.op == "integer":
         return Int(int(node.value))
     if partner and node.op == "random":
-        raise InputError(
-            f"{fusion.name}: rotate(..., 'halves') of random numbers: rotate first, then drop"
-        )
+        raise InputError(f"{fusion.name}: rotate(..., 'halves') of random numbers: rotate first, then drop")
     if is_named(fusion, i) and not top and not partner:
         return Var(f"t{i}")
     if node.op == "rotate.halves":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import lcm
 
+from syncverify.codegen.accesses import Hint
 from syncverify.diagnostics import Policy
 from syncverify.fusion import lower, store_role
 from syncverify.fusion.elements import partners
@@ -85,8 +86,8 @@ class HalvesPlan:
         make = store_role.build if schedule.store == "role" else build
         return make(self.fusion, schedule, policy, vector, observe, width=variant)
 
-    def resources(self, variant: int) -> tuple[int, bool]:
-        return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
+    def resources(self, variant: int) -> tuple[int, Hint]:
+        return self.schedule.blocks_per_sm, self.schedule.cache
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return self.schedule.most_blocks(resident)

@@ -81,6 +81,8 @@ class Piece:
 TILE = 4096
 #: Accesses of one thread to each tensor, where threads load their own parts of a tile.
 ACCESSES = 4
+#: Warps where each thread loads once from each of several tensors: the fastest on an H200 (docs/fusion.md).
+WARPS_OF_SEVERAL = 16
 
 
 def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
@@ -104,6 +106,15 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
     while tile * 2 <= most:
         tile *= 2
     return replace(schedule, tile=tile)
+
+
+def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
+    """An open schedule without a ring, which leaves least to wait for."""
+    direct = replace(schedule, source="direct")
+    if len(fusion.streamed) < 2:
+        return direct
+    vector = VECTOR_BYTES // max(_element_sizes(fusion))
+    return replace(direct, compute_warps=WARPS_OF_SEVERAL, tile=vector * WARPS_OF_SEVERAL * 32)
 
 
 def _element_sizes(fusion: Fusion) -> list[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from syncverify.codegen.accesses import Hint
 from syncverify.diagnostics import Policy
 from syncverify.fusion import (
     column_schedule,
@@ -51,8 +52,8 @@ class Plan(Protocol):
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
         """The synchronized kernel."""
 
-    def resources(self, variant: int) -> tuple[int, bool]:
-        """Blocks per SM, and whether global data is used once."""
+    def resources(self, variant: int) -> tuple[int, Hint]:
+        """Blocks per SM, and what L2 is told of global data."""
 
     def most_blocks(self, variant: int, resident: int) -> int:
         """The largest grid, on a machine on which so many blocks run together."""
@@ -80,8 +81,8 @@ class TilePlan:
             return store_role.build(self.fusion, self.schedule, policy, variant, observe)
         return build(self.fusion, self.schedule, policy, variant, observe)
 
-    def resources(self, variant: int) -> tuple[int, bool]:
-        return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
+    def resources(self, variant: int) -> tuple[int, Hint]:
+        return self.schedule.blocks_per_sm, self.schedule.cache
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return self.schedule.most_blocks(resident)
@@ -119,9 +120,9 @@ class RowPlan:
             return build_streamed(self.fusion, self.fitted(variant), -variant, policy, observe)
         return build_rows(self.fusion, self.fitted(variant), variant, policy, observe)
 
-    def resources(self, variant: int) -> tuple[int, bool]:
+    def resources(self, variant: int) -> tuple[int, Hint]:
         fitted = self.fitted(variant)
-        return fitted.blocks_per_sm, fitted.cache == "streaming"
+        return fitted.blocks_per_sm, fitted.hint
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return MOST_BLOCKS if self.fitted(variant).grid == "tiles" else resident
@@ -157,9 +158,9 @@ class ColumnPlan:
     def build(self, variant: int, policy: Policy, observe: Observe | None = None) -> Kernel:
         return build_columns(self.kernel(variant), policy, observe)
 
-    def resources(self, variant: int) -> tuple[int, bool]:
+    def resources(self, variant: int) -> tuple[int, Hint]:
         blocks = self.schedule.blocks_per_sm * self.schedule.warps * 32 // self.kernel(variant).threads
-        return max(1, min(16, blocks)), self.schedule.cache == "streaming"
+        return max(1, min(16, blocks)), self.schedule.cache
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return resident
@@ -187,9 +188,8 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
         return halves.HalvesPlan(fusion, (schedule or Schedule()).chosen())
     if fusion.reduced is None:
         schedule = schedule or Schedule()
-        # without a ring there is least to wait for
-        open_ = replace(schedule, source="direct") if schedule.open else schedule
-        return TilePlan(fusion, lower.fitted(fusion, open_))
+        chosen = lower.loaded(fusion, schedule) if schedule.open else schedule
+        return TilePlan(fusion, lower.fitted(fusion, chosen))
     if schedule is not None:
         raise InputError(f"{fusion.name} reduces along {fusion.reduced}: it takes a RowSchedule")
     return RowPlan(fusion, RowSchedule())

@@ -13,8 +13,9 @@ from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import DTYPE_BYTES
 
 #: What decides about speed: a sum of each row; several reductions without a row as result; a normalization
-#: (one row in, one out, arithmetic alone); other reductions of one row, or of several; no reduction.
-Kind = Literal["sum", "loss", "norm", "one", "several", "elementwise"]
+#: (one row in, one out, arithmetic alone) by one reduction or by several; other reductions of one row, or of
+#: several; no reduction.
+Kind = Literal["sum", "loss", "scaled", "norm", "one", "several", "elementwise"]
 #: Warps of a row and blocks on an SM (0: by registers), by the length from which on they are chosen.
 Table = tuple[tuple[int, int, int], ...]
 
@@ -26,6 +27,13 @@ _TABLES: dict[tuple[Kind, int], Table] = {
     ),
     ("loss", 4): (
         (0, 1, 0), (513, 2, 0), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
+    ),
+    ("scaled", 2): (
+        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 0),
+        (32769, 32, 0),
+    ),
+    ("scaled", 4): (
+        (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
     ),
     ("norm", 2): (
         (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 0),
@@ -44,7 +52,10 @@ _TABLES: dict[tuple[Kind, int], Table] = {
     ("elementwise", 4): ((0, 1, 0), (513, 4, 0), (2049, 16, 0), (8193, 32, 0)),
 }  # fmt: skip
 #: Rows whose only vector stays in registers, loaded before the sums of the row are there: by element bytes.
-_KEPT = {2: range(2049, 16385), 4: range(513, 1025)}
+_KEPT: dict[tuple[Kind, int], range] = {
+    ("norm", 2): range(2049, 16385), ("norm", 4): range(513, 1025),
+    ("scaled", 2): range(2049, 16385), ("scaled", 4): range(513, 4097),
+}  # fmt: skip
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
 #: The ring of bulk copies hides the second pass over rows that are longer and of 16 bits.
@@ -69,12 +80,18 @@ def choice(fusion: Fusion, width: int) -> Choice:
     """What was fastest for such a fusion and rows of about this length."""
     kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
     warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
-    return Choice(warps, blocks, kind == "norm" and _vectors(fusion) == 1 and width in _KEPT[size])
+    kept = _KEPT.get((kind, size), range(0))
+    return Choice(warps, blocks, _vectors(fusion) == 1 and width in kept)
 
 
 def ring(fusion: Fusion, width: int) -> bool:
     """Whether long rows are reduced twice: those come by bulk copies into a ring of buffers."""
     return width >= RING_FROM and _widest(fusion) <= 2 and _reductions(fusion) > 1
+
+
+def numbers(fusion: Fusion) -> bool:
+    """Whether each row becomes numbers: nothing is written beside the rows that are read."""
+    return _kind(fusion) in ("sum", "loss")
 
 
 def several(fusion: Fusion) -> bool:
@@ -94,7 +111,7 @@ def _kind(fusion: Fusion) -> Kind:
     if all(o.dims != fusion.dims for o in fusion.outputs):
         return "sum" if _reductions(fusion) == 1 else "loss"
     if _plain(fusion):
-        return "norm"
+        return "scaled" if _reductions(fusion) == 1 else "norm"
     return "one" if len(fusion.streamed) == 1 else "several"
 
 
@@ -121,4 +138,4 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-__all__ = ["Choice", "choice", "resident", "ring", "several"]
+__all__ = ["Choice", "choice", "numbers", "resident", "ring", "several"]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
+from syncverify.codegen.accesses import Hint
 from syncverify.fusion import row_choices
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
@@ -40,7 +41,8 @@ class RowSchedule:
     ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
-    ``arrive``, ``index``, ``cache``, ``blocks_per_sm``: as in ``Schedule``.
+    ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``loads``: L2 is told
+    that what is loaded is used once.
     """
 
     width: int = 4096
@@ -55,7 +57,7 @@ class RowSchedule:
     stream: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", "normal", "streaming"] = "auto"
+    cache: Literal["auto", "normal", "streaming", "loads"] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -68,6 +70,11 @@ class RowSchedule:
     def streams(self, width: int) -> bool:
         """Whether rows of that length are gone through piece by piece."""
         return width > MOST_WIDTH if self.stream == "auto" else self.stream == "yes"
+
+    @property
+    def hint(self) -> Hint:
+        """What L2 is told of global data; ``fitted`` has chosen."""
+        return "normal" if self.cache == "auto" else self.cache
 
     @property
     def compute_warps(self) -> int:
@@ -120,9 +127,10 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     else:
         # what was measured together is chosen together
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
+    once: Literal["loads", "normal"] = "loads" if row_choices.numbers(fusion) else "normal"
     return replace(
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
-        cache=_either(found.cache, "normal" if source == "direct" else "streaming"),
+        cache=_either(found.cache, once if source == "direct" else "streaming"),
     )  # fmt: skip
 
 
@@ -189,7 +197,7 @@ _PARSERS: dict[str, Any] = {
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", "normal", "streaming"),
+    "cache": choice("auto", "normal", "streaming", "loads"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
@@ -197,6 +205,6 @@ _HELP = {
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no",
-    "arrive": "warp or thread", "index": "i32 or i64", "cache": "auto, normal or streaming",
+    "arrive": "warp or thread", "index": "i32 or i64", "cache": "auto, normal, streaming or loads",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -76,9 +76,7 @@ class Schedule:
         if self.store == "role":
             apart = self.mode == "warp-specialized" and self.registers is None
             require(apart, "store=role needs mode warp-specialized, without registers")
-            require(
-                self.prefetch in (None, most), "store=role requests as many tiles as there are stages"
-            )
+            require(self.prefetch in (None, most), "store=role requests as many tiles as there are stages")
         if self.source == "direct":
             require(self.alone, "source=direct has no stages, async warps or stores of its own")
         if self.registers is not None:

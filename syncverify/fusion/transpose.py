@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from syncverify.codegen.accesses import Hint
 from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import ROTATIONS, Fusion
 from syncverify.fusion.schedule import Schedule, check_extent
@@ -47,8 +48,8 @@ class TransposePlan:
         passes = synthesize.passes(policy, synthesize.Options(self.schedule.arrive))
         return run(kernel, passes, observe)
 
-    def resources(self, variant: int) -> tuple[int, bool]:
-        return self.schedule.blocks_per_sm, self.schedule.cache == "streaming"
+    def resources(self, variant: int) -> tuple[int, Hint]:
+        return self.schedule.blocks_per_sm, self.schedule.cache
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return self.schedule.most_blocks(resident)

@@ -271,13 +271,19 @@ def test_a_launch_has_a_block_for_each_row() -> None:
         (examples.layer_norm, 16384, ("direct", "tiles", "normal", "reload")),
         (examples.layer_norm, 32768, ("bulk", "persistent", "streaming", "reload")),
         (examples.rms_norm, 32768, ("direct", "tiles", "normal", "reload")),
+        (examples.row_sum, 4096, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 32760, ("bulk", "persistent", "streaming", "reload")),
-        (examples.cross_entropy, 32761, ("direct", "tiles", "normal", "reload")),  # no multiple of 16 bytes
+        (examples.cross_entropy, 32761, ("direct", "tiles", "loads", "reload")),  # no multiple of 16 bytes
     ],
 )
 def test_what_a_schedule_leaves_open(f: Fusion, width: int, expected: tuple[str, ...]) -> None:
     found = fitted(f, RowSchedule(), width)
     assert (found.source, found.grid, found.cache, found.operands) == expected
+
+
+def test_rows_that_become_numbers_are_loaded_once() -> None:
+    ptx = gate.compile(examples.row_sum, RowSchedule(width=2048)).ptx
+    assert "ld.global.cs." in ptx and "ld.global.nc" not in ptx
 
 
 def test_who_asks_for_slots_gets_a_ring() -> None:
