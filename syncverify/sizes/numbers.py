@@ -24,6 +24,8 @@ MOST_EARLY = 30
 MOST_LOOKED = 4_000
 #: Exact checks of sizes just below those that a refutation was found for, and the sum of their sizes.
 MOST_BELOW, MOST_BELOW_TOTAL = 60, 6_000
+#: Begin the keys of quotients that paths know by what was asked of them only: of turns, and of sizes.
+QUOTIENTS = ("turns ", "//")
 #: Numbers that are tried for one failing run.
 MOST_TRIED = 3
 
@@ -107,7 +109,8 @@ class Numbers:
     def least(self, facts: list[Expr]) -> dict[str, int] | None:
         """Values of the sizes that keep the facts, their sum as small as is found."""
         names_, total = list(self.problem.sizes), self.total()
-        best = solver.model(facts)
+        tries = ((m, [*facts, *more]) for more in _easier(facts) if (m := solver.model([*facts, *more])))
+        best, facts = next(tries, (None, facts))
         if best is None:
             return None
         low, high = 0, sum(abs(best[x]) for x in names_)
@@ -225,6 +228,21 @@ def _splits(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *others)
 
 
+def _easier(facts: list[Expr]) -> Iterator[tuple[Expr, ...]]:
+    """What may be taken besides where the facts are too hard: small numbers for a factor of products."""
+    yield ()
+    factors = [x for f in facts for x in _multiplied(f)]
+    for x in dict.fromkeys(factors):
+        yield from ((Binary("==", x, Int(v)),) for v in range(1, MOST_TRIED))
+
+
+def _multiplied(f: Expr) -> tuple[Expr, ...]:
+    """The factors, where a fact says what a product is."""
+    if isinstance(f, Binary) and f.op == "==" and isinstance(f.right, Binary) and f.right.op == "*":
+        return f.right.left, f.right.right
+    return ()
+
+
 def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
     """A path as conditions, and its sizes as expressions, over one name for each atom."""
 
@@ -236,7 +254,13 @@ def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
 
     sizes = {name: written(space.of(v)) for name, v in path.sizes.items()}
     facts: list[Expr] = [Binary(">=", written((c, p)), Int(0)) for p, c in path.cons.items()]
-    work = [a for s in [*path.cons, *(space.of(v)[1] for v in path.sizes.values())] for a, _ in s]
+    terms = [*path.sizes.values()]
+    for key, q in path.entries.items():
+        if key[0] in QUOTIENTS:
+            x, m, q = key[1], key[2], space.resolved(q)
+            facts += [Binary(">=", written(space.of(s)), Int(0)) for s in (x - q * m, q * m + m - 1 - x)]
+            terms += [x, m, q, q * m]
+    work = [a for s in [*path.cons, *(space.of(v)[1] for v in terms)] for a, _ in s]
     seen: set[int] = set()
     while work:
         a = work.pop()

@@ -317,3 +317,33 @@ def test_a_turn_that_is_the_last_one_has_a_tile_and_the_next_has_none() -> None:
     assert at_least(g.tiles - 1 - g.block - g.step * last)
     assert not at_least(g.tiles - 1 - g.block - g.step * (last + 1))
     assert at_least(g.tiles - 1 - g.block - g.step * (last - 2))
+
+
+@pytest.mark.parametrize("turn", [2, 20])
+def test_what_goes_wrong_in_a_late_turn_of_a_grid_of_any_size(tmp_path: Path, turn: int) -> None:
+    body = f"""
+    .shared .align 8 .b8 slot[8];
+    ld.param.u32 %r1, [tiles];
+    mov.u32 %r2, %tid.x;
+    mov.u32 %r3, %ctaid.x;
+    mov.u32 %r4, %nctaid.x;
+    mov.u32 %r5, 0;
+    setp.ne.u32 %p1, %r2, 0;
+    LOOP:
+    setp.ge.s32 %p2, %r3, %r1;
+    @%p2 bra END;
+    bar.sync 0;
+    setp.ne.u32 %p3, %r5, {turn};
+    @%p3 bra NEXT;
+    @!%p1 st.shared.u32 [slot], %r5;
+    ld.shared.u32 %r6, [slot];
+    st.shared.u32 [slot+4], %r6;
+    NEXT:
+    add.u32 %r5, %r5, 1;
+    add.u32 %r3, %r3, %r4;
+    bra LOOP;
+    END: ret;
+    """
+    report = check(tmp_path, body)
+    assert report.verdict is Verdict.REFUTED, report.reason
+    assert report.scope.values["params.2"] == turn + 1
