@@ -2,11 +2,13 @@
 
 Every launch is proved before it runs. With SYNCVERIFY_UNPROVED set none is: for timing where
 ``matmul_launches.py`` proves the same launches on another machine. With SYNCVERIFY_PREPARED=DIR the kernels
-are those that ``matmul_on_gpu.py --prepare DIR --parts p`` compiled, and proved for the shape.
+are those that ``matmul_on_gpu.py --prepare DIR --parts p`` compiled, and proved for the shape; with
+SYNCVERIFY_TIMED=DIR/matmul_p.json, the fastest of them as part p found.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
@@ -28,6 +30,7 @@ TRIED = int(os.environ.get("SYNCVERIFY_TRIED", "3"))
 SMS = 132
 _PROVED = "SYNCVERIFY_UNPROVED" not in os.environ
 _PREPARED = os.environ.get("SYNCVERIFY_PREPARED", "")
+_TIMED = os.environ.get("SYNCVERIFY_TIMED", "")
 _KERNELS: dict[tuple[str, Schedule], CompiledMatmul] = {}
 
 
@@ -67,6 +70,13 @@ def _items() -> list[Any]:
     return found
 
 
+@lru_cache(maxsize=1)
+def _timed() -> dict[tuple[int | str, ...], dict[str, float]]:
+    """Microseconds of each schedule, by shape."""
+    rows = json.loads(Path(_TIMED).read_text())["rows"]
+    return {tuple(r["task"]["shape"]): {x: t["us"] for x, t in r.get("candidates", {}).items()} for r in rows}
+
+
 def _prepared(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., Any]]]:
     """The kernels whose launch is proved for the shape."""
 
@@ -74,4 +84,7 @@ def _prepared(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[.
         return kernel(a, b, out=c, proved=False)
 
     items = [x for x in _items() if (M, N, K, layout) in x.facts["proved"]]
+    if _TIMED:
+        times = _timed()[M, N, K, layout]
+        items = sorted((x for x in items if x.name in times), key=lambda x: times[x.name])[:TRIED]
     return [(x.name, partial(run, x.matmul)) for x in items]
