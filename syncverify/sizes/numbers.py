@@ -24,8 +24,8 @@ MOST_EARLY = 30
 MOST_LOOKED = 4_000
 #: Exact checks of sizes just below those that a refutation was found for, and the sum of their sizes.
 MOST_BELOW, MOST_BELOW_TOTAL = 60, 6_000
-#: Begin the keys of quotients that paths know by what was asked of them only: of turns, and of sizes.
-QUOTIENTS = ("turns ", "//")
+#: Begins the keys of quotients that paths know by what was asked of them only: how often loops turn.
+TURNS = "turns "
 #: Numbers that are tried for one failing run.
 MOST_TRIED = 3
 
@@ -256,7 +256,7 @@ def _equations(path: Path, space: Space) -> tuple[list[Expr], dict[str, Expr]]:
     facts: list[Expr] = [Binary(">=", written((c, p)), Int(0)) for p, c in path.cons.items()]
     terms = [*path.sizes.values()]
     for key, q in path.entries.items():
-        if key[0] in QUOTIENTS:
+        if key[0] == TURNS:
             x, m, q = key[1], key[2], space.resolved(q)
             facts += [Binary(">=", written(space.of(s)), Int(0)) for s in (x - q * m, q * m + m - 1 - x)]
             terms += [x, m, q, q * m]
