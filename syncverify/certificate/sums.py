@@ -13,6 +13,7 @@ from syncverify.certificate.data import RejectedError, digest, listed, number
 from syncverify.model.inequalities import Parts, Sum, combined
 from syncverify.model.path import Path
 from syncverify.model.terms import Space
+from syncverify.model.ties import residues, told
 
 
 def order(rows: Iterable[Sum]) -> list[int]:
@@ -108,9 +109,14 @@ def includes(
         return "other registers are live"
     if any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
         return "the substitution does not give the registers"
-    for s in _knowledge(path, set(found)):
+    for s in told(path, found.keys()):
         value = _translated(space, found, s)
         if value is None or not there.implies(*there.resolve(*value)):
+            return "what the other state knows does not follow"
+    for s, m in residues(path, found.keys()):
+        value = _translated(space, found, s)
+        c, parts = (1, ()) if value is None else there.resolve(*value)
+        if any(k % m for k in (c, *(k for _, k in parts))):
             return "what the other state knows does not follow"
     for a in found:
         factors = space.atoms[a].factors
@@ -132,17 +138,6 @@ def _translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
             return None
         terms.append((k, value))
     return combined(terms)
-
-
-def _knowledge(path: Path, atoms: set[int]) -> Iterable[Sum]:
-    for a in sorted(atoms):
-        low, high = path.interval(a)
-        if low is not None:
-            yield -low, ((a, 1),)
-        if high is not None:
-            yield high, ((a, -1),)
-    for parts, c in path.cons.items():
-        yield c, parts
 
 
 def _is_product(space: Space, found: dict[int, Sum], a: int, factors: tuple[int, int], there: Path) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from syncverify.model.inequalities import Parts, Sum, combined
 from syncverify.model.path import Path
 from syncverify.model.terms import Space
+from syncverify.model.ties import residues, told
 
 Rows = Sequence[Sum]
 
@@ -20,24 +21,19 @@ def included(space: Space, rows: Rows, path: Path, later: Rows, there: Path) -> 
     """Whether every value of the later rows is one of the earlier rows."""
     for begun in _substitutions(rows, later):
         found = _completed(space, begun, there)
-        if found is not None and all(_holds(found, s, there) for s in _facts(path, set(found))):
+        if found is None or not all(_holds(found, s, there) for s in told(path, found.keys())):
+            continue
+        if all(_divides(found, s, m, there) for s, m in residues(path, found.keys())):
             return True
     return False
 
 
-def _facts(path: Path, atoms: set[int]) -> Iterator[Sum]:
-    """All that a path knows of some atoms and of their products, as sums that are 0 or more."""
-    space = path.space
-    bounded = path.low.keys() | path.high.keys()
-    products = {a for a in bounded if (made := space.basic(a)) and made <= atoms}
-    for a in sorted(atoms | products):
-        low, high = path.interval(a)
-        if low is not None:
-            yield -low, ((a, 1),)
-        if high is not None:
-            yield high, ((a, -1),)
-    for p, c in path.cons.items():
-        yield c, p
+def _divides(found: dict[int, Sum], s: Sum, m: int, there: Path) -> bool:
+    value = translated(there.space, found, s)
+    if value is None:
+        return False
+    c, parts = there.resolve(*value)
+    return c % m == 0 and all(k % m == 0 for _, k in parts)
 
 
 def _holds(found: dict[int, Sum], s: Sum, there: Path) -> bool:
