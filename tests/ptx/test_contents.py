@@ -171,3 +171,50 @@ def test_a_carry_is_part_of_the_state(tmp_path: Path) -> None:
         assert text.count(a) == 1, a
         text = text.replace(a, b)
     assert _check(tmp_path, text, OPEN).verdict.value == "refuted"
+
+
+#: A parity in local memory, and a store through a generic pointer, of which a size says the place.
+PLACED = """.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 k_n, .param .u64 k_out)
+{
+    .reg .pred %p<8>;
+    .reg .b32 %r<16>;
+    .reg .b64 %rd<8>;
+    .shared .align 8 .b64 bar;
+    .shared .align 16 .b8 slot[16];
+    .local .align 16 .b8 parities[16];
+    mov.u32 %r1, %tid.x;
+    ld.param.u32 %r2, [k_n];
+    ld.param.u64 %rd1, [k_out];
+    setp.ne.u32 %p1, %r1, 0;
+    @!%p1 mbarrier.init.shared::cta.b64 [bar], 64;
+    bar.sync 0;
+    mov.u64 %rd2, parities;
+    cvta.local.u64 %rd3, %rd2;
+    st.local.u32 [parities], 0;
+    mul.wide.u32 %rd4, %r2, 4;
+    add.u64 %rd5, %rd3, %rd4;
+    STORE
+    @!%p1 st.shared.u32 [slot], %r2;
+    mbarrier.arrive.shared::cta.b64 _, [bar];
+    ld.local.u32 %r3, [parities];
+WAIT:
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], %r3;
+    @!%p2 bra WAIT;
+    ld.shared.u32 %r4, [slot];
+    st.global.u32 [%rd1], %r4;
+    setp.gt.s32 %p3, %r2, 2;
+    @%p3 bra END;
+END:
+    ret;
+}
+"""
+
+
+def test_a_store_somewhere_in_local_memory(tmp_path: Path) -> None:
+    facts = f'assume = ["n >= 0", "n <= 3"]\n{OPEN}'
+    assert _check(tmp_path, PLACED.replace("STORE", ""), facts).verdict.value == "proved"
+    for store in ("st.u32 [%rd5], 1;", "st.v2.u32 [%rd5], {%r2, 1};", "@%p1 st.u8 [%rd5], 1;"):
+        assert _check(tmp_path, PLACED.replace("STORE", store), facts).verdict.value != "proved"

@@ -278,8 +278,8 @@ class ClassContext:
                 space, address = "local", vec([a & (1 << WINDOW) - 1 for a in address.lanes])
             elif not windows.isdisjoint({LOCAL_WINDOW, None}):
                 r[LOCAL] = Bytes()
-        if isinstance(address, Unknown) or isinstance(active, Unknown):
-            if space in ("local", "generic"):
+        if isinstance(address, Unknown | Size) or isinstance(active, Unknown):
+            if space in ("local", "generic"):  # somewhere: nothing is known any more
                 r[LOCAL] = Bytes()
             return
         if space == "local":
