@@ -18,25 +18,29 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 
-import numpy as np
-
 from syncverify.checker.barriers import Barrier, Phase
-from syncverify.checker.clocks import ROWS, SA, SH, A, E, H, Matrix
+from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps, tails
+from syncverify.checker.explore.thresholds import (
+    ALL,
+    ASKING,
+    COMPARED,
+    SEEN,
+    Kept,
+    Thresholds,
+    counts,
+)
 from syncverify.checker.explore.tokens import relative, relative_event
 from syncverify.checker.memory import mma_siblings
-from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
+from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.checker.tensor_maps import Map
-from syncverify.model.events import GLOBAL_MEMORY, Ev
-from syncverify.model.ordering import ORDERINGS, Need
+from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
 
@@ -69,16 +73,6 @@ TREATED: dict[type, tuple[str, str]] = {
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Map: ("edits edit_site whole released acquired uses open", ""),
 }
-#: The name of a column: one text for each, for these are hashed once.
-Column = str
-#: A segment of the shadow: its bytes, the write and the reads that matter.
-Kept = tuple[int, int, Record | None, tuple[tuple[bool, Record], ...]]
-#: Asynchronous accesses that need no fence once they are complete.
-_ONE_PROXY = frozenset(
-    f for f in Access if all(o.need != Need.COMPLETION_BRIDGE for (g, _), o in ORDERINGS.items() if f == g)
-)
-#: Of complete phases the last one is joined by waits; of the one before only its contributors are compared.
-COMPARED = 3
 
 
 def normal(run: Run) -> Hashable:
@@ -87,170 +81,11 @@ def normal(run: Run) -> Hashable:
         raise Symbolic("operations in flight between two steps")
     if run.far_writes:
         raise Symbolic("plain stores to other CTAs")
-    return _Normal(run).form()
+    return Normal(run).form()
 
 
-class _Normal:
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.index = run.columns._index
-        self.failing = {f.barrier for f in run.failures.values()}
-        self.names: dict[int, Column] = {column: self.named_by_age(key) for key, column in self.index.items()}
-        self.thresholds: dict[int, set[int]] = {}
-        self.sorted: dict[int, list[int]] = {}
-        self.places: dict[int, dict[int, tuple[Column, int]]] = {}
-        self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
-        #: what every thread that is left knows
-        left = [t.clock.m for t in run.threads if not t.done] or [t.clock.m for t in run.threads]
-        self.least: list[list[int]] = np.min(left, axis=0).tolist()
-        self.shadows = {m: [*self.segments(m, s._segments)] for m, s in sorted(run.memory.items())}
-
-    # ------------------------------------------------------------ thresholds
-
-    def mark(self, column: int, value: int) -> None:
-        if column >= 0:
-            self.thresholds.setdefault(column, set()).add(value)
-
-    def times(self, times: Iterable[tuple[int, int]]) -> None:
-        for column, value in times:
-            self.mark(column, value)
-
-    def collect(self) -> None:
-        run = self.run
-        seen: dict[int, Record] = {}
-        for kept in self.shadows.values():
-            for _, _, write, reads in kept:
-                for r in (write, *(r for _, r in reads)):
-                    if r is not None and id(r) not in seen:
-                        seen[id(r)] = r
-                        self.access(r)
-        for s in run.barriers.values():
-            self.barrier_thresholds(s)
-        for n in run.named.values():
-            self.mark(n.column, n.auto.generation)
-            for gen in (n.gen, *n.partial.values()):
-                self.times(gen.con.items())
-                self.times(gen.previous.items())
-        for c in run.clusters.values():
-            self.mark(c.column, c.auto.generation)
-            for gen in (c.gen, c.last):
-                if gen is not None:
-                    self.times(gen.con.items())
-                    self.times(gen.previous.items())
-        for request in run.requests:
-            self.times(request.times.items())
-        for (cls, _), use in run.remote_uses.items():
-            self.mark(cls, use[0])
-        self.times(run.grid_waits)
-        self.times(maps.thresholds(run))
-        for (column, _), value in self.landed().items():
-            self.mark(column, value)
-        for t in run.threads:
-            for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
-                if groups.issued and kind in t.columns:
-                    self.mark(t.columns[kind], groups.issued)
-            for state in t.fragments.values():
-                self.mark(t.columns.get("mma", -1), state[0])
-        for column, values in self.thresholds.items():
-            name = self.name(column)
-            self.sorted[column] = ranked = sorted(values)
-            self.places[column] = {value: (name, i) for i, value in enumerate(ranked)}
-
-    def access(self, r: Record) -> None:
-        self.mark(r.cls, r.time)
-        self.mark(r.column, r.time)
-        if r.used > 0:
-            self.mark(r.cls, r.used)
-        if r.kind == Access.GENERIC_READ:
-            self.mark(r.cls, self.fence_after(r))
-        if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
-            self.mark(r.tag, r.tag_value)
-            if r.kind == Access.MMA_READ:
-                for column in mma_siblings(self.run, r.cls):
-                    self.mark(column, r.tag_value)
-
-    def fence_after(self, r: Record) -> int:
-        fences = self.run.threads[r.cls].fences
-        i = bisect_right(fences, r.time)
-        return fences[i] if i < len(fences) else 1 << 30
-
-    def dead(self, s: Barrier) -> bool:
-        """Whether all that can follow is a new life, or a failure."""
-        return not s.auto.live and not s.blocked and s.index not in self.failing
-
-    def barrier_thresholds(self, s: Barrier) -> None:
-        if self.dead(s):
-            return
-        for value in _counts(s):
-            self.mark(s.column, value)
-        self.mark(s.init_cls, s.init_time)
-        self.mark(self.index.get(("init", s.init_cls), -1), s.init_time)
-        for p in s.phases[:COMPARED]:
-            self.times(p.con.items())
-        p = s.phases[0]
-        self.times((e.cls, e.time) for e in p.expects)
-        self.times((q[0], q[1]) for q in p.quiet)
-        self.times((cls, w[0]) for cls, w in s.waits.items())
-        self.times((cls, u[0]) for cls, u in s.last_use.items())
-        self.times(s.final_waits.items())
-
-    def landed(self) -> dict[tuple[int, int], int]:
-        """The newest completion that each CTA must know of when it leaves, by column; none that it will."""
-        out: dict[tuple[int, int], int] = {}
-        for op in self.run.asyncs:
-            for b, _, record in op.targets:
-                if record is not None and b >= 0:
-                    key = (record.tag, self.run.info.barriers[b].cta)
-                    out[key] = max(out.get(key, 0), record.tag_value)
-        return {key: value for key, value in out.items() if not self.leaves_knowing(*key, value)}
-
-    def leaves_knowing(self, column: int, cta: int, value: int) -> bool:
-        """Whether some thread of a CTA, gone or not, knows of a completion in every execution."""
-        gone = self.run.exits.get(cta)
-        return (gone is not None and bool(gone[column] >= value)) or any(
-            t.info.cta == cta and not t.done and t.clock.m[E, column] >= value for t in self.run.threads
-        )
-
-    def named_by_age(self, key: tuple[Any, ...]) -> Column:
-        """The name of a column: that of a barrier's life says how many lives ago it was."""
-        if key[0] != "bar":
-            return " ".join(map(str, key))
-        born = key[2] if len(key) > 2 else 0
-        barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
-        return f"bar {key[1]} {max(barrier.inits - 1 if barrier else 0, 0) - born}"
-
-    def name(self, column: int) -> Column:
-        return self.names.get(column) or f"class {column}"
-
-    # ------------------------------------------------------------ ranks
-
-    def rank(self, column: int, value: int) -> int:
-        return bisect_right(self.sorted.get(column, ()), value)
-
-    def at(self, column: int, value: int) -> tuple[Column, int]:
-        """A threshold by its rank."""
-        return self.places[column][value]
-
-    def ranks(self, times: dict[int, int]) -> Hashable:
-        places = self.places
-        return frozenset([places[c][v] for c, v in times.items()])
-
-    def keep(self, m: Matrix | None) -> int:
-        """Takes a matrix or a row into the form; its ranks are computed with all others."""
-        if m is None:
-            return -1
-        self.matrices.append(m if m.ndim == 2 else m[None, :])
-        return len(self.matrices) - 1
-
-    def ranked(self) -> bytes:
-        whole = np.concatenate(self.matrices) if self.matrices else np.zeros((0, 1), dtype=np.int32)
-        order = sorted(self.sorted, key=self.name)
-        out = np.zeros((len(whole), len(order)), dtype=np.int16)
-        for i, column in enumerate(order):
-            out[:, i] = np.searchsorted(self.sorted[column], whole[:, column], side="right")
-        digest = hashlib.blake2b(out.tobytes(), digest_size=20)
-        digest.update(repr([self.name(c) for c in order]).encode())
-        return digest.digest()
+class Normal(Thresholds):
+    """The form of one run, and what it is made of."""
 
     # ------------------------------------------------------------ the form
 
@@ -264,14 +99,14 @@ class _Normal:
             frozenset(run.failures),
             tuple((what, self.keep(past)) for what, past in tails.pending(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
-            tuple(self.at(*w) for w in run.grid_waits),
-            tuple(sorted((key[1], self.at(key[0], v)) for key, v in self.landed().items())),
-            tuple(sorted((key, self.at(key[0], use[0])) for key, use in run.remote_uses.items())),
+            tuple(self.at(*w, kind) for w in run.grid_waits for kind in ALL),
+            tuple((c, self.at(column, v)) for c, column, v in self.unseen()),
+            tuple((k, self.at(k[0], u[0], x)) for k, u in sorted(run.remote_uses.items()) for x in ALL),
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
             self.together(),
-            maps.form(run, self.at),
+            maps.form(run, self.everywhere),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
@@ -283,34 +118,6 @@ class _Normal:
         return (*parts, self.ranked())
 
     # ------------------------------------------------------------ shadow memory
-
-    def segments(self, memory: int, segments: Iterable[Segment]) -> Iterator[Kept]:
-        """The segments, with those of their accesses that something may still fail against."""
-        known: dict[int, bool] = {}
-
-        def matters(r: Record) -> bool:
-            found = known.get(id(r))
-            if found is None:
-                found = known[id(r)] = memory == GLOBAL_MEMORY or not self.settled(r)
-            return found
-
-        for s in segments:
-            write = s.write if s.write is not None and matters(s.write) else None
-            reads = tuple((key[2] >= 0, r) for key, r in s.reads.items() if matters(r))
-            if write is not None or reads:
-                yield s.lo, s.hi, write, reads
-
-    def settled(self, r: Record) -> bool:
-        """Whether every thread knows of an access, in every row that any pair of accesses is judged by."""
-        least = self.least
-        if r.kind.asynchronous:
-            if r.tag < 0 or r.tag_value >= IN_FLIGHT:
-                return False
-            rows = (H, SH) if r.kind in _ONE_PROXY else (H, SH, A, SA)
-            return all(least[row][r.tag] >= r.tag_value for row in rows)
-        column = r.cls if r.column < 0 else r.column
-        ordered = least[H][r.cls] >= r.time and least[SH][r.cls] >= r.time
-        return ordered and least[A][column] >= r.time and least[SA][column] >= r.time
 
     def merged(self, memory: int, segments: list[Kept], pending: dict[int, int]) -> list[Hashable]:
         """The form of segments; neighbours that hold the same are one."""
@@ -335,17 +142,18 @@ class _Normal:
     def record(self, r: Record, pending: dict[int, int]) -> Hashable:
         fence: Hashable = None
         if r.kind == Access.GENERIC_READ:
-            fence = self.at(r.cls, self.fence_after(r))
+            fence = self.at(r.cls, self.fence_after(r), SEEN)
         tag: Hashable = r.tag_value
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
-            tag = self.at(r.tag, r.tag_value) if r.tag >= 0 else None
+            tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
             if r.kind == Access.MMA_READ:
-                tag = (tag, tuple(self.at(c, r.tag_value) for c in mma_siblings(self.run, r.cls)))
-        used = self.at(r.cls, r.used) if r.used > 0 else (-1, pending.get(id(r), r.used))
-        where = self.at(r.column, r.time) if r.column >= 0 else None
+                tag = (tag, tuple(self.at(c, r.tag_value, SEEN) for c in mma_siblings(self.run, r.cls)))
+        used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
+        where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
+        time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
         flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
-        return (int(r.kind), self.at(r.cls, r.time), r.fp, r.site, tagged, tag, used, fence, flags)
+        return (int(r.kind), time, r.fp, r.site, tagged, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
         pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
@@ -356,15 +164,11 @@ class _Normal:
         event = relative_event(self.run, t.event)
         # a wait for wgmmas or a token is tried again from scratch: what for is in the event and the groups
         waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
-        own: list[tuple[int, tuple[int, ...]]] = []
-        if t.clock.multi:
-            for column, v in sorted(t.clock.own.items()):
-                own.append((column, tuple(self.rank(column, int(x)) for x in v)))
         return (
             t.agent.point() if hasattr(t.agent, "point") else None,
             (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
-            (self.keep(t.clock.m), tuple(own)),
+            (self.keep(t.clock.m), self.own(t)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             tuple(sorted(t.columns.items())),
             self.groups(t),
@@ -372,28 +176,42 @@ class _Normal:
             tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
         )
 
+    def own(self, t: Thread) -> Hashable:
+        """What a class of several lanes knows of its own progress."""
+        if not t.clock.multi:
+            return ()
+        own = sorted(t.clock.own.items())
+        return tuple(
+            (column, tuple(self.rank(column, int(v[row]), kind) for kind in ALL for row in ASKING[kind]))
+            for column, v in own
+        )
+
+    def base(self, t: Thread) -> int:
+        """The wgmmas that all classes of a warpgroup know to be over."""
+        me = t.info
+        peers = [
+            o for o in self.run.threads
+            if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
+        ]  # fmt: skip
+        return min(o.clock.knows(E, o.columns["mma"], True) for o in peers)
+
     def groups(self, t: Thread) -> Hashable:
         """Committed groups that a wait may still newly cover, by what their end makes known."""
         out: list[Hashable] = []
         for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
             columns = [t.columns[k] for k in kinds if k in t.columns]
             known = [t.clock.knows(E, c, True) for c in columns]
-            now = tuple(map(self.rank, columns, known))
+            now = tuple(map(self.number, columns, known))
             # a wait that reaches no further threshold cannot be told from none
-            ranked = [tuple(map(self.rank, columns, [max(x, k) for k in known])) for x in groups.committed]
+            ranked = [tuple(map(self.number, columns, [max(x, k) for k in known])) for x in groups.committed]
             ends = tuple(x for x in ranked if x != now)
-            newest = tuple(self.rank(c, groups.issued) for c in columns)
+            newest = tuple(self.number(c, groups.issued) for c in columns)
             out.append((ends, newest, groups.issued > 0, self.open(groups.committed, groups.issued)))
         column = t.columns.get("mma", -1)
         if column >= 0:
-            me = t.info
-            peers = [
-                o for o in self.run.threads
-                if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
-            ]  # fmt: skip
-            base = min(o.clock.knows(E, o.columns["mma"], True) for o in peers)
+            base = self.base(t)
             left = [x for x in t.mma.committed if x > base]
-            out.append((t.mma.issued - base, tuple((x - base, self.rank(column, x)) for x in left),
+            out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
                         t.clock.knows(E, column, True) - base, base > 0,
                         tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
             out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
@@ -426,8 +244,12 @@ class _Normal:
         waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
         return (
             (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, 2), min(s.inits, 2)),
-            tuple(self.at(s.column, value) for value in _counts(s)),
-            (s.init_cls, self.at(s.init_cls, s.init_time) if s.init_cls >= 0 else None, frozenset(s.ready)),
+            tuple(self.at(s.column, value) for value in counts(s)),
+            (
+                s.init_cls,
+                self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
+                frozenset(s.ready),
+            ),
             (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
             self.ranks({c: w[0] for c, w in s.waits.items()}),
             self.ranks({c: u[0] for c, u in s.last_use.items()}),
@@ -474,11 +296,6 @@ class _Normal:
         return (*out, *(_ahead(ts, _products) for ts in groups.values()))
 
 
-def _counts(s: Barrier) -> tuple[int, ...]:
-    """Numbers of phases that the knowledge of agents is compared with."""
-    return (s.auto.phase - 1, s.auto.phase, s.async_phase + 1, s.last_waited + 1)
-
-
 def _products(t: Thread) -> list[tuple[int, int, int]]:
     return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
 
@@ -496,4 +313,4 @@ def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, in
     return tuple(tuple(c[:2] for c in x[common:]) for x in lists)
 
 
-__all__ = ["ROWS", "normal"]
+__all__ = ["ROWS", "Normal", "normal"]
