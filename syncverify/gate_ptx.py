@@ -106,7 +106,8 @@ class _NotShownError(Exception):
 
 def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
     """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
-    found = prove(Problem(sizes, facts, systems, lambda values: Verdict.UNKNOWN), policy, LIMITS, small=False)
+    problem = Problem(sizes, facts, systems, lambda values: Verdict.UNKNOWN)
+    found = prove(problem, policy, replace(LIMITS, asks_last=True), small=False)
     if found.verdict is not Verdict.PROVED:
         raise _NotShownError
     return found

@@ -62,3 +62,28 @@ def test_products_follow_what_their_factors_become() -> None:
     space.path.rewrite(x.parts[0][0], *space.of(2 * z + 1))
     assert space.resolved(both) is 2 * (z * y) + y
     assert space.resolved(x * y) is space.resolved(both)
+
+
+def test_an_answer_is_kept_only_as_long_as_nothing_more_is_known() -> None:
+    space = Space()
+    x, y = space.atom("x", 0, 9), space.atom("y", 0, 9)
+    apart = space.of(x - y)
+    assert space.path.decide(*apart) is None
+    other = space.path.fork()
+    space.path.assume(*space.of(x - y - 1))
+    assert space.path.decide(*apart) is True
+    assert other.decide(*apart) is None
+    other.assume(*space.of(y - x - 1))
+    assert other.decide(*apart) is False
+    space.path.project(set())  # what was known of both is forgotten
+    assert space.path.decide(*apart) is None
+
+
+def test_an_answer_may_rest_on_atoms_that_came_later() -> None:
+    space = Space()
+    x, y = space.atom("x", 2), space.atom("y", 2)
+    both = x * y
+    assert space.path.decide(*space.of(both - 4)) is True
+    assert space.path.decide(*space.of(both - 5)) is None
+    space.path.assume(*space.of(x + y - 5))
+    assert space.path.decide(*space.of(both - 5)) is True  # (x - 2) (y - 2) >= 0

@@ -59,6 +59,7 @@ class Limits:
     patience: int = 0  # earlier nodes of the same key before a state is widened
     forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
+    asks_last: bool = False  # an agent asks only when no other can go on: fewer events, and other states
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Explorer:
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
         run.eager = True
         path.stale = True
-        state = State(run, path)
+        state = State(run, path, asked_after={} if self.limits.asks_last else None)
         state.flush()
         return state
 

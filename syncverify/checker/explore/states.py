@@ -46,11 +46,17 @@ class State:
     weight: int = 0  # bytes that it takes, roughly
     tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
     traced: int = 0  # events of its run when it was taken up
+    asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
 
     def turned(self, t: Thread) -> bool:
-        """Whether an agent has jumped back in a step that is not over: others go first, as after a step."""
+        """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
+        as after a step; or always, as long as one of them goes on."""
         if t.cls not in self.places:
             return False  # its event is there, and what it means is asked
+        if self.asked_after is not None:
+            waited = self.asked_after.get(t.cls) == self.moved
+            self.asked_after[t.cls] = self.moved
+            return not waited
         place = self.agent(t).point()[0]
         back = bool(place < self.places[t.cls])
         self.places[t.cls] = place
@@ -66,6 +72,7 @@ class State:
         places = dict(self.places)
         new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
         new.answer, new.tails = self.answer, self.tails
+        new.asked_after = None if self.asked_after is None else dict(self.asked_after)
         return new
 
     def weigh(self) -> None:

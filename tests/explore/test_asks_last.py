@@ -1,0 +1,43 @@
+"""Explorations in which an agent asks only when no other can go on: another order, the same verdicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import Policy, Verdict
+from syncverify.files import read_source
+from syncverify.ir.nodes import Kernel
+from syncverify.sizes import Limits, problem_of, prove
+
+from .kernels import ring
+from .test_sizes import MISTAKES
+
+SIZES = Path(__file__).parents[2] / "corpus" / "sizes"
+WRONG = sorted(SIZES.glob("*.bad.syncir"))
+LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True)
+
+
+def shown(kernel: Kernel, limits: Limits = LAST) -> tuple[Verdict, int]:
+    """The verdict, and the events that it took."""
+    found = prove(
+        problem_of(kernel, {}, lambda values: Verdict.UNKNOWN), Policy.PRACTICAL, limits, small=False
+    )
+    return found.verdict, found.stats.get("events", 0)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_a_good_ring_is_proved(stages: int) -> None:
+    assert shown(ring(stages))[0] is Verdict.PROVED
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_wrong_ring_is_not(name: str) -> None:
+    assert shown(MISTAKES[name][0])[0] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda p: p.name.split(".")[0])
+def test_no_wrong_kernel_of_the_corpus_is_proved(path: Path) -> None:
+    for kernel in read_source(path).kernels:
+        assert shown(kernel)[0] is not Verdict.PROVED
