@@ -24,6 +24,7 @@ from syncverify.model.inequalities import (
     replaced,
     without,
 )
+from syncverify.model.ties import lasting
 
 if TYPE_CHECKING:
     from syncverify.model.terms import Space
@@ -37,7 +38,19 @@ MOST_MULTIPLIED, FAR = 40, 1 << 20
 class Path:
     """The knowledge of one path; ``fork`` copies it."""
 
-    __slots__ = ("cons", "dead", "decided", "defs", "entries", "high", "low", "sizes", "space", "stale")
+    __slots__ = (
+        "cons",
+        "dead",
+        "decided",
+        "defs",
+        "entries",
+        "high",
+        "low",
+        "sizes",
+        "space",
+        "stale",
+        "ties",
+    )
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -45,6 +58,7 @@ class Path:
         self.high: dict[int, int] = {}
         self.cons: dict[Parts, int] = {}  # parts -> the least c with ``c + parts >= 0``
         self.defs: dict[int, Sum] = {}  # rewritten atoms, in terms of those that are not
+        self.ties: set[int] = set()  # products among them that tell something of their factors
         self.entries: dict[tuple[Any, ...], Any] = {}  # opaque values by key
         self.sizes: dict[str, Any] = {}  # the sizes, by name; one that was forgotten is missing
         self.stale = False  # registers may hold rewritten atoms
@@ -56,7 +70,7 @@ class Path:
         p = Path(self.space)
         p.low, p.high, p.cons = dict(self.low), dict(self.high), dict(self.cons)
         p.defs, p.entries, p.sizes = dict(self.defs), dict(self.entries), dict(self.sizes)
-        p.stale, p.dead = self.stale, self.dead
+        p.stale, p.dead, p.ties = self.stale, self.dead, set(self.ties)
         return p
 
     # ------------------------------------------------------------ what is known
@@ -141,7 +155,7 @@ class Path:
             return True
         if high is not None and high < 0:
             return False
-        if self.cons:
+        if self.cons or self.ties:
             if self._contradicts(-c - 1, negated(parts)):
                 self._keep(c, parts)
                 return True
@@ -152,7 +166,7 @@ class Path:
 
     def _keep(self, c: int, parts: Parts) -> None:
         """Keeps an answer that may rest on products: what it follows from may be forgotten."""
-        if any(self.space.atoms[a].factors is not None for p in self.cons for a, _ in p):
+        if self.ties or any(self.space.atoms[a].factors is not None for p in self.cons for a, _ in p):
             self.assume(c, parts)
 
     def implies(self, c: int, parts: Parts) -> bool:
@@ -162,7 +176,7 @@ class Path:
         c, parts = primitive(c, parts)
         low, _ = self.bounds(c, parts)
         return (low is not None and low >= 0) or (
-            bool(self.cons) and self._contradicts(-c - 1, negated(parts))
+            bool(self.cons or self.ties) and self._contradicts(-c - 1, negated(parts))
         )
 
     # ------------------------------------------------------------ learning
@@ -254,6 +268,16 @@ class Path:
 
     def rewrite(self, atom: int, c: int, parts: Parts) -> None:
         """From here on ``atom`` is ``c + parts``."""
+        self._rewrite(atom, c, parts)
+        if self.space.atoms[atom].factors is not None and atom in self.defs:
+            self.ties.add(atom)
+            if not self.defs.keys().isdisjoint(self.space.factors(atom)):
+                self._untie(atom)
+                return
+            for cut in list(self._bounded(((atom, 1),))):
+                self.assume(*cut)
+
+    def _rewrite(self, atom: int, c: int, parts: Parts) -> None:
         self.decided = (0, {})
         value = (c, parts)
         low, high = self.interval(atom)
@@ -276,9 +300,21 @@ class Path:
         for both in self._known_products(atom):
             if both not in self.defs:
                 x, y = (self.resolve(0, ((f, 1),)) for f in self.space.atoms[both].factors or ())
-                self.rewrite(both, *self.resolve(*self.space.times(x, y)))
+                self._rewrite(both, *self.resolve(*self.space.times(x, y)))
+        for tie in sorted(t for t in self.ties if atom in self.space.factors(t)):
+            self._untie(tie)
         self.entries = {self._key(k): self._value(v) for k, v in self.entries.items()}
         self.sizes = {k: self._value(v) for k, v in self.sizes.items()}
+
+    def _untie(self, tie: int) -> None:
+        """A factor of a tied product was rewritten: what is known is that the values are equal."""
+        if tie not in self.ties:
+            return
+        self.ties.discard(tie)
+        known = self.defs.pop(tie)
+        equal = combined([(1, self._value_of(tie) or (0, ((tie, 1),))), (-1, self.resolve(*known))])
+        self.assume(*equal)
+        self.assume(-equal[0], negated(equal[1]))
 
     def _known_products(self, atom: int) -> list[int]:
         """Products of an atom of which something is known as such."""
@@ -311,6 +347,8 @@ class Path:
         for a in sorted(spoken):  # products of what is seen are seen
             if self.space.atoms[a].factors is not None and self.space.basic(a) <= seen:
                 seen.add(a)
+        ties = lasting(self, seen)
+        free = {a for a in ties.values() if a is not None}
         work: dict[Parts, int] = {}
         hidden: set[int] = set()
         for p, c in self.cons.items():
@@ -324,9 +362,10 @@ class Path:
                 add(work, high, ((a, -1),))
         for a in sorted(hidden):
             work = without(work, a)[1]
-        self.low = {a: v for a, v in self.low.items() if a in seen}
-        self.high = {a: v for a, v in self.high.items() if a in seen}
-        self.defs = {a: s for a, s in self.defs.items() if self.space.atoms[a].factors is not None}
+        self.low = {a: v for a, v in self.low.items() if a in seen or a in free}
+        self.high = {a: v for a, v in self.high.items() if a in seen or a in free}
+        self.defs = {a: self.defs[a] for a in ties}
+        self.ties = set(ties)
         self.cons = {}
         for p, c in work.items():
             if len(p) == 1 or not self._known(c, p):
@@ -348,6 +387,7 @@ class Path:
         are, for ``bounds`` has said what these say."""
         atoms = self._with_factors(some)
         left = {p: self._with_factors({a for a, _ in p}) for p in self.cons}
+        tied = {t: self._with_factors({t, *(a for a, _ in self.defs[t][1])}) for t in self.ties}
         grown = True
         while grown:
             near = [p for p, theirs in left.items() if not theirs.isdisjoint(atoms)]
@@ -355,15 +395,19 @@ class Path:
             for p in near:
                 work[p] = min(self.cons[p], work.get(p, 1 << 80))
                 atoms |= left.pop(p)
+            for t in [t for t, theirs in tied.items() if not theirs.isdisjoint(atoms)]:
+                atoms |= tied.pop(t)
+                grown = True
         products = {a for a in atoms if self.space.atoms[a].factors is not None}
         if len(work) == 1 and not products:
             return work, atoms
         for a in atoms:
             low, high = self.interval(a)
+            value = self.defs[a] if a in self.ties else (0, ((a, 1),))
             if low is not None:
-                add(work, -low, ((a, 1),))
+                add(work, value[0] - low, value[1])
             if high is not None:
-                add(work, high, ((a, -1),))
+                add(work, high - value[0], negated(value[1]))
         for product in self._multiplied(work, atoms) if products else ():
             add(work, *product)
         return work, atoms
