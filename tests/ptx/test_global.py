@@ -73,6 +73,15 @@ def test_a_flag_after_the_read_wait_is_refuted(check: Any, policy: str) -> None:
     assert first(check(text, 2, FACTS, "--policy", policy)) == ("SV501", line(text, "st.release"))
 
 
+@pytest.mark.parametrize(
+    ("looked", "good"), [("", True), ("setp.eq.u32 %p4, %r9, 1; @%p4 bra WAITED; trap;", False)]
+)
+def test_how_often_a_flag_was_looked_at_is_not_known(check: Any, looked: str, good: bool) -> None:
+    text = handover(until="add.u32 %r9, %r9, 1; setp.ne.u32 %p3, %r6, 1;", after=looked)
+    text = text.replace("    SPIN:", "    mov.u32 %r9, 0;\n    SPIN:")
+    assert (check(text)["verdict"] == "proved") is good
+
+
 def test_a_flag_before_any_wait_is_refuted(check: Any) -> None:
     text = handover().replace("cp.async.bulk.wait_group 0;", "")
     assert first(check(text)) == ("SV501", line(text, "st.release"))

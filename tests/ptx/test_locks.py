@@ -105,6 +105,12 @@ def test_wrong_use_of_a_lock(tmp_path: Path, changes: list[tuple[str, str]]) -> 
     assert any(d.severity is Severity.ERROR for d in report.diagnostics)
 
 
+UNTIL_FIVE = "    setp.lt.u32 %p3, %r9, 5;\n    and.pred %p2, %p2, %p3;\n    @%p2 bra TAKE;"
+COUNTED = """    @%p1 ld.shared.u32 %r9, [found+4];
+    add.u32 %r9, %r9, 1;
+    @%p1 st.shared.u32 [found+4], %r9;"""
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -120,6 +126,23 @@ def test_wrong_use_of_a_lock(tmp_path: Path, changes: list[tuple[str, str]]) -> 
         ),
         pytest.param([(STORE, STORE + "    st.global.u32 [%rd1], %r1;\n")], id="stored over"),
         pytest.param([("    ret;", "    @%p4 bra TAKE;\n    ret;")], id="taken again"),
+        pytest.param(
+            [("TAKE:", "    mov.u32 %r9, 0;\nTAKE:\n    add.u32 %r9, %r9, 1;"),
+             ("    @%p2 bra TAKE;", UNTIL_FIVE)],
+            id="given up after five turns",
+        ),
+        pytest.param(
+            [("TAKE:", "    mov.u32 %r9, 0;\nTAKE:\n    add.u32 %r9, %r9, 1;"),
+             ("    ret;", "    setp.eq.u32 %p3, %r9, 2;\n    @%p3 ret;\n    bar.sync 0, 96;\n    ret;")],
+            id="what follows depends on the turns",
+        ),
+        pytest.param(
+            [("    .shared .align 4 .b8 found[4];", "    .shared .align 4 .b8 found[8];"),
+             ("TAKE:", "    setp.eq.u32 %p1, %r1, 0;\n    @%p1 st.shared.u32 [found+4], 0;\nTAKE:"),
+             ("    @%p1 st.shared.u32 [found], %r5;", "    @%p1 st.shared.u32 [found], %r5;\n" + COUNTED),
+             ("    @%p2 bra TAKE;", "    ld.shared.u32 %r9, [found+4];\n" + UNTIL_FIVE)],
+            id="given up as shared memory says",
+        ),
     ],
 )  # fmt: skip
 def test_locks_that_are_not_followed(tmp_path: Path, changes: list[tuple[str, str]]) -> None:

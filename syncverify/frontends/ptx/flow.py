@@ -115,7 +115,7 @@ class Flow:
         written = {r for x in body for r in results(x)}
         if written.intersection(sources(asked)) - set(results(asked)):
             return False
-        return self._waits(loop, poll) and not self._counts(loop, asked)
+        return self._waits(loop, poll) and not self.counts(loop, asked)
 
     def _waits(self, loop: Collection[int], poll: int) -> bool:
         """Whether the answer "not yet" leads back to the poll, or to giving up, on every path."""
@@ -141,13 +141,20 @@ class Flow:
             work += [(s, self.blocks[s].lo if s != self.end else 0, dict(known)) for s in succ if s != start]
         return True
 
-    def _counts(self, loop: Collection[int], asked: Instr) -> bool:
+    def counts(self, loop: Collection[int], asked: Instr) -> bool:
         """Whether something that depends on the number of turns is looked at after the loop."""
         inside = [k for b in sorted(loop) for k in range(self.blocks[b].lo, self.blocks[b].hi)]
-        body = [self.body[k] for k in inside]
-        written = {r for x in body for r in results(x)} - set(results(asked))
+        written = {r for k in inside for r in results(self.body[k])} - set(results(asked))
         if not any(self._readers.get(r, set()).difference(inside) for r in written):
             return False
+        carried = self.by_turns(loop, asked)
+        out = {s for b in loop for s in self.blocks[b].succ if s not in loop and s != self.end}
+        return any(not carried.isdisjoint(self._live[s]) for s in out if not self.gives_up(s))
+
+    def by_turns(self, loop: Collection[int], asked: Instr) -> set[str]:
+        """The registers of a loop that depend on the number of its turns, beside what is asked in each."""
+        body = [self.body[k] for b in sorted(loop) for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        written = {r for x in body for r in results(x)} - set(results(asked))
         heads = {b for b in loop if any(p not in loop for p in self.blocks[b].pred)}
         carried = {r for h in heads for r in self._live[h] & written}
         grown = bool(carried)
@@ -157,8 +164,7 @@ class Flow:
                 if x is not asked and not carried.isdisjoint(sources(x)):
                     carried.update(results(x))
             grown = len(carried) > before
-        out = {s for b in loop for s in self.blocks[b].succ if s not in loop and s != self.end}
-        return any(not carried.isdisjoint(self._live[s]) for s in out if not self.gives_up(s))
+        return carried
 
     @cached_property
     def _readers(self) -> dict[str, set[int]]:

@@ -214,7 +214,7 @@ def _spin(flow: Flow, k: int) -> GlobalSpin | None:
         return None
     body = _body_of(flow, loop)
     load = flow.body[k]
-    if not all(x is load or harmless(x) for x in body):
+    if not all(x is load or harmless(x) for x in body) or flow.counts(loop, load):
         return None
     written = {r for x in body for r in results(x)}
     if written.intersection(registers(load.operands[1])):
@@ -314,7 +314,27 @@ def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
     rest = [x for x in body if x is not i and x not in met and x not in shared]
     whole = all("sync" in x.mods and len(x.operands) == 1 for x in met)
     fixed = _changing(body, rest).intersection(sources(i))
-    return bool(met) and whole and all(map(harmless, rest)) and not fixed
+    alike = not flow.counts(loop, i) and _alike(flow, loop, k, shared)
+    return bool(met) and whole and all(map(harmless, rest)) and not fixed and alike
+
+
+def _alike(flow: Flow, loop: Collection[int], k: int, shared: Sequence[Instr]) -> bool:
+    """Whether all turns in vain of a loop around an atomic do the same, and hand nothing on to later ones."""
+    body = _body_of(flow, loop)
+    turned = flow.by_turns(loop, flow.body[k])
+    for x in body:
+        decides = x.guard is not None and x.guard.name in turned
+        if decides or (not turned.isdisjoint(sources(x)) and not harmless(x)):
+            return False
+    told = {r for x in shared if x.op == "ld" for r in results(x)}
+    before = any(x.op == "ld" for x in flow.body[:k] if any(x is y for y in shared))
+    grown = True
+    while grown:
+        more = {r for x in body if told.intersection(sources(x)) for r in results(x)}
+        grown = not more <= told
+        told |= more
+    kept = {r for x in shared if x.op == "st" for o in x.operands[1:] for r in registers(o)}
+    return not before and not kept & told
 
 
 def _changing(body: Sequence[Instr], rest: Sequence[Instr]) -> set[str]:
