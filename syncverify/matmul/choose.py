@@ -21,7 +21,7 @@ MENU: tuple[tuple[Schedule, float], ...] = (
     (Schedule(128, 192, registers=TWO), 0.94),
     (Schedule(192, 128, consumers=3, registers=THREE), 0.88),
     (Schedule(192, 176, consumers=3, registers=THREE), 0.86),
-    (Schedule(128, 128), 0.78),
+    (Schedule(128, 128), 0.85),
     (Schedule(64, 256, consumers=1), 0.8),
     (Schedule(128, 64), 0.6),
     (Schedule(64, 128, consumers=1), 0.6),
@@ -33,10 +33,15 @@ MENU: tuple[tuple[Schedule, float], ...] = (
 RATE = 3.0e6
 START, TURN = 3.0, 1.5
 #: Blocks that may share tiles; microseconds that handing a partial sum over takes, and bytes of it per
-#: microsecond; what the model has to promise of a split, for it knows less of it.
+#: microsecond; what the model has to promise of a split, for it knows less of it: more where whole tiles
+#: fill this share of the SMs in one turn, because their blocks read the same rows at the same time.
 SPLITS = (2, 3, 4, 5, 6, 8, 11, 13)
 HAND_OVER, SUM_RATE = 2.0, 1.0e5
 MARGIN, EACH = 1.05, 0.01
+FILLED, MARGIN_OF_FILLED = 0.75, 1.3
+#: Microseconds from which on a kernel is not started before the one in front of it ends: blocks that begin
+#: at different times share less of L2.
+LONG = 300.0
 #: What is worth timing: a place in the ranking and fields of its schedule that are changed, the most
 #: promising first.
 VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
@@ -116,8 +121,11 @@ def splits(
 def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
     """The menu by the time that the model gives, persistent where there are several turns; splits of the
     steps along K among them, where they promise much."""
-    options = [(*x, 1.0) for x in menu(problem, sizes)]
-    options += [(*x, MARGIN + EACH * x[0].split_k) for x in splits(problem, sizes, multiprocessors)]
+    whole = menu(problem, sizes)
+    filled = any(FILLED * multiprocessors <= _tiles(s, sizes) <= multiprocessors for s, _ in whole)
+    margin = MARGIN_OF_FILLED if filled else MARGIN
+    options = [(*x, 1.0) for x in whole]
+    options += [(*x, margin + EACH * x[0].split_k) for x in splits(problem, sizes, multiprocessors)]
     order = _sorted(problem, sizes, multiprocessors, options)
     return [_turning(s, sizes, multiprocessors) for s in order]
 
@@ -141,13 +149,19 @@ def candidates(
 ) -> list[Schedule]:
     """What is worth timing, the most promising first: variations of what the model ranks first."""
     order = ranked(problem, sizes, multiprocessors)
+    shares = dict(menu(problem, sizes))
+    plain = replace(order[0], split_k=1, persistent=False)
+    time = microseconds(order[0], shares.get(plain, 1.0), sizes, multiprocessors, problem.size)
+    short = time < LONG
     varied = [
-        replace(order[place], dependent=True, **fields) for place, fields in VARIATIONS if place < len(order)
+        replace(order[place], dependent=short, **fields) for place, fields in VARIATIONS if place < len(order)
     ]
     if order[0].split_k > 1:
         pairs = [(*x, 1.0) for x in splits(problem, sizes, multiprocessors, 2)]
         best = _sorted(problem, sizes, multiprocessors, pairs)[:2]
-        varied[1:1] = [replace(s, dependent=True) for s in best]
+        varied[1:1] = [replace(s, dependent=short) for s in best]
+    if not short:
+        varied = [x for s in varied for x in (s, replace(s, dependent=True))]
     return [s for s in dict.fromkeys(varied) if _possible(problem, s)][:count]
 
 
