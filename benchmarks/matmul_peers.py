@@ -56,7 +56,7 @@ SHAPES: tuple[Case, ...] = (
     (3648, 480, 8632, "MN"), (4816, 5008, 5672, "MN"), (1176, 1840, 44280, "MN"),
 )  # fmt: skip
 #: Candidates of a shape; replays that choose among them, and replays of what was chosen.
-COUNT, FEW, MANY = 8, 8, 24
+COUNT, FEW, MANY = 14, 8, 24
 #: Where proofs are short, twice as many candidates are tried.
 SHORT = 300
 SMS = prepared.SMS
