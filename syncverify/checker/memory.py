@@ -23,21 +23,23 @@ def access(run: Run, t: Thread, record: Record) -> None:
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
     record.position = len(run.trace)
-    clean: set[int] = set()  # accesses that come before this one wherever they meet
+    writes = record.kind.writes
+    clean: set[Record] = set()  # accesses that come before this one wherever they meet
     for lo, hi in fp.cover or fp.intervals:
         written = 0
         for s in shadow.overlapping(lo, hi):
-            a, b = max(lo, s.lo), min(hi, s.hi)
-            if s.write is not None:
+            a, b = lo if s.lo < lo else s.lo, hi if s.hi > hi else s.hi
+            w = s.write
+            if w is not None:
                 written += b - a
-                record.over = s.write
-                if id(s.write) not in clean and judge(run, t, s.write, record, a, b):
-                    clean.add(id(s.write))
-            if record.kind.writes:
+                record.over = w
+                if w not in clean and judge(run, t, w, record, a, b):
+                    clean.add(w)
+            if writes:
                 for r in s.reads.values():
-                    if id(r) not in clean and judge(run, t, r, record, a, b):
-                        clean.add(id(r))
-        if record.kind.writes:
+                    if r not in clean and judge(run, t, r, record, a, b):
+                        clean.add(r)
+        if writes:
             shadow.write(lo, hi, record)
         else:
             record.over = None
@@ -136,15 +138,14 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
 
 def _plainly_known(run: Run, t: Thread, first: Record, need: Need) -> bool:
     """Whether every lane knows all that even strict mode asks for: nearly always so, and cheap to see."""
-    m = t.clock.m
-    match need:
-        case Need.ORDER:
-            return bool(m[SH, first.cls] >= first.time)
-        case Need.COMPLETION:
-            return first.tag >= 0 and bool(m[SH, first.tag] >= first.tag_value)
-        case Need.BRIDGE if run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
-            column = first.cls if first.column < 0 else first.column
-            return bool(m[SH, first.cls] >= first.time) and bool(m[SA, column] >= first.time)
+    value = t.clock.m.item
+    if need is Need.COMPLETION:
+        return first.tag >= 0 and value(SH, first.tag) >= first.tag_value
+    if need is Need.ORDER:
+        return value(SH, first.cls) >= first.time
+    if need is Need.BRIDGE and run.info.footprints[first.fp].memory != GLOBAL_MEMORY:
+        column = first.cls if first.column < 0 else first.column
+        return value(SH, first.cls) >= first.time and value(SA, column) >= first.time
     return False
 
 
@@ -344,11 +345,10 @@ def on_use(run: Run, t: Thread, event: Event) -> int:
 
 def touch_barriers(run: Run, t: Thread, record: Record) -> None:
     """Data accesses to the bytes of a live mbarrier are undefined (PTX ISA: mbarrier; B10)."""
-    fp = run.info.footprints[record.fp]
-    index = run.info.barriers
-    if not index or fp.memory == GLOBAL_MEMORY:
+    if not run.info.barriers:
         return
-    for b in barrier_bytes(run, record.fp):
+    found = run.barrier_bytes.get(record.fp)
+    for b in barrier_bytes(run, record.fp) if found is None else found:
         state = run.barriers.get(b)
         if state is not None and state.auto.live:
             state.touched.append((record.cls, record.time, record.site, len(run.trace)))

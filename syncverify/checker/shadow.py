@@ -6,7 +6,7 @@ One write over a whole tile replaces all segments under it, so the cost stays li
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from syncverify.model.events import Footprint
@@ -42,12 +42,14 @@ class Record:
     issue: int = -1  # index of the asynchronous operation
 
 
+#: Who reads, how, and which bytes.
+Key = tuple[int, int, int]
+
+
 class Segment:
     __slots__ = ("hi", "lo", "reads", "write")
 
-    def __init__(
-        self, lo: int, hi: int, write: Record | None, reads: dict[tuple[int, int, int], Record]
-    ) -> None:
+    def __init__(self, lo: int, hi: int, write: Record | None, reads: dict[Key, Record]) -> None:
         self.lo = lo
         self.hi = hi
         self.write = write
@@ -63,61 +65,69 @@ class Shadow:
         self._los: list[int] = []
         self._segments: list[Segment] = []
 
-    def _split(self, at: int) -> None:
-        i = bisect_right(self._los, at) - 1
-        if i < 0:
-            return
-        s = self._segments[i]
-        if s.lo < at < s.hi:
-            self._segments.insert(i + 1, Segment(at, s.hi, s.write, dict(s.reads)))
-            self._los.insert(i + 1, at)
-            s.hi = at
+    def _split(self, at: int) -> int:
+        """The index of the first segment that begins at ``at`` or later; none reaches across it any more."""
+        los = self._los
+        i = bisect_left(los, at)
+        if i:
+            s = self._segments[i - 1]
+            if s.hi > at:
+                self._segments.insert(i, Segment(at, s.hi, s.write, s.reads.copy()))
+                los.insert(i, at)
+                s.hi = at
+        return i
 
-    def overlapping(self, lo: int, hi: int) -> Iterator[Segment]:
+    def overlapping(self, lo: int, hi: int) -> list[Segment]:
         """Segments that touch ``lo..hi``, as they are."""
-        i = max(0, bisect_right(self._los, lo) - 1)
-        while i < len(self._segments) and self._segments[i].lo < hi:
-            if self._segments[i].hi > lo:
-                yield self._segments[i]
+        los, segments = self._los, self._segments
+        i, j = bisect_right(los, lo) - 1, bisect_left(los, hi)
+        if i < 0 or segments[i].hi <= lo:
             i += 1
+        return segments[i:j]
 
     def read(self, lo: int, hi: int, record: Record) -> None:
         """Adds a read to ``lo..hi``, splitting segments and filling gaps."""
-        self._split(lo)
-        self._split(hi)
-        i = bisect_left(self._los, lo)
+        i = self._split(lo)
+        los, segments = self._los, self._segments
         key = (record.cls, record.kind, record.fp)
         at = lo
         while at < hi:
-            s = self._segments[i] if i < len(self._segments) else None
+            s = segments[i] if i < len(segments) else None
             if s is None or s.lo > at:
                 end = min(hi, s.lo) if s is not None else hi
-                self._los.insert(i, at)
-                self._segments.insert(i, Segment(at, end, None, {key: record}))
+                los.insert(i, at)
+                segments.insert(i, Segment(at, end, None, {key: record}))
                 at = end
             else:
-                old = s.reads.get(key)
-                if old is not None and old.tag != record.tag:
-                    # Copies from one source that complete on different barriers do not stand for each other.
-                    s.reads[(*key[:2], -(1 << 40) - old.tag)] = old
-                if old is not None and old.kind == Access.GENERIC_READ and old.used <= 0:
-                    # Its value has not arrived: what bridges the later read need not bridge this one (K1).
-                    if old.used != LOST:
-                        s.reads[(*key[:2], -1 - old.time)] = old
-                    elif record.used != LOST:
-                        s.reads[(*key[:2], LOST << 50)] = old
-                s.reads[key] = record
+                if s.hi > hi:
+                    self._split(hi)
+                reads = s.reads
+                old = reads.get(key)
+                if old is not None:
+                    _succeed(reads, key, old, record)
+                reads[key] = record
                 at = s.hi
             i += 1
 
     def write(self, lo: int, hi: int, record: Record) -> None:
         """``record`` becomes the last write of ``lo..hi``; earlier reads are forgotten."""
-        self._split(lo)
-        self._split(hi)
-        i = bisect_left(self._los, lo)
-        j = bisect_left(self._los, hi)
+        i = self._split(lo)
+        j = self._split(hi)
         self._los[i:j] = [lo]
         self._segments[i:j] = [Segment(lo, hi, record, {})]
+
+
+def _succeed(reads: dict[Key, Record], key: Key, old: Record, record: Record) -> None:
+    """A read takes the place of one of the same bytes by the same class, which is kept if it stands for more."""
+    if old.tag != record.tag:
+        # Copies from one source that complete on different barriers do not stand for each other.
+        reads[(*key[:2], -(1 << 40) - old.tag)] = old
+    if old.kind == Access.GENERIC_READ and old.used <= 0:
+        # Its value has not arrived: what bridges the later read need not bridge this one (K1).
+        if old.used != LOST:
+            reads[(*key[:2], -1 - old.time)] = old
+        elif record.used != LOST:
+            reads[(*key[:2], LOST << 50)] = old
 
 
 #: By identity of the parts of a footprint: they, and the widest of them.

@@ -112,8 +112,9 @@ ORDERINGS: dict[tuple[Access, Access], Ordering] = {
     (f, s): Ordering(f, s, _hazard(f, s), need, recipe, u or _UNORDERED[_hazard(f, s)], b, k, cite)
     for f, s, need, recipe, u, b, k, cite in _ROWS
 }
+_BY_NUMBER = tuple(tuple(ORDERINGS[f, s] for s in Access) for f in Access)
 
 
 def ordering(first: Access, second: Access) -> Ordering:
     """The row for two accesses to the same shared bytes."""
-    return ORDERINGS[first, second]
+    return _BY_NUMBER[first][second]

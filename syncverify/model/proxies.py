@@ -46,15 +46,12 @@ class Access(IntEnum):
     CPASYNC_WRITE = 5  # cp.async writing (generic proxy, asynchronous)
     STASYNC_WRITE = 6  # st.async / red.async writing (generic proxy, asynchronous, from another CTA)
 
-    @property
-    def writes(self) -> bool:
-        return self in (1, 3, 5, 6)
+    writes: bool
+    proxy: Proxy
+    asynchronous: bool  # it completes on its own time, after the issuer's instruction
 
-    @property
-    def proxy(self) -> Proxy:
-        return Proxy.ASYNC if self in (2, 3, 4) else Proxy.GENERIC
-
-    @property
-    def asynchronous(self) -> bool:
-        """Completes on its own time, after the issuer's instruction."""
-        return self >= 2
+    def __init__(self, number: int) -> None:
+        # read for every pair of accesses that meet: attributes, not properties
+        self.writes = number in (1, 3, 5, 6)
+        self.proxy = Proxy.ASYNC if number in (2, 3, 4) else Proxy.GENERIC
+        self.asynchronous = number >= 2
