@@ -118,7 +118,7 @@ class Shadow:
 
 
 def _succeed(reads: dict[Key, Record], key: Key, old: Record, record: Record) -> None:
-    """A read takes the place of one of the same bytes by the same class, which is kept if it stands for more."""
+    """A read takes the place of an earlier one, which is kept if it stands for more."""
     if old.tag != record.tag:
         # Copies from one source that complete on different barriers do not stand for each other.
         reads[(*key[:2], -(1 << 40) - old.tag)] = old
