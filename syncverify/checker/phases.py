@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import accumulate
+
 import numpy as np
 
 from syncverify.checker.barriers import NOINC, Barrier, Phase, barrier, knows_phase, name
@@ -157,12 +160,16 @@ def drained(run: Run, s: Barrier, site: int) -> None:
 def check_accounting(run: Run, s: Barrier, p: Phase, k: int) -> None:
     """O4 (a): every expect precedes some arrival of its phase, or the phase is held open meanwhile."""
     arrivals = p.m[E]
+    held = sum(e.bytes for e in p.expects if arrivals[e.cls] >= e.time)
+    known: dict[int, tuple[list[int], list[int]]] = {}  # by class: what copies know of it; bytes up to there
     for e in p.expects:
         if arrivals[e.cls] >= e.time:
             continue
-        held = sum(o.bytes for o in p.expects if arrivals[o.cls] >= o.time)
-        spent = sum(n for n, past, _, _ in p.completions if past[e.cls] < e.time)
-        if held > spent:
+        if e.cls not in known:
+            order = sorted((int(past[e.cls]), n) for n, past, _, _ in p.completions)
+            known[e.cls] = [time for time, _ in order], [0, *accumulate(n for _, n in order)]
+        times, sums = known[e.cls]
+        if held > sums[bisect_left(times, e.time)]:
             continue
         t = run.threads[e.cls]
         f = run.report(
