@@ -26,6 +26,8 @@ _CTYPES = {
     "tf32": "float",
 }  # fmt: skip
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
+#: Headers of functions that few kernels call.
+_MORE = {r"\bload(_rows)?_streaming\b": "loads.cuh", r"\bdivide_fast\b": "division.cuh"}
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
 
@@ -44,8 +46,9 @@ def emit(kernel: Kernel, blocks_per_sm: int = 1, hint: Hint = "normal") -> str:
     ``hint``: which global data is said to leave L2 first, because nobody reads it again.
     """
     parts = [*mma.functions(kernel), *_Emitter(kernel, hint).kernel(blocks_per_sm)]
-    headers = helpers() + asynchronous.helpers(kernel) + (_text("loads.cuh") if hint == "loads" else "")
-    return headers + "\n" + "\n".join(parts) + "\n"
+    text = "\n".join(parts)
+    more = "".join(_text(name) for function, name in _MORE.items() if re.search(function, text))
+    return helpers() + asynchronous.helpers(kernel) + more + "\n" + text + "\n"
 
 
 class _Emitter(Accesses):

@@ -41,6 +41,10 @@ _FAST = {
 }
 
 
+#: The same for quotients.
+_DIVIDED = 11
+
+
 @dataclass
 class Names:
     """What the emitter knows of integer names: which are 64 bits wide, and which are never negative.
@@ -252,6 +256,8 @@ def _value(e: Expr, values: Values) -> tuple[str, int]:
             (x, _), (y, _) = _numbers(values, a, b)
             return f"{_WRAPPING[op]}({x}, {y})", _ATOM
         case Binary("/", a, b):
+            if values.bits <= _DIVIDED and not isinstance(b, Float):
+                return f"divide_fast({_float_of(a, values)}, {_float_of(b, values)})", _ATOM
             return _infix(
                 "/",
                 (_float_of(a, values), _ATOM if values.integral(a) else _value(a, values)[1]),

@@ -6,11 +6,12 @@ import re
 
 import pytest
 
+from syncverify import gate
 from syncverify.codegen.cuda import emit, helpers
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
-from syncverify.fusion import Schedule
+from syncverify.fusion import Schedule, Tensor, Value, trace
 from syncverify.fusion.pipeline import build
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
 from syncverify.ir.parser import parse
@@ -164,3 +165,13 @@ def test_value_expressions() -> None:
     assert value(Call("sigmoid", (x,)), values) == "sigmoid(x[k])"
     with pytest.raises(InputError):
         value(Call("unheard_of", (x,)), values)
+
+
+@pytest.mark.parametrize(("dtype", "fast"), [("bf16", True), ("f16", True), ("f32", False)])
+def test_quotients_are_as_exact_as_the_result(dtype: str, fast: bool) -> None:
+    def quotient(x: Value, y: Value) -> Value:
+        return (x / y + x / 3.0).cast(dtype)
+
+    source = gate.compile(trace(quotient, {n: Tensor("f32", ("N",)) for n in "xy"})).source
+    assert ("divide_fast(x_v" in source) == fast == ("div.full.f32" in source)
+    assert "/ 3.0f" in source
