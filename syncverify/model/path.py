@@ -6,6 +6,7 @@ and incomplete: None may also mean that it was not found out. Nothing here searc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from math import gcd
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Inequalities that the elimination for one bound may come to.
 FEW_INEQUALITIES = 60
+#: Atoms with no more values than this, but one, get the best bounds that are found.
+FEW_VALUES = 8
 #: Pairs of inequalities that are multiplied for one question, and numbers beyond which it says nothing.
 MOST_MULTIPLIED, FAR = 40, 1 << 20
 
@@ -370,6 +373,21 @@ class Path:
         for p, c in work.items():
             if len(p) == 1 or not self._known(c, p):
                 self.assume(c, p)
+        self._tighten(seen)
+
+    def _tighten(self, seen: set[int]) -> None:
+        """Bounds of atoms with few values, as far as several inequalities together say them."""
+        uses = Counter(a for p in self.cons for a, _ in p)
+        for a in sorted(a for a in seen if uses[a] > 1):
+            low, high = self.interval(a)
+            if low is None or high is None or high - low > FEW_VALUES:
+                continue
+            while low < high and self.implies(high - 1, ((a, -1),)):
+                high -= 1
+            while low < high and self.implies(-low - 1, ((a, 1),)):
+                low += 1
+            self.assume(high, ((a, -1),))
+            self.assume(-low, ((a, 1),))
 
     def _known(self, c: int, parts: Parts) -> bool:
         low, _ = self.bounds(c, parts)

@@ -158,3 +158,17 @@ def test_a_factor_that_is_rewritten_leaves_an_equation() -> None:
     path.rewrite(x, 3, ())
     assert path.resolve(0, ((y, 1),)) == (4, ())
     assert not path.ties
+
+
+def test_what_several_inequalities_say_of_few_values() -> None:
+    space = Space()
+    x, y = (space.of(space.atom(name, 0, 6))[1][0][0] for name in "xy")
+    path = space.path
+    path.assume(-3, ((x, 1), (y, 1)))  # x + y >= 3
+    path.assume(1, ((x, 1), (y, -1)))  # y <= x + 1
+    assert path.interval(x) == (0, 6)
+    path.project({x, y})
+    assert path.interval(x) == (1, 6)
+    path.assume(5, ((x, -2), (y, -1)))  # 2 x + y <= 5
+    path.project({x, y})
+    assert path.interval(x) == (1, 2)

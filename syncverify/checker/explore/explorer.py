@@ -360,6 +360,7 @@ class Explorer:
             state.path,
             ends=seen.widenings >= self.limits.new_facts,
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
+            numbers=sorted({c for _, (c, parts) in view.sizes if not parts and c > 1}),
         )
         found = tuple((a, w.values[1][a]) for a in w.atoms)
         rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)

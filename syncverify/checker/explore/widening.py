@@ -42,11 +42,13 @@ class Widening:
         *,
         ends: bool = False,
         fixed: Set[int] = frozenset(),
+        numbers: Sequence[int] = (),
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
-        ``fixed``: atoms that may be units though a widening made them."""
+        ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes."""
         self.space = space
         self.ends = ends
+        self.numbers = numbers
         self.paths = (path, there)
         pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
         pairs.sort(key=lambda p: len(p[0][1]) + len(p[1][1]))  # new atoms are what the simplest rows count
@@ -140,7 +142,7 @@ class Widening:
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
         many = any(self.space.atoms[a].factors is not None for a in self.atoms)
-        for s in known:
+        for s in [*known, *self._below()]:
             if self._hold(s) and not path.implies(*path.resolve(*s)):
                 path.assume(*s)
                 self.facts.append(s)
@@ -195,6 +197,12 @@ class Widening:
                 if fact is not None and fact[1]:
                     out.append(primitive(*fact))
         return list(dict.fromkeys(out))
+
+    def _below(self) -> Iterator[Sum]:
+        """That a row that moves stays below a size that is a number, or does not exceed it."""
+        for (c, p), end in product(dict.fromkeys(r for r in self.rows if r[1]), self.numbers):
+            yield primitive(end - 1 - c, negated(p))
+            yield primitive(end - c, negated(p))
 
     def _hold(self, s: Sum) -> bool:
         """Whether a sum is 0 or more in both sets."""
