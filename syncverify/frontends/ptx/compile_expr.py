@@ -29,6 +29,7 @@ NAMES: Mapping[str, Any] = {
     "I": INTS,
     "below": sized.below,
     "counted": sized.counted,
+    "flipped": sized.flipped,
     "widened": sized.widened,
     **{
         name: getattr(arith, name)
@@ -281,15 +282,16 @@ class Expressions:
     op_min = op_max = _extreme
 
     def _bits(self, i: Instr) -> list[tuple[str, str]]:
-        sign = {"and": "&", "or": "|", "xor": "^"}[i.op]
-        bits = width(i.mods[-1])
-        return self._one(i, f"{self.text(i.operands[1], bits)} {sign} {self.text(i.operands[2], bits)}")
+        sign, bits = {"and": "&", "or": "|", "xor": "^"}[i.op], width(i.mods[-1])
+        a, b = i.operands[1:3]
+        text = f"{self.text(a, bits)} {sign} {self.text(b, bits)}"
+        keeps = isinstance(b, Imm) and b.value & (1 << bits) - 1 != 1 << bits - 1
+        return self._one(i, text if keeps or bits == 1 or sign != "^" else f"flipped({text}, {bits})")
 
     op_and = op_or = op_xor = _bits
 
     def op_not(self, i: Instr) -> list[tuple[str, str]]:
-        bits = width(i.mods[-1])
-        return self._one(i, f"{self.text(i.operands[1], bits)} ^ {(1 << bits) - 1}")
+        return self._one(i, f"{self.text(i.operands[1], b := width(i.mods[-1]))} ^ {(1 << b) - 1}")
 
     def op_cnot(self, i: Instr) -> list[tuple[str, str]]:
         return self._one(i, f"equal({self.text(i.operands[1])}, 0) & 1")

@@ -43,24 +43,33 @@ class Size:
 
     def unsigned(self) -> Any:
         """The number that the bits stand for, unsigned."""
+        term = self.term
         if self.kind == _BIASED:
-            return self.term
-        space = self.term.space
-        low, _ = space.bounds(self.term)
+            return term
+        if not isinstance(term, Term):
+            return term & (1 << self.bits) - 1
+        low, _ = term.space.bounds(term)
         if low is not None and low >= 0:
-            return self.term
-        if self.term >= 0:
-            return self.term
-        return self.term + (1 << self.bits)
+            return term
+        if term >= 0:
+            return term
+        return term + (1 << self.bits)
 
     def signed(self) -> Any:
         """The number that the bits stand for in two's complement."""
+        term = self.term
         if self.kind == _SIGNED:
-            return self.term
+            return term
         half = 1 << (self.bits - 1)
-        if not _reaches(self.term, half) or self.term < half:
-            return self.term
-        return self.term - (1 << self.bits)
+        if not isinstance(term, Term):
+            return (term & 2 * half - 1 ^ half) - half
+        low, high = term.space.bounds(term)
+        if high is not None and high < -half:
+            return term + 2 * half
+        above = low is not None and low >= half
+        if not above and ((self.kind == _RAW and not _reaches(term, half)) or term < half):
+            return term
+        return term - 2 * half
 
     def number(self) -> int:
         """Its bits, if they can only be one number (or few, told apart by questions)."""
@@ -93,7 +102,7 @@ class Size:
     def __mul__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        if o.__class__ is int and o >> 16 and self.kind != _BIASED:
+        if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
             return Scaled(self._value(), o, 0, self.bits, (1 << self.bits - (self.kind == _SIGNED)) - 1)
         return size(self.term * self._plain(o), self.bits)
 
@@ -171,6 +180,8 @@ class Size:
             return NotImplemented
         if o.__class__ is int:
             if o in _HALVES:
+                if self.kind == _BIASED and _HALVES[o] == self.bits:
+                    return size(self.term - o, self.bits)
                 return size(self.signed() + o, _HALVES[o], _BIASED)
             if o in _WRAPS:
                 return wrapped(self.term * -1 - 1, _WRAPS[o])
@@ -371,6 +382,11 @@ def below(a: Any, b: Any, strict: bool) -> Any:
         x = _value(b) - _value(a) - int(strict)
         return size(x.space.truth(x), 32) if isinstance(x, Term) else x >= 0
     return a < b if strict else a <= b
+
+
+def flipped(x: Any, bits: int) -> Any:
+    """What a kernel's own ``xor`` has made, whose sign may be turned, as a signed number again."""
+    return size(x.signed(), bits) if isinstance(x, Size) else x
 
 
 def counted(p: Any) -> Any:

@@ -1,0 +1,143 @@
+"""Arithmetic on sizes without a number, against the same kernels for numbers: none refutes what is proved."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.files import check_source, read_source
+from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
+
+BODY = """
+    .shared .align 8 .b8 slot[8];
+    mov.u32 %r2, %tid.x;
+    ld.param.u32 %r1, [k_n];
+    {lines}
+    setp.{test} %p1, {register}, {number};
+    @%p1 bra BAD;
+    bra END;
+    BAD:
+    st.shared.u32 [slot], %r2;
+    bar.sync 1, 64;
+    END: ret;
+"""
+RANGES = [(0, 7), (0, 20), (1, 100), (-8, 8), (0, 300), (-100, 100), (0, 70_000), (-70_000, 70_000)]
+TESTS = "eq.s32 ne.s32 lt.s32 ge.s32 lt.u32 gt.u32".split()
+NUMBERS = [0, 1, 2, 3, 5, 8, 16, 100, 1000, 65536, -1, -5]
+SHIFTS = [0, 1, 2, 3, 4, 5, 6, 7]
+MASKS = [1, 2, 3, 7, 8, 15, 31, 63, 127, 128, 255, 65535, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF8, 0xFFFFFFFF]
+DIVISORS = [2, 3, 5, 7, 16, 20, 64, 100, 128]
+MAGIC = [0x55555556, 0x2AAAAAAB, 1431655766, 858993460]
+
+
+def _check(folder: Path, body: str, facts: str, scope: ScopeKind) -> Verdict:
+    (path := folder / "k.ptx").write_text(module_text(body))
+    (launch := folder / "k.toml").write_text(f"[kernel.k]\nblock = [32]\ncluster = [1]\ngrid = [1]\n{facts}")
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=scope)
+    return report.verdict
+
+
+def _compared(folder: Path, body: str, low: int, high: int, numbers: list[int]) -> str:
+    """How the verdict for all sizes stands to those for numbers: proved, left open, or ``wrong``."""
+    open_ = f'assume = ["N >= {low}", "N <= {high}"]\n[kernel.k.params]\n0 = {{i32 = "N"}}\n'
+    verdict = _check(folder, body, open_, ScopeKind.ALL)
+    if verdict is not Verdict.PROVED:
+        return verdict.value
+    facts = (f"[kernel.k.params]\n0 = {{i32 = {n}}}\n" for n in numbers)
+    bad = any(_check(folder, body, f, ScopeKind.EXACT) is Verdict.REFUTED for f in facts)
+    return "wrong" if bad else "proved"
+
+
+#: Instructions, whose operands are filled in.
+LINES = """add.{s} {to}, {a}, {b};
+sub.{s} {to}, {a}, {b};
+mul.lo.{s} {to}, {a}, {divisor};
+mad.lo.s32 {to}, {a}, {shift}, {b};
+shl.b32 {to}, {a}, {shift};
+shr.{s} {to}, {a}, {shift};
+shr.{s} {to}, {a}, 31;
+and.b32 {to}, {a}, {mask};
+or.b32 {to}, {a}, {mask};
+xor.b32 {to}, {a}, {mask};
+xor.b32 {to}, {a}, {b};
+min.{s} {to}, {a}, {b};
+max.{s} {to}, {a}, {b};
+div.{s} {to}, {a}, {divisor};
+rem.{s} {to}, {a}, {divisor};
+mul.hi.{s} {to}, {a}, {magic};
+bfe.{s} {to}, {a}, {shift}, 4;
+neg.s32 {to}, {a};
+not.b32 {to}, {a};
+abs.s32 {to}, {a};
+setp.{compare}.{s} %p2, {a}, {b}; selp.b32 {to}, {number}, {c}, %p2;
+cvt.u16.u32 %rs1, {a}; cvt.u32.u16 {to}, %rs1;
+cvt.u16.u32 %rs1, {a}; cvt.s32.s16 {to}, %rs1;
+mul.wide.{s} {wide}, {a}, {magic}; shr.{t}64 {wide}, {wide}, 33; cvt.u32.u64 {to}, {wide};
+mul.wide.{s} {wide}, {a}, -1431655765; shr.s64 {wide}, {wide}, 33; cvt.u32.u64 {to}, {wide};
+cvt.s64.s32 {wide}, {a}; add.s64 {wide}, {wide}, {number}; cvt.u32.u64 {to}, {wide};
+cvt.u64.u32 {wide}, {a}; shr.{t}64 {wide}, {wide}, {shift}; cvt.u32.u64 {to}, {wide};""".splitlines()
+
+
+def _kernel(rng: random.Random) -> str:
+    """A kernel that goes wrong where a value computed from N compares in some way with a number."""
+    registers, lines = ["%r1"], []
+    for n in range(rng.randrange(2, 9)):
+        number = rng.choice([*NUMBERS, *MASKS])
+        operands = {
+            "to": f"%r{10 + n}",
+            "wide": f"%rd{1 + n}",
+            "a": rng.choice(registers),
+            "b": rng.choice(registers) if rng.random() < 0.7 else number,
+            "c": rng.choice(registers),
+            "number": number,
+            "s": rng.choice(["s32", "u32"]),
+            "t": rng.choice("su"),
+            "shift": rng.choice(SHIFTS),
+            "mask": rng.choice(MASKS),
+            "divisor": rng.choice(DIVISORS),
+            "magic": rng.choice(MAGIC),
+            "compare": rng.choice(["lt", "le", "gt", "ge", "eq", "ne"]),
+        }
+        lines.append(rng.choice(LINES).format(**operands))
+        registers.append(f"%r{10 + n}")
+    test, bound = rng.choice(TESTS), rng.choice(NUMBERS)
+    return BODY.format(lines="\n    ".join(lines), test=test, register=registers[-1], number=bound)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_number_refutes_what_is_proved(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    body, (low, high) = _kernel(rng), rng.choice(RANGES)
+    numbers = sorted({low, high, *(rng.randint(low, high) for _ in range(4))})
+    assert _compared(tmp_path, body, low, high, numbers) != "wrong", body
+
+
+@pytest.mark.parametrize(
+    ("lines", "test", "number"),
+    [
+        ("xor.b32 %r10, %r1, 2147483648;", "lt.s32", 1),
+        ("mov.u32 %r9, 2147483648; xor.b32 %r10, %r1, %r9;", "lt.s32", 1),
+        ("xor.b32 %r9, %r1, 2147483648; xor.b32 %r10, %r9, 2147483648;", "gt.s32", 0),
+        ("xor.b32 %r9, %r1, 2147483648; shr.s32 %r10, %r9, 31;", "eq.s32", -1),
+        (
+            "mul.wide.s32 %rd1, %r1, -1431655765; shr.u64 %rd1, %rd1, 33; cvt.u32.u64 %r10, %rd1;",
+            "gt.u32",
+            20,
+        ),
+    ],
+)
+def test_signs_that_are_turned(tmp_path: Path, lines: str, test: str, number: int) -> None:
+    body = BODY.format(lines=lines, test=test, register="%r10", number=number)
+    assert _compared(tmp_path, body, 0, 20, [0, 2, 9, 20]) == "refuted"
+    left = BODY.format(lines=lines, test=test, register="%r10", number=number).replace("BAD;", "END;", 1)
+    assert _compared(tmp_path, left, 0, 20, []) == "proved"
+
+
+def test_a_product_that_is_shifted_out(tmp_path: Path) -> None:
+    lines = "and.b32 %r9, %r1, 1; mul.hi.s32 %r11, %r9, 858993460; shr.s32 %r10, %r11, 0;"
+    body = BODY.format(lines=lines, test="ne.s32", register="%r10", number=0)
+    assert _compared(tmp_path, body, 0, 20, [0, 1]) in ("proved", "unknown")
