@@ -13,9 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from syncverify.beside import beside
+from syncverify.beside import apart, beside
 from syncverify.codegen import driver
 from syncverify.codegen.accesses import Hint
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
@@ -31,6 +29,9 @@ from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import whole
+from syncverify.gate_run import TOLERANCE as TOLERANCE
+from syncverify.gate_run import RunResult as RunResult
+from syncverify.gate_run import run as run
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import DTYPE_BYTES, GridDepWait, Kernel
@@ -126,24 +127,40 @@ class Program:
             return report
         return replace(report, scope=Scope(ScopeKind.EXACT, dict(values), report.scope.assume))
 
-    def proof(self, stage: str, values: Mapping[str, int] | None = None) -> KernelReport:
-        """A stage's proof, stored or made now; VerificationError if there is none."""
+    def proof(
+        self, stage: str, values: Mapping[str, int] | None = None,
+        found: Callable[[], KernelReport | None] = lambda: None,
+    ) -> KernelReport:  # fmt: skip
+        """A stage's proof, stored, or found elsewhere, or made now; VerificationError if there is none."""
         report = self.cache.proof(self.key, stage, values)
         if report is None:
-            report = self.check(stage, values)
+            report = found() or self.check(stage, values)
             if report.verdict is not Verdict.PROVED:
                 raise VerificationError(report, stage)
             self.cache.store_proof(self.key, stage, values, report)
         return report
 
+    def prove(
+        self, values: Mapping[str, int] | None = None, stages: Sequence[str] = tuple(STAGES)
+    ) -> dict[str, KernelReport]:
+        """The proofs of stages, beside each other where a second core is free; VerificationError."""
+        if len(stages) < 2 or any(self.cache.proof(self.key, stage, values) for stage in stages):
+            return {stage: self.proof(stage, values) for stage in stages}
+        with apart(lambda: replace(self.check("ir", values), proof=None)) as found:
+            if found is None:
+                with beside(lambda: self.code):  # the CUDA compiler runs while the IR is proved
+                    before = self.proof("ir", values)
+                return {"ir": before, "ptx": self.proof("ptx", values)}
+            try:
+                after = self.proof("ptx", values)
+            finally:  # what is wrong in the IR is said first
+                before = self.proof("ir", values, found)
+        return {"ir": before, "ptx": after}
+
     @cached_property
     def proofs(self) -> dict[str, KernelReport]:
         """The proofs of all stages, for every launch or as far as a stage got; VerificationError."""
-        if all(self.cache.proof(self.key, stage, None) for stage in STAGES):
-            return {stage: self.proof(stage) for stage in STAGES}
-        with beside(lambda: self.code):  # the CUDA compiler runs while the IR is proved
-            first = self.proof("ir")
-        return {"ir": first, "ptx": self.proof("ptx")}
+        return self.prove()
 
     @cached_property
     def undecided(self) -> tuple[str, ...]:
@@ -163,8 +180,7 @@ class Program:
         if self.undecided:
             point = tuple(sorted(values.items()))
             if point not in self._proved:
-                for stage in self.undecided:
-                    self.proof(stage, values)
+                self.prove(values, self.undecided)
                 self._proved.add(point)
 
     @cached_property
@@ -332,48 +348,6 @@ def compiled(
     program = make(plan.main)
     _ = program.proofs
     return CompiledKernel(plan, policy, {plan.main: program}, make)
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What ``run`` did: where it ran, the results, and how far they are from the reference."""
-
-    backend: str
-    outputs: tuple[Any, ...]
-    reference: tuple[Any, ...]
-    largest_error: float
-    equal: bool
-
-
-#: Relative tolerance against the NumPy reference, by element type.
-TOLERANCE = {
-    "f32": 1e-5, "bf16": 2.0**-7, "f16": 2.0**-10, "e4m3": 2.0**-3, "e5m2": 2.0**-2, "i32": 0.0, "bool": 0.0,
-}  # fmt: skip
-
-
-def run(kernel: CompiledKernel | CompiledSequence, sizes: Mapping[str, int], seed: int = 0) -> RunResult:
-    """Executes on random inputs, on the GPU if there is one, else in the simulator, and compares."""
-    inputs = kernel.fusion.random_inputs(sizes, seed)
-    reference = kernel.fusion.reference(inputs)
-    if driver.available():
-        result = kernel(**inputs)
-        outputs = result if isinstance(result, tuple) else (result,)
-        return _compared(kernel.fusion, "gpu", outputs, reference)
-    return _compared(kernel.fusion, "simulator", kernel.simulate(inputs, sizes), reference)
-
-
-def _compared(
-    fusion: Fusion, backend: str, outputs: tuple[Any, ...], reference: tuple[Any, ...]
-) -> RunResult:
-    largest = 0.0
-    equal = True
-    for o, got, want in zip(fusion.outputs, outputs, reference, strict=True):
-        a, b = np.asarray(got, dtype=np.float64), np.asarray(want, dtype=np.float64)
-        error = np.abs(a - b) / np.maximum(np.abs(b), 1.0)
-        worst = float(np.max(np.where(np.isnan(error), np.inf, error), initial=0.0))
-        largest = max(largest, worst)
-        equal = equal and worst <= TOLERANCE[o.dtype]
-    return RunResult(backend, outputs, reference, largest, equal)
 
 
 def run_unsafe(
