@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from math import gcd, prod
 from typing import Literal
@@ -24,8 +25,9 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
-#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do.
-Hint = Literal["normal", "streaming", "loads"]
+#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do; or that loads
+#: into a register do that was loaded before, which the compiler must not leave out.
+Hint = Literal["normal", "streaming", "loads", "again"]
 
 
 class Accesses:
@@ -35,6 +37,8 @@ class Accesses:
         self.kernel_ir = kernel
         self.stored = "_streaming" if hint == "streaming" else ""
         self.loaded = "_streaming" if hint == "loads" else ""
+        loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
+        self.reloads = Counter(loads) if hint == "again" else Counter()
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()
@@ -109,10 +113,16 @@ class Accesses:
         if source.dtype == "i64" and name not in self.lengths:
             yield f"long long {name}[{count * rows}];"
             self.lengths[name] = count * rows
+        hint = self.loaded
+        if self.reloads and isinstance(region, n.GlobalRegion):
+            self.reloads[name] -= 1
+            if name in self.lengths:
+                hint = "_again" if self.reloads[name] else "_last"
         yield from self._declared(name, count * rows, source.dtype in _WHOLE)
         form = _access_form(count, rows, pitch, width)
         # a vector that all rows share is read again
-        hint = self.loaded if isinstance(region, n.GlobalRegion) and len(source.shape) > 1 else ""
+        if isinstance(region, n.Region) or len(source.shape) < 2:
+            hint = ""
         yield f"load{'_rows' if rows > 1 else ''}{hint}{form}({name}, {address});"
 
     def _store(

@@ -1,11 +1,35 @@
-// ---- loads of data that nobody will read soon
-template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_streaming(X (&x)[N], const T* from) {
-  pack<N, T, Align> v;
-#pragma unroll
-  for (int k = 0; k < pack<N, T, Align>::words; ++k) v.word[k] = __ldcs(reinterpret_cast<const typename pack<N, T, Align>::word_type*>(from) + k);
-  load<Align>(x, v.element);
-}
-template <int Rows, int Pitch, int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_rows_streaming(X (&x)[N], const T* from) {
-#pragma unroll
-  for (int r = 0; r < Rows; ++r) load_streaming<Align>(reinterpret_cast<X (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);
-}
+// ---- loads of data that nobody will read soon: once, or again, which the compiler must not leave out
+template <class T> __device__ __forceinline__ T fetch_streaming(const T* from) { return __ldcs(from); }
+template <class T> __device__ __forceinline__ T fetch_again(const T* from) { return *static_cast<const volatile T*>(from); }
+template <class T> __device__ __forceinline__ T fetch_last(const T* from) { return fetch_again(from); }
+#define SYNCVERIFY_FETCH(How, Cache)                                                                                           \
+  __device__ __forceinline__ uint4 fetch_##How(const uint4* from) {                                                            \
+    uint4 v;                                                                                                                   \
+    asm volatile("ld.global" Cache ".v4.u32 {%0, %1, %2, %3}, [%4];"                                                             \
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(__cvta_generic_to_global(from)));                            \
+    return v;                                                                                                                  \
+  }                                                                                                                            \
+  __device__ __forceinline__ uint2 fetch_##How(const uint2* from) {                                                            \
+    uint2 v;                                                                                                                   \
+    asm volatile("ld.global" Cache ".v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(__cvta_generic_to_global(from)));      \
+    return v;                                                                                                                  \
+  }
+SYNCVERIFY_FETCH(again, "")
+SYNCVERIFY_FETCH(last, ".L1::evict_first")
+#undef SYNCVERIFY_FETCH
+#define SYNCVERIFY_LOADS(How)                                                                                                  \
+  template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_##How(X (&x)[N], const T* from) {        \
+    pack<N, T, Align> v;                                                                                                       \
+    _Pragma("unroll") for (int k = 0; k < pack<N, T, Align>::words; ++k)                                                       \
+      v.word[k] = fetch_##How(reinterpret_cast<const typename pack<N, T, Align>::word_type*>(from) + k);                        \
+    load<Align>(x, v.element);                                                                                                 \
+  }                                                                                                                            \
+  template <int Rows, int Pitch, int Align = 0, int N, class X, class T>                                                       \
+  __device__ __forceinline__ void load_rows_##How(X (&x)[N], const T* from) {                                                  \
+    _Pragma("unroll") for (int r = 0; r < Rows; ++r)                                                                           \
+      load_##How<Align>(reinterpret_cast<X (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);                                \
+  }
+SYNCVERIFY_LOADS(streaming)
+SYNCVERIFY_LOADS(again)
+SYNCVERIFY_LOADS(last)
+#undef SYNCVERIFY_LOADS

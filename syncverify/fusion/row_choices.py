@@ -23,7 +23,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
     ("sum", 2): ((0, 1, 0), (1025, 4, 0), (4097, 8, 0), (8193, 16, 0), (32769, 32, 0)),
     ("sum", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 0), (4097, 16, 0), (32769, 32, 0)),
     ("loss", 2): (
-        (0, 1, 0), (1025, 2, 0), (2049, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 0), (32769, 32, 0),
+        (0, 1, 0), (1025, 2, 0), (2049, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 3), (32769, 32, 0),
     ),
     ("loss", 4): (
         (0, 1, 0), (513, 2, 0), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
@@ -86,7 +86,13 @@ def choice(fusion: Fusion, width: int) -> Choice:
 
 def ring(fusion: Fusion, width: int) -> bool:
     """Whether long rows are reduced twice: those come by bulk copies into a ring of buffers."""
-    return width >= RING_FROM and _widest(fusion) <= 2 and _reductions(fusion) > 1
+    long = width >= RING_FROM and _widest(fusion) <= 2 and _reductions(fusion) > 1
+    return long and not rereads(fusion, width)
+
+
+def rereads(fusion: Fusion, width: int) -> bool:
+    """Whether rows are too long for registers, and are loaded again for every step."""
+    return width >= RING_FROM and _widest(fusion) <= 2 and _kind(fusion) == "loss"
 
 
 def numbers(fusion: Fusion) -> bool:
@@ -138,4 +144,4 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-__all__ = ["Choice", "choice", "numbers", "resident", "ring", "several"]
+__all__ = ["Choice", "choice", "numbers", "rereads", "resident", "ring", "several"]

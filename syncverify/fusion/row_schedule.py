@@ -40,6 +40,7 @@ class RowSchedule:
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
     ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
+    ``reread``: elements are loaded again for every step of reductions, and none stays in registers.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``loads``: L2 is told
     that what is loaded is used once.
@@ -55,6 +56,7 @@ class RowSchedule:
     grid: Literal["auto", "persistent", "tiles"] = "auto"
     operands: Literal["auto", "registers", "reload"] = "auto"
     stream: Literal["auto", "yes", "no"] = "auto"
+    reread: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["auto", "normal", "streaming", "loads"] = "auto"
@@ -74,6 +76,8 @@ class RowSchedule:
     @property
     def hint(self) -> Hint:
         """What L2 is told of global data; ``fitted`` has chosen."""
+        if self.reread == "yes":
+            return "again"
         return "normal" if self.cache == "auto" else self.cache
 
     @property
@@ -119,9 +123,13 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         )
     tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
     source = _source(fusion, schedule, width, tile)
+    again = schedule.reread == "auto" and source == "direct" and row_choices.rereads(fusion, width)
+    if schedule.reread == "yes" and source == "bulk":
+        raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
     if schedule.split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
-    chosen = replace(schedule, warps=warps, source=source)
+    reread: Literal["auto", "yes", "no"] = "yes" if again else "no"
+    chosen = replace(schedule, warps=warps, source=source, reread=_either(schedule.reread, reread))
     if source == "bulk":
         found = _ring(fusion, chosen, per_thread, tile)
     else:
@@ -145,7 +153,8 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Lit
     if schedule.source != "auto":
         return schedule.source
     # who asks for slots asks for a ring
-    wanted = schedule.stages > 0 or schedule.split == "yes" or row_choices.ring(fusion, width)
+    ring = schedule.reread != "yes" and row_choices.ring(fusion, width)
+    wanted = schedule.stages > 0 or schedule.split == "yes" or ring
     return "bulk" if wanted and aligned and 0 < tile <= shared_per_block(1) else "direct"
 
 
@@ -195,7 +204,7 @@ _PARSERS: dict[str, Any] = {
     "blocks_per_sm": int,
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
-    "stream": choice("auto", "yes", "no"),
+    "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "normal", "streaming", "loads"),
 }  # fmt: skip
@@ -204,7 +213,7 @@ _HELP = {
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
-    "stream": "auto, yes or no",
+    "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64", "cache": "auto, normal, streaming or loads",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -13,6 +13,8 @@ from functools import cached_property, reduce
 from math import prod
 from operator import mul
 
+import networkx as nx
+
 from syncverify.fusion.dataflow import Dataflow, Part, register, renamed, row_numbers, row_start
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
@@ -220,6 +222,7 @@ class RowKernel:
         """
         loaded: set[tuple[str, int | None]] = set()
         stored: set[str] = set()
+        again = self.schedule.reread == "yes"
         flow, whole = self._flow, self._part(None)
         yield from row_numbers(flow, Var("row"), Int(self.width))
         for step in range(flow.steps):
@@ -227,10 +230,12 @@ class RowKernel:
             numbers = [i for i in here if not flow.wide(i) and flow.node(i).op not in REDUCTIONS]
             yield from (Compute(f"t{i}", whole.expression(i, top=True)) for i in numbers)
             outputs = [o for o in self.fusion.outputs if flow.depth[stored_node(self.fusion, o)] == step]
+            reduced = flow.reductions.get(step, [])
+            wide = self._computed_again(step, outputs) if again else [i for i in here if flow.wide(i)]
+            if again:
+                loaded.clear()
             for g in self.groups:
                 part = self._part(g)
-                wide = [i for i in here if flow.wide(i)]
-                reduced = flow.reductions.get(step, [])
                 roots = [*wide, *(a for i in reduced for a in flow.node(i).args)]
                 roots += [stored_node(self.fusion, o) for o in outputs]
                 for name in flow.inputs_of(roots):
@@ -249,6 +254,15 @@ class RowKernel:
                     store = StGlobal(GlobalRegion(o.name, Var("row")), self._result(o, None))
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
+
+    def _computed_again(self, step: int, outputs: list[Output]) -> list[int]:
+        """What a step needs of every element, where none of it stays in registers."""
+        flow = self._flow
+        roots = {a for i in flow.reductions.get(step, []) for a in flow.node(i).args}
+        roots |= {stored_node(self.fusion, o) for o in outputs}
+        needed = roots.union(*(nx.ancestors(self.fusion.graph, r) for r in roots))
+        wide = (i for i in flow.live if i in needed and i in flow.named and flow.wide(i))
+        return [i for i in wide if flow.node(i).op not in ("take", *REDUCTIONS)]
 
     def _kept(self, name: str) -> bool:
         """Whether an operand that all rows share stays in registers."""
