@@ -137,6 +137,19 @@ def test_signs_that_are_turned(tmp_path: Path, lines: str, test: str, number: in
     assert _compared(tmp_path, left, 0, 20, []) == "proved"
 
 
+@pytest.mark.parametrize(
+    ("lines", "test", "number"),
+    [
+        ("or.b32 %r10, %r1, 3;", "lt.s32", 0),
+        ("xor.b32 %r10, %r1, 3;", "eq.s32", -5),
+        ("shr.u32 %r9, %r1, 31; or.b32 %r10, %r9, %r1;", "eq.s32", -7),
+    ],
+)
+def test_sizes_that_are_below_zero(tmp_path: Path, lines: str, test: str, number: int) -> None:
+    body = BODY.format(lines=lines, test=test, register="%r10", number=number)
+    assert _compared(tmp_path, body, -8, 8, []) == "refuted"
+
+
 def test_a_product_that_is_shifted_out(tmp_path: Path) -> None:
     lines = "and.b32 %r9, %r1, 1; mul.hi.s32 %r11, %r9, 858993460; shr.s32 %r10, %r11, 0;"
     body = BODY.format(lines=lines, test="ne.s32", register="%r10", number=0)

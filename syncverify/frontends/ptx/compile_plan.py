@@ -22,7 +22,7 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg, Sym
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
-from syncverify.frontends.ptx.turns import Renewal, renewals
+from syncverify.frontends.ptx.turns import KEPT, Renewal, renewals
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.untracked import untracked
 from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
@@ -207,9 +207,11 @@ class Plan:
 
     @cached_property
     def bits(self) -> dict[int, int]:
-        """The width of each slot that holds a register."""
-        types = self.function.registers
-        return {s: width(types[name]) for name, s in self.slots.items() if name in types}
+        """The width of each slot that holds a register, or what a parameter gives it."""
+        types = dict(self.function.registers)
+        held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
+        types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
+        return {s: width(types[name]) for s, name in held.items() if name in types}
 
 
 def _reads_shared(e: Decoded, i: Instr) -> bool:
