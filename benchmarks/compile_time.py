@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -73,6 +74,22 @@ def compiled(name: str, width: int, settings: str) -> dict[str, Any]:
     return {**found, "wall": round(time.perf_counter() - wall, 3), "ptx lines": program.ptx.count("\n")}
 
 
+def at_once(name: str, width: int, settings: str) -> dict[str, Any]:
+    """The same as ``gate.compile`` does it: the IR is proved in a copy of the process where there may be one.
+    ``gate``: processor seconds up to there, and from there on those of the slower one of the two."""
+    wall, start = time.perf_counter(), time.process_time()
+    _ = gate.compile(EXAMPLES[name], schedule_of(name, width, settings)).cubin  # type: ignore[union-attr]
+    own = time.process_time() - start
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    copy = used.ru_utime + used.ru_stime
+    before = time.process_time()
+    plan = plan_of(EXAMPLES[name], schedule_of(name, width, settings))
+    plan.build(plan.main, Policy.PRACTICAL)
+    before = time.process_time() - before
+    seconds = round(max(own, copy + before), 3)
+    return {"gate": seconds, "copy": round(copy, 3), "gate wall": round(time.perf_counter() - wall, 3)}
+
+
 def taken(name: str, width: int, settings: str) -> dict[str, Any]:
     """The same, from the cache."""
     other = EXAMPLES["scale" if name != "scale" else "mul"]
@@ -105,7 +122,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.child:
         what, name, width, settings = args.child
-        print(json.dumps({"compile": compiled, "take": taken}[what](name, int(width), settings)))
+        work = {"compile": compiled, "gate": at_once, "take": taken}[what]
+        print(json.dumps(work(name, int(width), settings)))
         return 0
     results = []
     for name in args.only.split(","):
@@ -115,13 +133,17 @@ def main() -> int:
                 line = {"name": name, "width": width, **child("compile", name, width, args.settings, cache)}
                 if "failed" not in line:
                     line |= child("take", name, width, args.settings, cache)
+            with tempfile.TemporaryDirectory() as cache:
+                line |= child("gate", name, width, args.settings, cache)
             results.append(line)
             print(json.dumps(line), flush=True)
     if args.out:
         args.out.write_text(json.dumps(results, indent=1))
     slow = [r for r in results if r.get("total", 99.0) > LIMIT]
+    long = [r for r in results if r.get("gate", 99.0) > LIMIT]
     late = [r for r in results if r.get("hit", 99.0) > HIT_LIMIT]
-    print(f"{len(results)} kernels; over {LIMIT} s: {len(slow)}; hits over {HIT_LIMIT} s: {len(late)}")
+    shown = f"{len(slow)} on one core, {len(long)} on two"
+    print(f"{len(results)} kernels; over {LIMIT} s: {shown}; hits over {HIT_LIMIT} s: {len(late)}")
     return 0
 
 

@@ -1,6 +1,8 @@
 """Synchronizing statements of compiled fusions: as the passes leave them, minimized, by nvFuser's rules.
 
     python benchmarks/sync_counts.py [--seconds 600] [--out FILE]      # prints the tables of docs/minimize.md
+    python benchmarks/sync_counts.py --compiled [--out FILE]   # every kernel of the cases of fusion_more.py
+    python benchmarks/sync_counts.py --products [--out FILE]   # the products of matmul_mutants.py
 
 nvFuser's number is what its lowering would have put into a kernel of the same shape, by the rules that
 ``nvfuser_rules`` states; no nvFuser is run.
@@ -19,12 +21,16 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import fusion_more_cases  # noqa: E402
+import matmul_mutants  # noqa: E402
 import reduction_cases  # noqa: E402
 
+from syncverify import matmul  # noqa: E402
 from syncverify.diagnostics import Policy, ScopeKind  # noqa: E402
 from syncverify.examples import attention, losses, norms  # noqa: E402
 from syncverify.examples import fusions as examples  # noqa: E402
 from syncverify.fusion import RowSchedule, Schedule, Tensor, trace  # noqa: E402
+from syncverify.fusion.column_schedule import ColumnSchedule  # noqa: E402
 from syncverify.fusion.graph import Fusion  # noqa: E402
 from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
@@ -32,6 +38,7 @@ from syncverify.fusion.segments import cut, whole  # noqa: E402
 from syncverify.gate_sequence import planned  # noqa: E402
 from syncverify.ir import nodes as n  # noqa: E402
 from syncverify.ir.nodes import Kernel  # noqa: E402
+from syncverify.ir.printer import print_kernel, print_stmt  # noqa: E402
 from syncverify.minimize import minimize  # noqa: E402
 from syncverify.minimize.candidates import synchronizing  # noqa: E402
 from syncverify.passes.rewrite import walk  # noqa: E402
@@ -112,6 +119,33 @@ def more() -> Iterator[tuple[str, Callable[[], Kernel]]]:
             yield label, lambda p=plan: p.build(p.main, Policy.PRACTICAL)  # type: ignore[misc]
 
 
+def compiled() -> Iterator[tuple[str, Callable[[], Kernel]]]:
+    """Every kernel that the cases of fusion_more.py compile for their sizes, each text once."""
+    seen: set[str] = set()
+    for name, case in fusion_more_cases.CASES.items():
+        fusion = case.make()
+        if case.schedule is not None and isinstance(case.schedule, ColumnSchedule):
+            plans = [plan for s in cut(fusion) for plan, _ in planned(s, case.schedule)]
+        elif whole(fusion):
+            plans = [plan_of(fusion, case.schedule)]
+        else:
+            plans = [plan for segment in cut(fusion) for plan, _ in planned(segment)]
+        for k, plan in enumerate(plans):
+            known = [s for s in (*case.ragged, *case.timed) if set(plan.fusion.dims) <= s.keys()]
+            for variant in sorted({plan.main, *(plan.variant(s) for s in known)}):
+                kernel = plan.build(variant, Policy.PRACTICAL)
+                text = print_kernel(kernel)
+                if text not in seen:
+                    seen.add(text)
+                    yield f"{name}, {k + 1}, variant {variant}", lambda x=kernel: x  # type: ignore[misc]
+
+
+def products() -> Iterator[tuple[str, Callable[[], Kernel]]]:
+    plain = {name: (matmul.product(), s) for name, s in matmul_mutants.SCHEDULES.items()}
+    for name, (problem, schedule) in {**plain, **matmul_mutants.OTHERS}.items():
+        yield name, lambda p=problem, s=schedule: matmul_mutants.build(p, s)  # type: ignore[misc]
+
+
 def counted(name: str, kernel: Kernel, scope: ScopeKind) -> dict[str, Any]:
     start = time.perf_counter()
     m = minimize(kernel, policy=Policy.PRACTICAL, scope=scope)
@@ -121,6 +155,7 @@ def counted(name: str, kernel: Kernel, scope: ScopeKind) -> dict[str, Any]:
         "inserted": len(synchronizing(kernel.body)),
         "needed": m.needed,
         "removable": sum(len(r.stmts) for r in m.removed),
+        "gone": [print_stmt(x) for r in m.removed for x in r.stmts],
         "kept": [str(k.reason) for k in m.kept],
         "nvfuser": nvfuser_rules(kernel),
         "seconds": round(time.perf_counter() - start, 2),
@@ -132,13 +167,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--out")
     parser.add_argument("--only-more", action="store_true", help="without the first table's kernels")
+    parser.add_argument("--compiled", action="store_true", help="the kernels of fusion_more.py's cases")
+    parser.add_argument("--products", action="store_true", help="the products of matmul_mutants.py")
     parser.add_argument("--all-sizes", action="store_true", help="minimize for every size, not for defaults")
     given = parser.parse_args()
     scope = ScopeKind.ALL if given.all_sizes else ScopeKind.EXACT
     start = time.monotonic()
     found: list[dict[str, Any]] = []
     print("| fusion | inserted | needed | can go | kept | by nvFuser's rules |\n|---|---|---|---|---|---|")
-    for name, make in (*(() if given.only_more else cases()), *more()):
+    if given.compiled or given.products:
+        chosen = (*(compiled() if given.compiled else ()), *(products() if given.products else ()))
+    else:
+        chosen = (*(() if given.only_more else cases()), *more())
+    for name, make in chosen:
         if time.monotonic() - start > given.seconds:
             break
         try:
