@@ -299,6 +299,9 @@ def _stages(
             proof = from_dict(certificate)
         except (ValueError, AttributeError, TypeError, InputError) as e:
             raise RejectedError(at, str(e)) from None
+        once = all(len(set(some)) == len(some) for some in proof.paths if some is not None)
+        if not once or proof.to_dict() != certificate or [plain_form(f) for f in case.sizes] != limits:
+            raise RejectedError(at, "not as such proofs are written: every entry once, and every number")
         if len(chosen) != 1 or sorted(case.fixed) != sorted(chosen[0]) or fixed != sorted(case.fixed):
             raise RejectedError(f"{at}.fixed", "not the parameters that the part has numbers for")
         cases.append((case, proof))

@@ -56,6 +56,10 @@ def changed(data: Any, path: Path, how: str) -> Any:
     return out
 
 
+_UNORDERED = ("nodes", "facts", "parts", "cases", "ranks", "shift", "lag", "end")
+
+
 def unordered(path: Path, how: str) -> bool:
-    """Whether the order of the entries means nothing: nodes and what is known at them, parts, values."""
-    return how == "swapped" and path[-2:-1] in [("nodes",), ("facts",), ("parts",)]
+    """Whether the order of the entries means nothing: nodes and what is known at them, parts, and what proofs
+    for every number of stages say by key."""
+    return how == "swapped" and path[-2:-1] in [(name,) for name in _UNORDERED]
