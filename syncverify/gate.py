@@ -20,7 +20,6 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
-from syncverify.codegen.tensor_maps import encode, pointers
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
@@ -29,12 +28,13 @@ from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import whole
+from syncverify.gate_launch import Enqueue, enqueue
 from syncverify.gate_run import TOLERANCE as TOLERANCE
 from syncverify.gate_run import RunResult as RunResult
 from syncverify.gate_run import run as run
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
-from syncverify.ir.nodes import DTYPE_BYTES, GridDepWait, Kernel
+from syncverify.ir.nodes import GridDepWait, Kernel
 from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.nvrtc import compile_kernel
 from syncverify.nvrtc import version as nvrtc_version
@@ -187,6 +187,11 @@ class Program:
     def dependent(self) -> bool:
         """Whether every thread waits for the grid before: only then is the launch a dependent one."""
         return any(isinstance(s, GridDepWait) for s in self.kernel.body)
+
+    @cached_property
+    def launches(self) -> dict[tuple[Any, ...], Enqueue]:
+        """What was found of the launches so far."""
+        return {}
 
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
@@ -369,29 +374,13 @@ def launch(
     program: Program, addresses: Mapping[str, int], values: Mapping[str, int], device: int, stream: int
 ) -> None:
     """Enqueues the kernel; the caller holds a proof for ``values``."""
-    kernel = program.kernel
-    places = {**addresses, **_rest_addresses(kernel, addresses, values)}
-    arguments: list[tuple[Any, Any]] = [(places[t.name], driver.POINTER) for t in pointers(kernel)]
-    arguments += [(encode(kernel, m, places[m.tensor], values), None) for m in kernel.maps]
-    arguments += [(values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params]
-    x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
-    driver.use_device(device)
-    driver.launch(
-        program.function(device), (x, y, z), kernel.launch.block, arguments, stream, program.dependent
-    )
-
-
-def _rest_addresses(
-    kernel: Kernel, addresses: Mapping[str, int], values: Mapping[str, int]
-) -> dict[str, int]:
-    """Where the ragged ends of outputs start that are tensors of their own."""
-    found = rests(kernel)
-    out: dict[str, int] = {}
-    for t in kernel.tensors:
-        if t.name in found:
-            whole = math.prod(evaluate(e, values) for e in t.shape) - values["rest"]
-            out[found[t.name]] = addresses[t.name] + whole * DTYPE_BYTES[t.dtype]
-    return out
+    key = (device, *values.items())
+    found = program.launches.get(key)
+    if found is None:
+        function = program.function(device)
+        found = enqueue(program.kernel, values, function, device, program.dependent)
+        program.launches[key] = found
+    found(addresses, stream)
 
 
 def named_arrays(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from syncverify.ir import nodes as n
@@ -53,11 +53,13 @@ class EncodedMap:
         return ctypes.string_at(self.address, MAP_BYTES)
 
 
-def encode(kernel: n.Kernel, tensor_map: n.TensorMap, address: int, values: Mapping[str, int]) -> EncodedMap:
-    """The map of a contiguous tensor at a device address; InputError for what TMA cannot address."""
+def encoder(
+    kernel: n.Kernel, tensor_map: n.TensorMap, values: Mapping[str, int]
+) -> Callable[[int], EncodedMap]:
+    """What makes the map of a contiguous tensor at an address; InputError for what TMA cannot address."""
     tensor = next(t for t in kernel.tensors if t.name == tensor_map.tensor)
     shape = tuple(evaluate(e, values) for e in tensor.shape)
-    return _encoded(tensor_map.name, tensor.dtype, shape, tensor_map.box, tensor_map.swizzle, address)
+    return partial(_encoded, tensor_map.name, tensor.dtype, shape, tensor_map.box, tensor_map.swizzle)
 
 
 @lru_cache(maxsize=1024)
@@ -98,4 +100,4 @@ def _function() -> Any:
     return function
 
 
-__all__ = ["EncodedMap", "encode", "pointers"]
+__all__ = ["EncodedMap", "encoder", "pointers"]

@@ -5,10 +5,12 @@ A runner turns a fusion into a ``Kernel``, which writes its results into tensors
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -111,6 +113,10 @@ class Launch:
     kind: str = ""
 
 
+#: Does nothing.
+_SAME: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+
+
 class _OnGpu(ABC):
     """What a launch needs, found once for every size and device; all later calls only fill in addresses."""
 
@@ -125,6 +131,10 @@ class _OnGpu(ABC):
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The tensors of a launch: inputs, then outputs."""
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        return self.names()
 
     def prepared(self, sizes: Sizes, device: torch.device) -> bool:
         return (device.index, *sizes.values()) in self._launches
@@ -159,10 +169,12 @@ class _OnGpu(ABC):
         if found is None:
             with self._lock:
                 found = self._launch(sizes, device)
-        addresses = {n: t.data_ptr() for n, t in zip(self.names(), (*inputs, *outputs), strict=True)}
-        with torch.cuda.device(device):
-            index, stream = device.index or 0, torch.cuda.current_stream(device).cuda_stream
-            addresses |= workspaces(index, stream, found.kind, found.shared)
+        addresses = {n: t.data_ptr() for n, t in zip(self._names, (*inputs, *outputs), strict=True)}
+        index, stream = device.index or 0, torch.cuda.current_stream(device).cuda_stream
+        # the launch makes the device's context current; a call leaves the caller's as it was
+        with _SAME if torch.cuda.current_device() == index else torch.cuda.device(device):
+            if found.shared:
+                addresses |= workspaces(index, stream, found.kind, found.shared)
             gate.launch(found.program, addresses, found.values, index, stream)
 
 
