@@ -1,4 +1,4 @@
-"""Explorations in which an agent asks only when no other can go on: another order, the same verdicts."""
+"""Explorations in which an agent asks only when no class before it can go on: the same verdicts."""
 
 from __future__ import annotations
 

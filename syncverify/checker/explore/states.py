@@ -50,10 +50,12 @@ class State:
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
-        as after a step; or always, as long as one of them goes on."""
+        as after a step; or always, as long as one of the classes before it goes on."""
         if t.cls not in self.places:
             return False  # its event is there, and what it means is asked
         if self.asked_after is not None:
+            if all(x.cls > t.cls for x in self.run.ready):
+                return False
             waited = self.asked_after.get(t.cls) == self.moved
             self.asked_after[t.cls] = self.moved
             return not waited
