@@ -63,3 +63,11 @@ def unordered(path: Path, how: str) -> bool:
     """Whether the order of the entries means nothing: nodes and what is known at them, parts, and what proofs
     for every number of stages say by key."""
     return how == "swapped" and path[-2:-1] in [(name,) for name in _UNORDERED]
+
+
+def elsewise(path: Path, how: str) -> bool:
+    """Whether a change may give another proof: steps of a path, and how far ranks grow."""
+    if how in ("more", "less", "left out") and "certificate" in path:
+        inside = path[path.index("certificate") + 1 :]
+        return len(inside) > 3 and (inside[0] == "paths" or inside[::2] == ("ranks", 1))
+    return False
