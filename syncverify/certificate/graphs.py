@@ -23,6 +23,7 @@ def written(found: Sized) -> dict[str, Any]:
 def _graph(g: Graph, space: Space) -> dict[str, Any]:
     return {
         "splits": [[cls, list(parts)] for cls, parts in g.splits],
+        **({"asks_last": True} if g.asks_last else {}),
         "nodes": [_node(g, n, space) for n in g.nodes],
     }
 

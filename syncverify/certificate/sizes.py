@@ -96,24 +96,23 @@ def _starts(problem: Problem, space: Space) -> list[tuple[Path, list[SizedSystem
 def _system(
     system: SizedSystem, space: Space, path: Path, policy: Policy, graph: Any, where: str, met: dict[str, int]
 ) -> None:
-    splits, nodes = take(graph, where, "splits", "nodes")
+    splits, nodes, last = take(graph, where, "splits", "nodes", optional=["asks_last"])
+    if last not in (None, True):
+        raise RejectedError(f"{where}.asks_last", f"{last!r} is not true")
     for i, split in enumerate(listed(splits, f"{where}.splits")):
         at = f"{where}.splits[{i}]"
         cls, parts = split if isinstance(split, list) and len(split) == 2 else (None, None)
         cls = number(cls, at, 0)
         lanes = tuple(number(p, at, 1) for p in listed(parts, at))
-        if (
-            cls >= len(system.info.classes)
-            or not lanes
-            or _union(lanes) != system.info.classes[cls].lanes
-        ):
+        if cls >= len(system.info.classes) or not lanes or _union(lanes) != system.info.classes[cls].lanes:
             raise RejectedError(at, "these lanes are no parts of the class")
         space.path = path
         system = system.refined(LaneSplit(cls, lanes))
     slack = 64
     while True:
         try:
-            replay = _Replay(system, space, policy, listed(nodes, f"{where}.nodes"), f"{where}.nodes", met)
+            at = f"{where}.nodes"
+            replay = _Replay(system, space, policy, listed(nodes, at), at, met, asks_last=bool(last))
             replay.all(path, slack)
             met[BY_CHECKER if replay.not_apart else APART] += 1
             return
@@ -164,6 +163,7 @@ class _Replay:
     where: str
     met: dict[str, int]
     not_apart: str = ""  # why the judge cannot judge this system
+    asks_last: bool = False  # an agent asks only when no other can go on
     covering: set[int] = field(default_factory=set)  # nodes that others are cases of
 
     def all(self, root: Path, slack: int) -> None:
@@ -217,7 +217,7 @@ class _Replay:
         self.space.path = path = root.fork()
         run = Run(self.system, HANDLERS, phases.land, columns, MOST_EVENTS)
         path.stale = True
-        state = State(run, path)
+        state = State(run, path, asked_after={} if self.asks_last else None, after_all=self.asks_last)
         state.flush()
         judge: Beside | None = None
         if self.policy is Policy.PRACTICAL:

@@ -106,8 +106,16 @@ def settled(
     return None if model is None else {**values, **{k: v for k, v in model.items() if k in values}}
 
 
-def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: bool = True) -> Sized:
+def prove(
+    problem: Problem,
+    policy: Policy,
+    limits: Limits = LIMITS,
+    *,
+    small: bool = True,
+    first: Limits | None = None,
+) -> Sized:
     """The verdict for all sizes of a problem; ``small``: small sizes are tried where nothing was decided.
+    ``first``: what a look before all others may cost, of which only a proof or a refutation counts.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
     over or not at all; then with the same value; and where only limits were in the way, once more with any.
@@ -115,6 +123,10 @@ def prove(problem: Problem, policy: Policy, limits: Limits = LIMITS, *, small: b
     search = Numbers(problem)
     found: Sized | None = None
     brief = replace(limits, events=limits.events // BRIEF)
+    if first is not None:
+        again = _Attempt(problem, policy, first, True, search, small=False).run()
+        if again.verdict is not Verdict.UNKNOWN:
+            return again
     work = [(True, brief), (False, limits), (True, limits)]
     while work:
         forgets, most = work.pop(0)
@@ -202,7 +214,7 @@ class _Attempt:
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
             explorer = Explorer(system, space, [path], self.policy, self.limits, slack)
-            explorer.graph.splits = tuple(splits)
+            explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_after_all
             try:
                 for failed in explorer.failures():
                     if failed is None:

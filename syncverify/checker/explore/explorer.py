@@ -60,6 +60,7 @@ class Limits:
     forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
     asks_last: bool = False  # an agent asks only when no class before it can go on: fewer events
+    asks_after_all: bool = False  # the same, and no class after it either
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,9 @@ class Explorer:
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
         run.eager = True
         path.stale = True
-        state = State(run, path, asked_after={} if self.limits.asks_last else None)
+        after_all = self.limits.asks_after_all
+        asked_after: dict[int, int] | None = {} if self.limits.asks_last or after_all else None
+        state = State(run, path, asked_after=asked_after, after_all=after_all)
         state.flush()
         return state
 
