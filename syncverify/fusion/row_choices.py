@@ -29,21 +29,21 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (0, 1, 0), (513, 2, 0), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
     ),
     ("scaled", 2): (
-        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 0),
+        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 32, 2),
         (32769, 32, 0),
     ),
     ("scaled", 4): (
         (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
     ),
     ("norm", 2): (
-        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 0),
+        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
         (32769, 32, 0),
     ),
     ("norm", 4): (
-        (0, 1, 0), (513, 4, 0), (1025, 4, 7), (2049, 8, 0), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
+        (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 8, 0), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
     ),
     ("one", 2): (
-        (0, 1, 0), (513, 2, 15), (1025, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 0), (32769, 32, 0),
+        (0, 1, 0), (513, 2, 15), (1025, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 2), (32769, 32, 0),
     ),
     ("one", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 0), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0)),
     ("several", 2): ((0, 1, 0), (513, 2, 15), (1025, 4, 0), (4097, 8, 0), (8193, 16, 0), (32769, 32, 0)),
@@ -56,6 +56,13 @@ _KEPT: dict[tuple[Kind, int], range] = {
     ("norm", 2): range(2049, 16385), ("norm", 4): range(513, 1025),
     ("scaled", 2): range(2049, 16385), ("scaled", 4): range(513, 4097),
 }  # fmt: skip
+#: Rows that are read again for every step, so that more of them are under way.
+_REREAD: dict[tuple[Kind, int], range] = {
+    ("loss", 2): range(16385, 32769), ("one", 2): range(16385, 32769), ("norm", 2): range(16385, 32769),
+    ("scaled", 2): range(16385, 32769), ("norm", 4): range(1025, 2049),
+}  # fmt: skip
+#: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
+_ONCE = 65536
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
 #: The ring of bulk copies hides the second pass over rows that are longer and of 16 bits.
@@ -91,13 +98,14 @@ def ring(fusion: Fusion, width: int) -> bool:
 
 
 def rereads(fusion: Fusion, width: int) -> bool:
-    """Whether rows are too long for registers, and are loaded again for every step."""
-    return width >= RING_FROM and _widest(fusion) <= 2 and _kind(fusion) == "loss"
+    """Whether rows are loaded again for every step, and stay in no registers."""
+    return width in _REREAD.get((_kind(fusion), 2 if _widest(fusion) <= 2 else 4), ())
 
 
-def numbers(fusion: Fusion) -> bool:
-    """Whether each row becomes numbers: nothing is written beside the rows that are read."""
-    return _kind(fusion) in ("sum", "loss")
+def once(fusion: Fusion, width: int) -> bool:
+    """Whether loads are said to be the last: each row becomes numbers, and little else is held in caches."""
+    kind = _kind(fusion)
+    return kind == "sum" or (kind == "loss" and width * _widest(fusion) <= _ONCE)
 
 
 def several(fusion: Fusion) -> bool:
@@ -144,4 +152,4 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-__all__ = ["Choice", "choice", "numbers", "rereads", "resident", "ring", "several"]
+__all__ = ["Choice", "choice", "once", "rereads", "resident", "ring", "several"]

@@ -135,7 +135,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     else:
         # what was measured together is chosen together
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    once: Literal["loads", "normal"] = "loads" if row_choices.numbers(fusion) else "normal"
+    once: Literal["loads", "normal"] = "loads" if row_choices.once(fusion, width) else "normal"
     return replace(
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, once if source == "direct" else "streaming"),
