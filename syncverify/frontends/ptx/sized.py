@@ -73,7 +73,8 @@ class Size:
 
     def number(self) -> int:
         """Its bits, if they can only be one number (or few, told apart by questions)."""
-        return self.term.space.number(self.term) & (1 << self.bits) - 1
+        term = self.term
+        return (term.space.number(term) if isinstance(term, Term) else int(term)) & (1 << self.bits) - 1
 
     # ------------------------------------------------------------ arithmetic
 
@@ -280,6 +281,11 @@ class Scaled(Size):
         if o.__class__ is int and _HALVES.get(o) == self.bits and most is not None and most < o:
             return self._as(_BIASED)
         return _forced(self, self.bits) ^ o
+
+    def __or__(self, o: Any) -> Any:
+        return _forced(self, self.bits) | o
+
+    __ror__ = __or__
 
     def __sub__(self, o: Any) -> Any:
         if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
