@@ -14,7 +14,7 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from multiprocessing import Pool, TimeoutError
@@ -287,9 +287,23 @@ def _summary(
             "tflops": round(flops / mine[best] / 1e6, 1), "cublas tflops": round(flops / peers / 1e6, 1),
             "schedule": asdict(forms[best].matmul.schedule),
         }  # fmt: skip
-        if f"{best} serial" in times:
-            row["serial ratio"] = round(peers / times[f"{best} serial"]["us"], 4)
+        alone = {x for x, item in forms.items() if not item.matmul.schedule.dependent and x not in fails}
+        row |= one_behind_the_other(first, times, alone)
     return row
+
+
+def one_behind_the_other(
+    first: Mapping[str, Mapping[str, float]], times: Mapping[str, Mapping[str, float]], alone: Collection[str]
+) -> Row:
+    """The best ratio of what starts behind the grid before it, each beside cuBLAS of the same replays."""
+    found: dict[str, float] = {}
+    for timed in (first, times):
+        peers = min(t["us"] for x, t in timed.items() if x.startswith("cublas"))
+        for x, t in timed.items():
+            if x in alone or x.endswith(" serial"):
+                found[x] = round(peers / t["us"], 4)
+    best = max(found, key=lambda x: found[x], default="")
+    return {"serial": best, "serial ratio": found[best]} if best else {}
 
 
 def conclusion(rows: Sequence[Row]) -> str:
