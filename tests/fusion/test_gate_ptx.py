@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from syncverify import gate
+from syncverify import gate, gate_ptx
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
+from syncverify.sizes import Limits, Problem, Sized
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
 FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
@@ -41,6 +43,21 @@ def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache
     kernel = gate.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
     for report in (kernel.report, kernel.ptx_report):
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[int] = []
+    real = gate_ptx.prove
+
+    def prove(problem: Problem, policy: Policy, limits: Limits, **more: bool) -> Sized:
+        events.append(limits.events)
+        return real(problem, policy, limits, **more)
+
+    monkeypatch.setattr(gate_ptx, "prove", prove)
+    monkeypatch.setattr(gate_ptx, "SOON", replace(gate_ptx.SOON, nodes=1))
+    report = gate.compile(examples.mul, SMALL, cache=cache).ptx_report
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert events == [gate_ptx.SOON.events, gate_ptx.LIMITS.events]
 
 
 @fusion(x=Tensor("bf16", ("R", "C")), w=Tensor("bf16", ("C",)))
