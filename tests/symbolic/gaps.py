@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-#: The test of each must fail, so that the list shrinks with what the engine learns.
+#: The test of each that is not slow must fail, so that the list shrinks with what the engine learns.
 GAPS = {
-    "four_bit_counter_of_tiles.good": "a run fails for sizes that no launch has",
+    "four_bit_counter_of_tiles.good": "states do not repeat within the decisions that are allowed",
 }
 
 #: Those that cost more than a test may; `benchmarks/all_sizes.py` judges them.
 SLOW = {
+    "four_bit_counter_of_tiles.good",
     "bytes_gathered_slowly.bad",
     "pingpong_odd_tiles.good",
     "pingpong_skips_a_tile_wrongly.good",
