@@ -29,7 +29,7 @@ from syncverify.sizes import Limits, Problem, prove
 #: What the proof for every size may cost: it is made once and kept.
 LIMITS = Limits(events=400_000, long=60_000, path=60_000, nodes=3_000, failures=1)
 #: What is tried first: where it does not do, little was lost.
-SOON = replace(LIMITS, events=160_000, nodes=150, asks_last=True)
+SOON = replace(LIMITS, events=280_000, nodes=80, asks_last=True)
 #: And the proof of one launch.
 LAUNCH = Budget(max_events=4_000_000)
 
