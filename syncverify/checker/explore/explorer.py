@@ -53,6 +53,7 @@ class Limits:
     events: int = 1_200_000  # of all runs together
     long: int = 80_000  # events after which small sizes are worth a try
     path: int = 60_000  # of one run
+    soon: int = 1 << 60  # events within which some state must be a case of another, or be widened
     nodes: int = 6_000
     bytes: int = 1 << 30  # of the states that are left to follow, roughly
     failures: int = 3  # that the exact check does not confirm
@@ -93,6 +94,7 @@ class Explorer:
     notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
     took_long: bool = False
+    repeats: bool = False  # some state was a case of another, or was widened
     held: int = 0  # bytes of the states that are left to follow, roughly
     _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
     _heap: list[tuple[int, int, State]] = field(default_factory=list)
@@ -123,6 +125,8 @@ class Explorer:
 
     def _spend(self, more: int) -> None:
         """Raises Exceeded where the events, with ``more`` of the run that is followed, are too many."""
+        if not self.repeats and self.events + more > self.limits.soon:
+            raise Exceeded(f"no state repeats within {self.limits.soon} events")
         if self.events + more > self.limits.events:
             raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
 
@@ -287,6 +291,7 @@ class Explorer:
         rows = list(view.rows.values())
         for seen in reversed(earlier[-MOST_COMPARED:]):
             if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
+                self.repeats = True
                 self.graph.add(
                     state.parent,
                     Settled.COVERED,
@@ -354,6 +359,7 @@ class Explorer:
 
     def widen(self, state: State, view: View, seen: _Seen) -> None:
         """Replaces the state by one that it and an earlier one are cases of."""
+        self.repeats = True
         places = list(view.rows)
         w = Widening(
             self.space,
