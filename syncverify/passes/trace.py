@@ -25,6 +25,8 @@ from syncverify.passes.edits import Path
 from syncverify.passes.rewrite import Body, bodies
 from syncverify.source import InputError
 
+#: Above every thread.
+NOBODY = 1 << 62
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -211,7 +213,7 @@ class _Run:
             who, warps = who[:1], frozenset({min(warps)})
         starts = lo[who]
         base, end = int(starts.min()), int((starts + (count - 1) * pitch + size).max())
-        low = np.full(end - base, np.iinfo(np.int64).max, dtype=np.int64)
+        low = np.full(end - base, NOBODY, dtype=np.int64)
         high = np.full(end - base, -1, dtype=np.int64)
         if len(who) > 1 and (starts == starts[0]).all():
             who, starts = who[[0, -1]], starts[:1]
@@ -223,9 +225,8 @@ class _Run:
         else:
             within = (np.arange(count)[:, None] * pitch + np.arange(size)).ravel()
             at = ((starts - base)[:, None] + within).ravel()
-            by = np.repeat(who, len(within))
-            np.minimum.at(low, at, by)
-            np.maximum.at(high, at, by)
+            by = np.repeat(who, len(within))  # in order: of several the last one stays
+            low[at[::-1]], high[at] = by[::-1], by
         low[high < 0] = -1
         return Touch(path, s, access, region, warps, base, low, high, rounds)
 
