@@ -43,8 +43,6 @@ MOST_COMPARED = 40
 MOST_SIBLINGS = 1
 #: States at one point that differ in what is known, before they are compared by that.
 MOST_FORMS = 4
-#: Decisions after which an exploration gives up that compares states so.
-MOST_LOOSE = 1_500
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -313,8 +311,6 @@ class Explorer:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         if len(self.graph.nodes) > self.limits.nodes:
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
-        if self.compared and len(self.graph.nodes) > MOST_LOOSE:
-            raise Exceeded(f"states that are made to know less do not repeat within {MOST_LOOSE} decisions")
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
             # a further question at the same point: nothing is repeated yet that could be covered
