@@ -8,7 +8,7 @@ differ, it is widened to a state that stands for both; else both answers are fol
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
@@ -20,7 +20,6 @@ from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
-from syncverify.checker.explore.knowledge import Known, demoted, knowledge, lower
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.states import State, View
 from syncverify.checker.explore.tokens import answered, followed
@@ -41,12 +40,6 @@ from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
 MOST_SIBLINGS = 1
-#: States at one point that differ in what is known, before they are compared by that.
-MOST_FORMS = 4
-
-
-class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
-    """A state that was made to know less meets a failure that it might not have met."""
 
 
 class Exceeded(Symbolic):
@@ -85,7 +78,6 @@ class _Seen:
     view: View
     path: Path
     widenings: int  # that it comes from, one of the other
-    known: Known | None = None
 
 
 @dataclass(slots=True)
@@ -103,12 +95,8 @@ class Explorer:
     events: int = 0
     took_long: bool = False
     repeats: bool = False  # some state was a case of another, or was widened
-    lowers: bool = True  # states may be made to know less
-    compared: bool = False  # some were compared by what they know
-    delicate: bool = False  # failures were met that knowing less may turn into lesser ones
     held: int = 0  # bytes of the states that are left to follow, roughly
     _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
-    _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
     _heap: list[tuple[int, int, State]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
     _columns: Columns | None = None
@@ -118,21 +106,9 @@ class Explorer:
 
         Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled.
         """
-        while True:
-            try:
-                yield from self._explored()
-                return
-            except KnowsTooLittle:
-                self.lowers = self.compared = False
-                self.events = self.held = 0
-                self.graph = Graph(splits=self.graph.splits, asks_last=self.graph.asks_last)
-                for kept in (self.notes, self._seen, self._heap, self._crowds):
-                    kept.clear()
-
-    def _explored(self) -> Iterator[Failed | None]:
-        if not self.graph.nodes and not self._heap:
-            for path in self.roots:
-                self.push(self.start(path))
+        for path in self.roots:
+            self.push(self.start(path))
+        self.roots = []
         while self._heap:
             _, _, state = heappop(self._heap)
             self.held -= state.weight
@@ -228,7 +204,6 @@ class Explorer:
                     t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
                     state.looked = len(run.failures)
-                    self.judge(state, run.failures.values())
                     failures = [f for f in run.failures.values() if counts(f, self.policy)]
                     failure = next((f for f in failures if not tails.open_end(f)), None)
                     if failure is not None:
@@ -246,22 +221,6 @@ class Explorer:
                     run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
         return self.end(state)
-
-    def judge(self, state: State, failures: Iterable[Failure]) -> None:
-        """Begins anew where failures, warnings too, may be due to what a state was made to forget."""
-        self.delicate |= any(demoted(f) or tails.open_end(f) for f in failures)
-        if self.compared and (self.delicate or self.lowered(state)):
-            raise KnowsTooLittle
-
-    def lowered(self, state: State) -> bool:
-        """Whether a state comes from one that was made to know less."""
-        number = state.parent
-        while number >= 0:
-            node = self.graph.nodes[number]
-            if node.less:
-                return True
-            number = node.parent
-        return False
 
     def fetch(self, state: State, t: Thread) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
@@ -293,8 +252,6 @@ class Explorer:
             return Failed(state.path, "the run hangs")
         finish(run)
         failures = list(run.failures.values())
-        if len(failures) > state.looked:
-            self.judge(state, failures)
         judged = tails.counted(run, failures)
         failure = next((f for f in judged if counts(f, self.policy)), None)
         if failure is not None:
@@ -322,26 +279,18 @@ class Explorer:
         state.asked_at = progress
         state.flush()
         state.forget(self.space.forgotten if self.space.forgets else set())
-        knows = knowledge(state.run) if self.crowded(state) else None
-        form = None if knows is None else knows.key
-        view = state.view(form)
+        view = state.view()
         state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
         if state.path.stale:
             state.flush()
-            view = state.view(form)
+            view = state.view()
         key = view.key
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
-        if knows is None:
-            self._crowds.setdefault(state.where(), set()).add(key)
-        else:
-            self.compared = True
         rows = list(view.rows.values())
         for seen in reversed(earlier[-MOST_COMPARED:]):
-            if (knows is None or seen.known is None or seen.known.covers(knows)) and included(
-                self.space, list(seen.view.rows.values()), seen.path, rows, state.path
-            ):
+            if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
                 self.repeats = True
                 self.graph.add(
                     state.parent,
@@ -349,21 +298,14 @@ class Explorer:
                     answer=state.answer,
                     target=seen.node.number,
                     rows=tuple(rows),
-                    less=knows is not None,
                 )
                 return False
         like = None if state.widened else self.like(state, view, earlier)
         if like is not None:
             self.widen(state, view, like)
             return True
-        self.branch(state, self.remember(state, view, key, t, o, knows), o)
+        self.branch(state, self.remember(state, view, key, t, o), o)
         return False
-
-    def crowded(self, state: State) -> bool:
-        """Whether many states at a point differ, perhaps only in what is known."""
-        if not self.lowers or self.delicate:
-            return False
-        return len(self._crowds.get(state.where(), ())) > MOST_FORMS
 
     def like(self, state: State, view: View, earlier: list[_Seen]) -> _Seen | None:
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
@@ -399,9 +341,7 @@ class Explorer:
                 one.flush()
                 self.push(one)
 
-    def remember(
-        self, state: State, view: View, key: Hashable, t: Thread, o: Open, knows: Known | None = None
-    ) -> Node:
+    def remember(self, state: State, view: View, key: Hashable, t: Thread, o: Open) -> Node:
         rows = tuple(view.rows.values())
         path = state.path.fork()
         node = self.graph.add(
@@ -414,7 +354,7 @@ class Explorer:
             rows=rows,
             path=path,
         )
-        self._seen[key].append(_Seen(node, view, path, state.widened, knows))
+        self._seen[key].append(_Seen(node, view, path, state.widened))
         return node
 
     def widen(self, state: State, view: View, seen: _Seen) -> None:
@@ -441,11 +381,7 @@ class Explorer:
             rows=rows,
             found=found,
             facts=tuple(w.facts),
-            less=seen.known is not None,
         )
-        if seen.known is not None:
-            lower(state.run, seen.known)
-            state.formed = None
         state.put(view, w, seen.view)
         state.flush()
         state.parent, state.answer = node.number, None

@@ -80,7 +80,10 @@ class _Copy:
 
     def flat(self, x: Any, **changed: Any) -> Any:
         """An object with slots, its fields shared but for ``changed``."""
-        return flat(x, **changed)
+        new = object.__new__(type(x))
+        for name in _slots(type(x)):
+            setattr(new, name, changed[name] if name in changed else getattr(x, name))
+        return new
 
     def matrix(self, m: Matrix) -> Matrix:
         found = self.matrices.get(id(m))
@@ -203,14 +206,6 @@ class _Copy:
         return Cluster(auto, c.column, self.generation(c.gen), last)
 
 
-def flat(x: Any, **changed: Any) -> Any:
-    """An object with slots, its fields shared but for ``changed``."""
-    new = object.__new__(type(x))
-    for name in _slots(type(x)):
-        setattr(new, name, changed[name] if name in changed else getattr(x, name))
-    return new
-
-
 def _groups(g: Groups) -> Groups:
     return Groups(g.issued, list(g.committed))
 
@@ -224,4 +219,4 @@ def _slots(kind: type) -> tuple[str, ...]:
     return _SLOTS[kind]
 
 
-__all__ = ["FLAT", "SHARED", "TREATED", "flat", "fork"]
+__all__ = ["FLAT", "SHARED", "TREATED", "fork"]

@@ -25,10 +25,9 @@ class Settled(Enum):
 class Node:
     """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
 
-    ``target``: what covers or replaces the node; ``less``: the target may know less, and what replaces the
-    node knows no more than the target. ``rows`` of a widened node are those that replace it, ``facts`` what
-    is known of them, in order, ``found`` each of their atoms in terms of those before; one that stays is
-    itself.
+    ``target``: what covers or replaces the node. ``rows`` of a widened node are those that replace it,
+    ``facts`` what is known of them, in order, ``found`` each of their atoms in terms of those before; one
+    that stays is itself.
     """
 
     number: int
@@ -40,7 +39,6 @@ class Node:
     rows: tuple[Sum, ...] = ()
     path: Path | None = None
     target: int = -1
-    less: bool = False
     events: int = 0
     answer: bool | None = None
     found: tuple[tuple[int, Sum], ...] = ()

@@ -130,9 +130,8 @@ class State:
 
     # ------------------------------------------------------------ rows
 
-    def view(self, form: Hashable | None = None) -> View:
-        """Everything that the future depends on: a key, and rows of numbers and terms.
-        ``form``: in place of the normal form."""
+    def view(self) -> View:
+        """Everything that the future depends on: a key, and rows of numbers and terms."""
         shape: list[Hashable] = []
         apart: list[Hashable] = []
         again = self.path.space.forgotten
@@ -167,14 +166,7 @@ class State:
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
                 shape.append((place, relative(self.run, value)))
-        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart))
-
-    def where(self) -> Hashable:
-        """Where all agents and barriers stand."""
-        return (
-            tuple(self.agent(t).point() for t in self.run.threads),
-            tuple((b, s.auto.phase % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())),
-        )
+        return View(self.form(), tuple(shape), rows, tuple(apart))
 
     def form(self) -> Hashable:
         """The normal form of the run, made once for each point."""
