@@ -127,7 +127,8 @@ def _number(rng: random.Random, where: list[Item], i: int, line: str) -> str:
     )
     if line.startswith("setmaxnreg"):
         new = old + rng.choice([-8, 8])
-    if new < 0 or ("init" in line and new < 1) or re.search(r"% $", m[1]):
+    counts = "init" in line or line.startswith("bar.")  # of nobody: no program
+    if new < 0 or (counts and new < 1) or re.search(r"% $", m[1]):
         return ""
     where[i] = m[1] + str(new)
     return f"{line}: {old} -> {new}"
