@@ -15,6 +15,15 @@ block = [32]
 2 = {{i32 = 3}}
 """
 
+#: One lane edits the map at ``%r4`` in shared memory.
+EDITED = """    @%p1 bra EDITED;
+    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
+    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
+    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
+    EDITED:
+    bar.warp.sync -1;
+"""
+
 
 def first(report: dict[str, Any]) -> tuple[str, int]:
     """Rule and line of the first error."""
@@ -43,12 +52,7 @@ def edits(place: str, before: str, after: str) -> str:
     mov.u32 %r7, 0;
     LOOP:
 {before}
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
+{EDITED}
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
     @%p1 bra NEXT;
     fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;

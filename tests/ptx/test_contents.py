@@ -9,16 +9,11 @@ import pytest
 from syncverify.diagnostics import KernelReport, ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
 
 #: From turn FROM on, as a counter in shared memory says, no barrier stands between a store and its reader.
-TURNS = """.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u32 k_n, .param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<16>;
-    .reg .b64 %rd<8>;
+TURNS = module_text(
+    """
     .shared .align 16 .b8 slot[16];
     .shared .align 16 .b8 mode[16];
     mov.u32 %r1, %tid.x;
@@ -59,18 +54,13 @@ KEPT:
     bra LOOP;
 END:
     ret;
-}
-"""
+""",
+    ".param .u32 k_n, .param .u64 k_out",
+)
 
 #: A poll's answer is told through shared memory, and decides who comes to a barrier.
-POLLED = """.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<16>;
-    .reg .b64 %rd<8>;
+POLLED = module_text(
+    """
     .shared .align 8 .b64 full;
     .shared .align 16 .b8 slot[16];
     .shared .align 16 .b8 flag[16];
@@ -102,8 +92,9 @@ MEET:
     bar.sync 2, 64;
 END:
     ret;
-}
-"""
+""",
+    ".param .u64 k_out",
+)
 
 
 def _check(folder: Path, kernel: str, facts: str) -> KernelReport:
@@ -174,14 +165,8 @@ def test_a_carry_is_part_of_the_state(tmp_path: Path) -> None:
 
 
 #: A parity in local memory, and a store through a generic pointer, of which a size says the place.
-PLACED = """.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u32 k_n, .param .u64 k_out)
-{
-    .reg .pred %p<8>;
-    .reg .b32 %r<16>;
-    .reg .b64 %rd<8>;
+PLACED = module_text(
+    """
     .shared .align 8 .b64 bar;
     .shared .align 16 .b8 slot[16];
     .local .align 16 .b8 parities[16];
@@ -209,8 +194,9 @@ WAIT:
     @%p3 bra END;
 END:
     ret;
-}
-"""
+""",
+    ".param .u32 k_n, .param .u64 k_out",
+)
 
 
 def test_a_store_somewhere_in_local_memory(tmp_path: Path) -> None:

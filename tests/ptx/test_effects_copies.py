@@ -98,7 +98,6 @@ def test_source_sizes_that_may_be_larger_are_asked_for(line: str) -> None:
         source_bytes(*line.split("; "))
 
 
-
 @pytest.mark.parametrize(
     ("line", "event"),
     [

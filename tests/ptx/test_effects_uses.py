@@ -161,9 +161,7 @@ def test_around_a_loop() -> None:
 
 
 def test_a_value_overtaken_by_its_own_load_is_never_used() -> None:
-    late, at = uses(
-        "LOOP:", LOAD, "st.global.b32 [%d9], %r3", "mov.b32 %r3, %r1", ARRIVE, "@%p1 bra LOOP"
-    )
+    late, at = uses("LOOP:", LOAD, "st.global.b32 [%d9], %r3", "mov.b32 %r3, %r1", ARRIVE, "@%p1 bra LOOP")
     assert (late, at) == ([LOAD], {})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from syncverify.frontends.ptx.global_access import box_footprint
 from tests.ptx.execute_helpers import module_text
-from tests.ptx.global_helpers import FACTS, PARAMS, edits, first, line
+from tests.ptx.global_helpers import EDITED, FACTS, PARAMS, edits, first, line
 
 
 def test_boxes_meet_where_their_elements_do() -> None:
@@ -73,12 +73,7 @@ LOADS = """
     @%p1 bra LOOP;
     mbarrier.init.shared::cta.b64 [%r6], 1;
     LOOP:
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
+    // EDITED
     sub.u32 %r8, %r7, 1;
     and.b32 %r9, %r8, 1;
     setp.eq.u32 %p6, %r7, 0;
@@ -104,7 +99,7 @@ LOADS = """
     V: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r6], 0;
     @!%p5 bra V;
     OUT: ret;
-"""
+""".replace("    // EDITED\n", EDITED)
 GROUPS = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
 WAITED = "D: mbarrier.try_wait.parity.shared::cta.b64 %p5, [%r6], %r9; @!%p5 bra D;"
 

@@ -10,7 +10,7 @@ from syncverify.diagnostics import KernelReport, ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.launch import read_facts
 from tests.ptx.execute_helpers import module_text
-from tests.ptx.global_helpers import edits
+from tests.ptx.global_helpers import EDITED, edits
 
 PARAMS = ".param .u64 k_maps, .param .u32 k_n"
 #: Each block edits a map of its own before each of ``n`` stores.
@@ -94,12 +94,7 @@ LOADS = """
     setp.ne.u32 %p1, %r2, 0;
     setp.ge.u32 %p2, %r2, 32;
     @%p2 bra BEGIN;
-    @%p1 bra EDITED;
-    tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r4], 0;
-    tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 0, 256;
-    tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r4], 7;
-    EDITED:
-    bar.warp.sync -1;
+    // EDITED
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [%r4], 128;
     fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
     BEGIN:
@@ -130,7 +125,7 @@ LOADS = """
     tensormap.replace.tile.global_dim.global.b1024.b32 [%rd1], 0, 16;
     END:
     ret;
-"""
+""".replace("    // EDITED\n", EDITED)
 #: The warp that edits does not wait for the load that some turn makes.
 PASSED = """
     @!%p2 bra WAIT;
