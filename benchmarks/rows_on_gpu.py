@@ -12,6 +12,7 @@ One run:
    graphs whose replays alternate; medians.
 Compiling ends after --compile-share of the time; what is not compiled by then is missing in its point. A
 process that answers too late is killed. DIR/rows_on_gpu.json is written anew after every point.
+--only "CASE DTYPE WIDTH,WIDTH; ..." names single points, --sweep adds the schedules of rows_sweep.py to each.
 --settings "source=bulk" adds a schedule to the default ones; --more FILE adds some to single points, a JSON
 object as {"softmax bf16 4096": ["warps=8", "warps=4 blocks_per_sm=6"]}.
 """
@@ -36,6 +37,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import rows_sweep  # noqa: E402
 from fusion_cases import fusion_of, schedules  # noqa: E402
 
 from syncverify import gate  # noqa: E402
@@ -57,12 +59,22 @@ Point = dict[str, Any]
 
 def points(args: argparse.Namespace) -> list[Point]:
     more: dict[str, list[str]] = json.loads(args.more.read_text()) if args.more else {}
-    return [
-        {"case": c, "dtype": d, "width": int(w), "settings": [*args.settings, *more.get(f"{c} {d} {w}", ())]}
+    named = rows_sweep.only(args.only) or [
+        (c, d, int(w))
         for w in args.widths.split(",")
         for d in args.dtypes.split(",")
         for c in args.cases.split(",")
     ]
+    return [
+        {
+            "case": c, "dtype": d, "width": w,
+            "settings": [
+                *args.settings, *more.get(f"{c} {d} {w}", ()),
+                *(rows_sweep.settings(c, d, w) if args.sweep else ()),
+            ],
+        }
+        for c, d, w in named
+    ]  # fmt: skip
 
 
 def arms(case: str, width: int, settings: list[str]) -> dict[str, RowSchedule | Schedule]:
@@ -309,6 +321,8 @@ def main() -> int:
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    parser.add_argument("--only", default="", help="single points")
+    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--settings", action="append", default=[])
     parser.add_argument("--more", type=Path, help="schedules of single points")
     parser.add_argument("--cpu", action="store_true", help="torch on the processor, kernels on the simulator")

@@ -25,9 +25,10 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
-#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do; or that loads
-#: into a register do that was loaded before, which the compiler must not leave out.
-Hint = Literal["normal", "streaming", "loads", "again"]
+#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do; that both do;
+#: that loads may bring what lies beside; or that loads into a register bring what nobody reads soon that was
+#: loaded before, which the compiler must not leave out.
+Hint = Literal["normal", "streaming", "loads", "both", "ahead", "again"]
 
 
 class Accesses:
@@ -35,8 +36,8 @@ class Accesses:
 
     def __init__(self, kernel: Kernel, hint: Hint) -> None:
         self.kernel_ir = kernel
-        self.stored = "_streaming" if hint == "streaming" else ""
-        self.loaded = "_streaming" if hint == "loads" else ""
+        self.stored = "_streaming" if hint in ("streaming", "both") else ""
+        self.loaded = {"loads": "_streaming", "both": "_streaming", "ahead": "_ahead"}.get(hint, "")
         loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
         self.reloads = Counter(loads) if hint == "again" else Counter()
         self.names = Names()

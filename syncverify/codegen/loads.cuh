@@ -2,6 +2,7 @@
 template <class T> __device__ __forceinline__ T fetch_streaming(const T* from) { return __ldcs(from); }
 template <class T> __device__ __forceinline__ T fetch_again(const T* from) { return *static_cast<const volatile T*>(from); }
 template <class T> __device__ __forceinline__ T fetch_last(const T* from) { return fetch_again(from); }
+template <class T> __device__ __forceinline__ T fetch_ahead(const T* from) { return *from; }
 #define SYNCVERIFY_FETCH(How, Cache)                                                                                           \
   __device__ __forceinline__ uint4 fetch_##How(const uint4* from) {                                                            \
     uint4 v;                                                                                                                   \
@@ -16,6 +17,7 @@ template <class T> __device__ __forceinline__ T fetch_last(const T* from) { retu
   }
 SYNCVERIFY_FETCH(again, "")
 SYNCVERIFY_FETCH(last, ".L1::evict_first")
+SYNCVERIFY_FETCH(ahead, ".L2::256B")
 #undef SYNCVERIFY_FETCH
 #define SYNCVERIFY_LOADS(How)                                                                                                  \
   template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_##How(X (&x)[N], const T* from) {        \
@@ -32,4 +34,5 @@ SYNCVERIFY_FETCH(last, ".L1::evict_first")
 SYNCVERIFY_LOADS(streaming)
 SYNCVERIFY_LOADS(again)
 SYNCVERIFY_LOADS(last)
+SYNCVERIFY_LOADS(ahead)
 #undef SYNCVERIFY_LOADS

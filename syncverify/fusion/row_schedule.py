@@ -42,8 +42,7 @@ class RowSchedule:
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
     ``reread``: elements are loaded again for every step of reductions, and none stays in registers.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
-    ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``loads``: L2 is told
-    that what is loaded is used once.
+    ``arrive``, ``index``, ``blocks_per_sm``, ``cache``: as in ``Schedule``.
     """
 
     width: int = 4096
@@ -59,7 +58,7 @@ class RowSchedule:
     reread: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", "normal", "streaming", "loads"] = "auto"
+    cache: Literal["auto", "normal", "streaming", "loads", "both", "ahead"] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -206,7 +205,7 @@ _PARSERS: dict[str, Any] = {
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", "normal", "streaming", "loads"),
+    "cache": choice("auto", "normal", "streaming", "loads", "both", "ahead"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
@@ -214,6 +213,7 @@ _HELP = {
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
-    "arrive": "warp or thread", "index": "i32 or i64", "cache": "auto, normal, streaming or loads",
+    "arrive": "warp or thread", "index": "i32 or i64",
+    "cache": "auto, normal, streaming, loads, both or ahead",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

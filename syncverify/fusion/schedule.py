@@ -36,7 +36,8 @@ class Schedule:
     ``store``: by the threads that compute, or staged and issued by one of them, or by a warp of its own.
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
-    ``index``: width of element indices. ``cache``: whether L2 is told that the data is used once.
+    ``index``: width of element indices. ``cache``: whether L2 is told that what is copied and stored
+    (``streaming``), loaded (``loads``), or ``both`` is used once; ``ahead``: loads may bring more.
     ``source``: tiles come by bulk copies, or each thread loads its own part. ``grid``: as many blocks as run
     together, which take one tile after the other, or a block for each tile.
     """
@@ -54,7 +55,7 @@ class Schedule:
     registers: tuple[int, int] | None = None
     blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["normal", "streaming"] = "normal"
+    cache: Literal["normal", "streaming", "loads", "both", "ahead"] = "normal"
     source: Literal["auto", "bulk", "direct"] = "auto"
     grid: Literal["auto", "persistent", "tiles"] = "auto"
 
@@ -204,7 +205,8 @@ _PARSERS: dict[str, Any] = {
     "tile": int, "stages": int, "prefetch": _optional_int, "async_warps": int, "split": _split,
     "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
     "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
-    "blocks_per_sm": int, "index": choice("i32", "i64"), "cache": choice("normal", "streaming"),
+    "blocks_per_sm": int, "index": choice("i32", "i64"),
+    "cache": choice("normal", "streaming", "loads", "both", "ahead"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
 }  # fmt: skip
 _HELP = {
@@ -213,7 +215,7 @@ _HELP = {
     "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal or streaming",
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal, streaming, loads, both or ahead",
     "source": "auto, bulk or direct", "grid": "auto, persistent or tiles",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}

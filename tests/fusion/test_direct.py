@@ -48,6 +48,18 @@ def test_proved_for_every_size(name: str, tmp_path: Path) -> None:
     assert values["blocks"] == 10_000 * 8192 // kernel.schedule.tile and values["each"] == 1
 
 
+@pytest.mark.parametrize(
+    ("hint", "texts"),
+    [("streaming", ["st.global.cs.v4"]), ("loads", ["ld.global.cs.v4"]), ("ahead", ["ld.global.L2::256B.v4"]),
+     ("both", ["st.global.cs.v4", "ld.global.cs.v4"])],
+)  # fmt: skip
+def test_what_caches_are_told(hint: str, texts: list[str], tmp_path: Path) -> None:
+    schedule = Schedule(source="direct").with_settings([f"cache={hint}"])
+    kernel = gate.compile(examples.mul, schedule, cache=Cache(tmp_path))
+    assert kernel.ptx_report.scope.kind is ScopeKind.ALL
+    assert all(text in kernel.ptx for text in texts), kernel.ptx
+
+
 def test_what_says_nothing_of_a_ring_has_none() -> None:
     def sources(*settings: str) -> str:
         return plan_of(examples.mul, Schedule().with_settings(settings)).schedule.source
