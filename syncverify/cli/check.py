@@ -25,7 +25,6 @@ from syncverify.cli.common import (
     use_color,
     write,
 )
-from syncverify.cli.jobs import cores, side_by_side
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import certificates, check_source, read_source
 from syncverify.frontends.names import base_name
@@ -155,7 +154,7 @@ def check(
 
 def _check_all(found: _Run, files: Sequence[str], wanted: _Wanted, jobs: int) -> bool:
     """Checks the files in their order; True if Ctrl-C came before the last."""
-    at_once = min(jobs or cores(), len(files))
+    at_once = _at_once(jobs, len(files))
     work = partial(_check_file, wanted)
     done = 0
     try:
@@ -168,7 +167,17 @@ def _check_all(found: _Run, files: Sequence[str], wanted: _Wanted, jobs: int) ->
     return False
 
 
+def _at_once(jobs: int, files: int) -> int:
+    if jobs == 1 or files == 1:
+        return 1
+    from syncverify.cli.jobs import cores  # loads much of multiprocessing
+
+    return min(jobs or cores(), files)
+
+
 def _side_by_side(work: Callable[[str], _Checked], files: Sequence[str], jobs: int) -> Iterator[_Checked]:
+    from syncverify.cli.jobs import side_by_side
+
     return side_by_side(partial(_without_proofs, work), files, jobs, _lost)
 
 

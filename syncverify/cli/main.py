@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -110,9 +111,17 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")  # names and comments of any language
 
 
+def _start_fast() -> None:
+    """A process that only checks needs no threads for linear algebra, and seldom a search for cycles."""
+    gc.set_threshold(50_000)
+    if sys.argv[1:2] != ["run"]:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded
+
+
 def main() -> None:
     """The ``syncverify`` command."""
     _open_streams()
+    _start_fast()
     status = run()
     for stream in filter(None, (sys.stdout, sys.stderr)):
         try:

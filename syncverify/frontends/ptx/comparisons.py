@@ -11,11 +11,14 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Operand, Reg, Special
 from syncverify.frontends.ptx.operands import results, sources
 
 _ORDER = frozenset("lt le gt ge lo ls hi hs".split())
+_ONE_OR_ZERO = (Imm(1), Imm(0))
 _PLACES = ("%ctaid", "%nctaid")
 
 
 def added_comparisons(body: Sequence[Instr]) -> frozenset[str]:
     """The predicates that hold them."""
+    if not any(i.op == "selp" and i.operands[1:3] == _ONE_OR_ZERO for i in body):
+        return frozenset()
     makers: dict[str, list[Instr]] = {}
     users: dict[str, list[Instr]] = {}
     for i in body:
@@ -44,7 +47,7 @@ def added_comparisons(body: Sequence[Instr]) -> frozenset[str]:
         return (
             i.op == "selp"
             and i.guard is None
-            and i.operands[1:3] == (Imm(1), Imm(0))
+            and i.operands[1:3] == _ONE_OR_ZERO
             and isinstance(to, Reg)
             and once(to.name) is i
             and all(u.op in ("add", "sub") and "cc" not in u.mods for u in users.get(to.name, []))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import chain
 
 from syncverify.frontends.ptx.nodes import Instr, Mem, Not, Operand, Pair, Reg, Vector
 
@@ -14,21 +14,18 @@ _NO_RESULT = frozenset(
 )
 
 
-def registers(op: Operand | None) -> Iterator[str]:
+def registers(op: Operand | None) -> tuple[str, ...]:
     """The registers that an operand names."""
-    match op:
-        case Reg(name) | Not(Reg(name)):
-            yield name
-        case Mem(base, _, coords):
-            yield from registers(base)
-            for c in coords:
-                yield from registers(c)
-        case Vector(items):
-            for x in items:
-                yield from registers(x)
-        case Pair(a, b):
-            yield from registers(a)
-            yield from registers(b)
+    if isinstance(op, Reg):
+        return (op.name,)
+    if isinstance(op, Vector):
+        return tuple(chain.from_iterable(map(registers, op.items)))
+    if isinstance(op, Mem):
+        base = registers(op.base)
+        return (*base, *chain.from_iterable(map(registers, op.coords))) if op.coords else base
+    if isinstance(op, Pair):
+        return registers(op.first) + registers(op.second)
+    return (op.reg.name,) if isinstance(op, Not) else ()
 
 
 def results(i: Instr) -> tuple[str, ...]:
@@ -37,28 +34,30 @@ def results(i: Instr) -> tuple[str, ...]:
         return ()
     if i.op in _NO_RESULT:
         if i.op == "wgmma" and i.mods and i.mods[0] == "mma_async":
-            return tuple(registers(i.operands[0]))
+            return registers(i.operands[0])
         if i.op == "bar" or i.op == "barrier":
-            return tuple(registers(i.operands[0])) if "red" in i.mods else ()
+            return registers(i.operands[0]) if "red" in i.mods else ()
         if i.op == "call":
-            return tuple(registers(i.operands[0]))
+            return registers(i.operands[0])
         return ()
     if i.op == "mbarrier" and i.mods[0] in ("init", "inval", "expect_tx", "complete_tx"):
         return ()
     if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
-        return () if i.name != "clusterlaunchcontrol.query_cancel" else tuple(registers(i.operands[0]))
+        return () if i.name != "clusterlaunchcontrol.query_cancel" else registers(i.operands[0])
     first = i.operands[0]
-    return () if isinstance(first, Mem) else tuple(registers(first))
+    return () if isinstance(first, Mem) else registers(first)
 
 
 def sources(i: Instr) -> tuple[str, ...]:
     """The registers that an instruction reads, its guard included."""
-    out = [i.guard.name] if i.guard is not None else []
-    written = bool(results(i))
-    for k, op in enumerate(i.operands):
-        if not (k == 0 and written) or (i.op == "wgmma" and k == 0):
-            out += registers(op)
-    return tuple(out)
+    guard = () if i.guard is None else (i.guard.name,)
+    if i.op == "wgmma" or not results(i):
+        read = i.operands
+    elif len(i.operands) == 2:  # most
+        return guard + registers(i.operands[1])
+    else:
+        read = i.operands[1:]
+    return (*guard, *chain.from_iterable(map(registers, read)))
 
 
 def is_poll(i: Instr) -> bool:
