@@ -95,7 +95,8 @@ class TakeTurns:
 
 
 def _with(stmt: Stmt, more: Stmt) -> Stmt:
-    return replace(stmt, then=(*stmt.then, more)) if isinstance(stmt, If) else stmt
+    """In front of a fence that may stand behind the other inits, and has to release all of them."""
+    return replace(stmt, then=(more, *stmt.then)) if isinstance(stmt, If) else stmt
 
 
 __all__ = ["ORDER", "TakeTurns"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from syncverify.advice import exchanges_globally
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.ir.nodes import Kernel, Stmt
+from syncverify.ir.nodes import Kernel, Stmt, WgmmaFence
 from syncverify.minimize.candidates import joins_lanes, protocols, synchronizing, taken_out
 from syncverify.minimize.reasons import Reason
 from syncverify.passes.edits import Path, statement
@@ -129,6 +129,8 @@ class _Search:
             return Reason.GLOBAL
         if any(joins_lanes(self.kernel.body, p) for p in gone):
             return Reason.CONVERGENCE
+        if all(isinstance(statement(self.kernel.body, p), WgmmaFence) for p in gone):
+            return Reason.ASSEMBLER
         if self._missed_elsewhere(variant):
             return Reason.POLICY
         return None

@@ -109,6 +109,8 @@ def _minimized(
             kept.append((place, Reason.CONTESTED))
         elif seen.exchanges:
             kept.append((place, Reason.GLOBAL))
+        elif seen.places[place] == Ev.WGMMA_FENCE:
+            kept.append((place, Reason.ASSEMBLER))
         else:
             gone = (*gone, Drop(place))
     return Minimized(report, len(seen.places), tuple(d.place for d in gone), tuple(kept), tuple(untried))

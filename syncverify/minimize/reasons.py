@@ -13,6 +13,7 @@ class Reason(StrEnum):
     POLICY = "policy"
     SIZES = "sizes"
     CONVERGENCE = "convergence"
+    ASSEMBLER = "assembler"
 
     @property
     def text(self) -> str:
@@ -26,4 +27,5 @@ _TEXTS = {
     Reason.POLICY: "the other policy needs it",
     Reason.SIZES: "without it the kernel is proved for one launch, but not for all that are asked for",
     Reason.CONVERGENCE: "it joins lanes of a warp that parted, in front of an operation of the whole warp",
+    Reason.ASSEMBLER: "without it ptxas puts one there by itself (C7519): the machine code is the same",
 }

@@ -284,11 +284,13 @@ class InitRings:
             inits.append(For("s", Int(0), Int(slots), Int(1), each))
         together = kernel.launch.ctas > 1
         fence = (FenceMbarrierInit(),) if together else ()
-        # other blocks use the objects from the start on, and as long as they run
-        meeting: tuple[Stmt, ...] = (ClusterArrive(), ClusterWait()) if together else (BarrierSync(Int(0)),)
+        # other blocks use the objects from the start on while they run; the fence is the release (B24)
+        meeting: tuple[Stmt, ...] = (BarrierSync(Int(0)),)
+        if together:
+            meeting = (ClusterArrive("relaxed"), ClusterWait())
         init = Role("init", "warps", Int(0), Int(1), (If(ELECTED, (*inits, *fence)),))
         at = next(k for k, s in enumerate(kernel.body) if not isinstance(s, Elect | Let))
-        end = meeting if together else ()
+        end = (ClusterArrive(), ClusterWait()) if together else ()
         return replace(kernel, body=(*kernel.body[:at], init, *meeting, *kernel.body[at:], *end))
 
 
