@@ -1,6 +1,6 @@
 """Schedules of one point that may be fast: numbers of warps, as many blocks as threads or registers allow.
 
-    python benchmarks/rows_on_gpu.py --sweep --only "rmsnorm f32 2048,4096; layernorm bf16 8192" --out DIR
+python benchmarks/rows_on_gpu.py --sweep --only "rmsnorm f32 2048,4096; layernorm bf16 8192" --out DIR
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from syncverify.beside import apart, beside
 from syncverify.codegen import driver
 from syncverify.codegen.accesses import Hint
@@ -24,6 +26,7 @@ from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Sever
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import rests
+from syncverify.fusion.pitches import pitch, pitches
 from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
@@ -271,7 +274,7 @@ class CompiledKernel:
         """
         given = self.fusion.bind(named_arrays(self.fusion, arrays, named))
         inputs = {n: input_array(self.fusion, n, a) for n, a in given.items()}
-        sizes = self.fusion.sizes(inputs)
+        sizes = self.fusion.sizes(inputs) | array_pitches(self.fusion, inputs)
         self.plan.check_extent(sizes)
         first = next(iter(inputs.values()))
         results = result_arrays(self.fusion, first, sizes, out)
@@ -309,7 +312,8 @@ class CompiledKernel:
         outputs = {
             o.name: empty_like(model, tuple(sizes[d] for d in o.dims), o.dtype) for o in f.outputs
         }  # fmt: skip
-        results = simulate.run(program.kernel, values, {**inputs, **outputs})
+        given = {n: _spread(f, n, a) for n, a in inputs.items()}
+        results = simulate.run(program.kernel, values, {**given, **outputs})
         for name, rest in rests(program.kernel).items():
             if values["rest"]:
                 results[name].reshape(-1)[-values["rest"] :] = results[rest]
@@ -392,13 +396,35 @@ def named_arrays(
 
 
 def input_array(fusion: Fusion, name: str, array: Any) -> DeviceArray:
-    return _checked(fusion, name, describe(array), dict(fusion.inputs)[name].dtype)
+    t = dict(fusion.inputs)[name]
+    return _checked(fusion, name, describe(array), t.dtype, t.apart)
 
 
-def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str) -> DeviceArray:
+def array_pitches(fusion: Fusion, inputs: Mapping[str, DeviceArray]) -> dict[str, int]:
+    """How far rows of arrays lie apart, where they may."""
+    types = dict(fusion.inputs)
+    return {
+        pitch(n, d): step
+        for n in pitches(fusion)
+        if not inputs[n].contiguous
+        for d, step, size in zip(types[n].dims[:-1], inputs[n].strides, inputs[n].shape, strict=False)
+        if size > 1
+    }
+
+
+def _spread(fusion: Fusion, name: str, array: Any) -> Any:
+    """An array as its kernel sees it: all that lies from its first to its last element."""
+    if name not in pitches(fusion):
+        return array
+    last = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
+
+
+def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str, apart: bool = False) -> DeviceArray:
     if array.dtype != dtype:
         raise InputError(f"{fusion.name}: {name} has elements of type {array.dtype}, expected {dtype}")
-    if not array.contiguous:
+    rows = apart and array.strides[-1:] == (1,) and min(array.strides) >= 0 and array.library != "numpy"
+    if not array.contiguous and not rows:
         raise InputError(f"{fusion.name}: {name} is not contiguous; pass a contiguous copy")
     if array.device is not None and array.address % 16:
         raise InputError(

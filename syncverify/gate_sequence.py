@@ -18,6 +18,7 @@ from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind
+from syncverify.fusion import pitches
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import partial_tensor
 from syncverify.fusion.graph import Fusion, Output
@@ -202,6 +203,7 @@ def compile_sequence(
     observe: Callable[[str, Kernel], None] | None = None,
 ) -> CompiledSequence:
     """Compiles and proves all kernels of a fusion; raises VerificationError if one is not proved."""
+    pitches.refuse(fusion, "fusions of several kernels do not do")
     stages: list[Stage] = []
     for segment in cut(fusion):
         stages += _stages(segment, policy, schedule, cache, observe)

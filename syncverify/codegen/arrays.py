@@ -22,7 +22,10 @@ _DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceArray:
-    """Memory of a GPU that an array names. ``owner`` keeps it alive; ``device`` is None for host memory."""
+    """Memory of a GPU that an array names. ``owner`` keeps it alive; ``device`` is None for host memory.
+
+    ``strides``: in elements, for arrays that are not contiguous; () where they are not known.
+    """
 
     owner: Any
     address: int
@@ -31,6 +34,7 @@ class DeviceArray:
     device: int | None
     contiguous: bool
     library: str
+    strides: tuple[int, ...] = ()
 
 
 def describe(array: Any) -> DeviceArray:
@@ -44,6 +48,7 @@ def describe(array: Any) -> DeviceArray:
             None,
             array.flags.c_contiguous,
             "numpy",
+            tuple(s // array.itemsize for s in array.strides),
         )
     kind = type(array).__module__.split(".")[0]
     if kind == "torch":
@@ -57,13 +62,17 @@ def describe(array: Any) -> DeviceArray:
             device,
             bool(array.is_contiguous()),
             "torch",
+            tuple(int(s) for s in array.stride()),
         )
     if hasattr(array, "__cuda_array_interface__"):
         facts = array.__cuda_array_interface__
         shape = tuple(int(s) for s in facts["shape"])
         owner = int(getattr(getattr(array, "device", None), "id", 0))
-        dense = facts.get("strides") is None
-        return DeviceArray(array, int(facts["data"][0]), shape, _dtype(facts["typestr"]), owner, dense, kind)
+        steps = facts.get("strides")
+        size = int(facts["typestr"][2:])
+        strides = () if steps is None else tuple(int(s) // size for s in steps)
+        address, dtype = int(facts["data"][0]), _dtype(facts["typestr"])
+        return DeviceArray(array, address, shape, dtype, owner, steps is None, kind, strides)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, kind)
     raise InputError(f"cannot use an object of type {type(array).__name__} as an array")

@@ -16,7 +16,7 @@ from math import prod
 
 import networkx as nx
 
-from syncverify.fusion import online
+from syncverify.fusion import online, pitches
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.dataflow import Dataflow, Part, register, renamed
 from syncverify.fusion.functions import REDUCTIONS
@@ -56,6 +56,7 @@ class ColumnKernel:
 
     def __post_init__(self) -> None:
         f = self.fusion
+        pitches.refuse(f, "kernels of columns do not do")
         for o in f.outputs:
             if o.dims not in (f.dims, (*self.batch, self.inner)):
                 raise InputError(f"{f.name}: {o.name} has dimensions {o.dims} in a kernel of columns", f.span)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import networkx as nx
 
+from syncverify.fusion import pitches
 from syncverify.fusion.elements import broadcast_index, stored_node
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion, Node
@@ -229,19 +230,30 @@ def row_numbers(flow: Dataflow, row: Expr, width: Expr) -> Iterator[Stmt]:
             yield Let(f"{d}_row_", broadcast_index(f.dims[:-1], (d,), row))
     for name, t in f.inputs:
         if t.dims and f.dims[-1] not in t.dims and name in flow.read:
-            yield LdGlobal(register(name), GlobalRegion(name, broadcast_index(f.dims[:-1], t.dims, row)))
+            yield LdGlobal(register(name), GlobalRegion(name, _number_at(f, name, row)))
     for name in flow.places:
-        yield LoadIndex(place_register(name), GlobalRegion(name, row))
+        yield LoadIndex(place_register(name), GlobalRegion(name, _number_at(f, name, row)))
     for i in flow.taken:
         x, place = (flow.node(a).name for a in flow.node(i).args)
         at = Var(place_register(place))
         inside = Call("select", (Binary("and", at >= 0, at < width), at, Int(0)))
-        yield LdGlobal(f"x{i}", GlobalRegion(x, row * width + inside))
+        start = row_start(f, x, row, width)
+        yield LdGlobal(f"x{i}", GlobalRegion(x, inside if start is None else start + inside))
+
+
+def _number_at(fusion: Fusion, tensor: str, row: Expr) -> Expr:
+    """Where an input that lacks the dimension has what belongs to a row."""
+    t, leading = dict(fusion.inputs)[tensor], fusion.dims[:-1]
+    apart = t.apart and len(t.dims) > 1
+    return pitches.element(leading, tensor, t.dims, row) if apart else broadcast_index(leading, t.dims, row)
 
 
 def row_start(fusion: Fusion, tensor: str, row: Expr, width: Expr) -> Expr | None:
     """The first element of what an input has for a row along it; None where that is the first of all."""
-    leading = dict(fusion.inputs)[tensor].dims[:-1]
+    t = dict(fusion.inputs)[tensor]
+    leading = t.dims[:-1]
+    if leading and t.apart:
+        return pitches.place(fusion.dims[:-1], tensor, leading, row)
     return broadcast_index(fusion.dims[:-1], leading, row) * width if leading else None
 
 

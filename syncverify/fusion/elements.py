@@ -7,6 +7,7 @@ from functools import reduce
 
 import networkx as nx
 
+from syncverify.fusion import pitches
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
@@ -30,10 +31,17 @@ def broadcast_loads(fusion: Fusion, index: Expr, vector: int, partner: bool = Fa
         if name not in fusion.broadcast or name not in wanted:
             continue
         along_rows = bool(tensor.dims) and tensor.dims[-1] == fusion.dims[-1]
-        place = broadcast_index(fusion.dims, tensor.dims, index)
-        region = GlobalRegion(name, place, Int(vector) if along_rows else Int(1))
+        region = GlobalRegion(name, element_of(fusion, name, index), Int(vector) if along_rows else Int(1))
         result.append(LdGlobal(register(name, partner), region))
     return result
+
+
+def element_of(fusion: Fusion, name: str, index: Expr) -> Expr:
+    """The element of an input for the flat element ``index`` of the full shape."""
+    tensor = dict(fusion.inputs)[name]
+    if tensor.apart and len(tensor.dims) > 1:
+        return pitches.element(fusion.dims, name, tensor.dims, index)
+    return broadcast_index(fusion.dims, tensor.dims, index)
 
 
 def broadcast_index(dims: tuple[str, ...], own: tuple[str, ...], index: Expr) -> Expr:
@@ -144,6 +152,6 @@ def _product(factors: Sequence[Expr]) -> Expr:
 
 
 __all__ = [
-    "LOW", "arithmetic", "broadcast_index", "broadcast_loads", "expression", "is_named", "live", "partners",
-    "random_numbers", "register", "result_of", "stored_node",
+    "LOW", "arithmetic", "broadcast_index", "broadcast_loads", "element_of", "expression", "is_named", "live",
+    "partners", "random_numbers", "register", "result_of", "stored_node",
 ]  # fmt: skip

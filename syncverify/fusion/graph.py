@@ -11,6 +11,7 @@ import networkx as nx
 
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype
 from syncverify.fusion.names import DTYPES, FLOATS, check_name, check_tensor, full_dims, kernel_names
+from syncverify.fusion.pitches import pitch
 from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
@@ -416,6 +417,9 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     called = kernel_names(parameters, "_in")
     dims = full_dims(name, {n: tensors[n] for n in parameters}, span)
     inputs = tuple((called[n], tensors[n]) for n in parameters)
+    apart = {pitch(n, d) for n, t in inputs if t.apart for d in t.dims}
+    for n in apart & {*dims, *dict(inputs)}:
+        raise InputError(f"fusion {name}: kernels use the name {n} themselves", span)
     with _tracing(dims, dict(inputs)) as t:
         result = function(**{n: Value(t, t.add(Node("input", name=called[n]))) for n in parameters})
     outputs = _outputs(name, result, t, inputs, span)

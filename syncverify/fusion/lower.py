@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
+from syncverify.fusion import pitches
 from syncverify.fusion.dataflow import renamed
 from syncverify.fusion.elements import (
     LOW,
     arithmetic,
     broadcast_index,
     broadcast_loads,
+    element_of,
     partners,
     random_numbers,
     register,
@@ -138,14 +140,15 @@ def vector_for(fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int]) -> 
     """Elements per access for given sizes: with broadcast inputs an access must stay within one row."""
     vector = widest_vector(fusion, schedule)
     if within_rows(fusion):
-        while sizes[fusion.dims[-1]] % vector:
+        while sizes[fusion.dims[-1]] % vector or not pitches.fitting(fusion, sizes, vector):
             vector //= 2
     return vector
 
 
 def within_rows(fusion: Fusion) -> bool:
     """Whether an access has to stay within one row: for operands of another shape, or neighbours' sake."""
-    return any(t.dims for n, t in fusion.inputs if n in fusion.broadcast) or "rotate.pairs" in fusion.ops()
+    others = any(t.dims for n, t in fusion.inputs if n in fusion.broadcast)
+    return others or "rotate.pairs" in fusion.ops() or bool(pitches.pitches(fusion))
 
 
 def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
@@ -222,15 +225,20 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
         sizes = {**sizes, fusion.dims[-1]: width, fusion.dims[0]: -(-prod(sizes.values()) // width)}
     elif vector > 1 and within_rows(fusion):
         assumes.append((Var(fusion.dims[-1]) % vector).eq(0))
+    assumes += pitches.assumed(fusion, vector)
     return Kernel(
         name=fusion.name,
         launch=Launch(
             grid=(Var("blocks"), Int(1), Int(1)),
             block=(threads, 1, 1),
         ),
-        params=parameters(_values(schedule.tile, sizes, 2) | dict.fromkeys(sized, 1), schedule.index, sized),
+        params=parameters(
+            _values(schedule.tile, sizes, 2) | dict.fromkeys(sized, 1) | pitches.defaults(fusion, sizes),
+            schedule.index,
+            sized,
+        ),
         tensors=tuple(
-            [Tensor(n, t.dtype, tuple(Var(d) for d in t.dims) or (Int(1),), "in") for n, t in fusion.inputs]
+            [Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in fusion.inputs]
             + [Tensor(o.name, o.dtype, tuple(Var(d) for d in fusion.dims), "out") for o in fusion.outputs]
             + [Tensor(rest_tensor(name), types[name], (Var("rest"),), "out") for name in staged_out]
         ),
@@ -351,7 +359,9 @@ def _own_parts(fusion: Fusion, schedule: Schedule, vector: int) -> list[Stmt]:
         thread = Var("j") * (together * threads) + Var("tid") if steps > together else Var("tid")
         places.append(Let(f"p{k}", _plus(thread, k * threads) * vector))
         at = Var("base") + Var(f"p{k}")
-        part: list[Stmt] = [LdGlobal(register(n), GlobalRegion(n, at, count)) for n in fusion.streamed]
+        part: list[Stmt] = [
+            LdGlobal(register(n), GlobalRegion(n, element_of(fusion, n, at), count)) for n in fusion.streamed
+        ]
         part += broadcast_loads(fusion, at, vector)
         loaded = len(part)
         part += [*random_numbers(fusion, at, vector), *arithmetic(fusion)]
@@ -382,7 +392,9 @@ def _remainder(fusion: Fusion, schedule: Schedule, vector: int, width: int) -> S
     count = Int(unit)
     first = (Var("each") * Var("grid") + Var("more")) * schedule.tile
     index = first + Var("p")
-    body: list[Stmt] = [LdGlobal(register(n), GlobalRegion(n, index, count)) for n in fusion.streamed]
+    body: list[Stmt] = [
+        LdGlobal(register(n), GlobalRegion(n, element_of(fusion, n, index), count)) for n in fusion.streamed
+    ]
     body += broadcast_loads(fusion, index, unit)
     if width:
         other = first + Var("q")

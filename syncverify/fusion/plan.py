@@ -13,6 +13,7 @@ from syncverify.fusion import (
     columns,
     halves,
     lower,
+    pitches,
     row_schedule,
     store_role,
     streamed,
@@ -178,6 +179,8 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
         )
     if not whole(fusion):
         raise InputError(f"{fusion.name} takes several kernels, which choose their schedules themselves")
+    if fusion.transposed or (fusion.reduced is None and halves.applies(fusion)):
+        pitches.refuse(fusion, "tiles that are turned or hold whole rows do not do")
     if isinstance(schedule, RowSchedule) and not fusion.transposed:
         return RowPlan(fusion, schedule)
     if isinstance(schedule, RowSchedule):
@@ -189,7 +192,10 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
     if fusion.reduced is None:
         schedule = schedule or Schedule()
         chosen = lower.loaded(fusion, schedule) if schedule.open else schedule
-        return TilePlan(fusion, lower.fitted(fusion, chosen))
+        fitted = lower.fitted(fusion, chosen)
+        if fitted.source != "direct":
+            pitches.refuse(fusion, "needs source=direct")
+        return TilePlan(fusion, fitted)
     if schedule is not None:
         raise InputError(f"{fusion.name} reduces along {fusion.reduced}: it takes a RowSchedule")
     return RowPlan(fusion, RowSchedule())
@@ -203,6 +209,7 @@ def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSche
 
 def launch_values(fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a lowered kernel for given sizes and so many blocks at most."""
+    sizes = pitches.known(fusion, sizes)
     found = _launch_values(fusion, kernel, {d: sizes[d] for d in fusion.dims}, sizes, blocks)
     return {**{p.name: sizes[p.name] for p in kernel.params if p.name in sizes}, **found}
 

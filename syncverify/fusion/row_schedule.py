@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar
 
 from syncverify.codegen.accesses import Hint
-from syncverify.fusion import row_choices
+from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -149,6 +149,10 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Lit
         raise InputError(
             f"{fusion.name}: rows of {width} elements are no multiple of 16 bytes: source=direct"
         )
+    if pitches.pitches(fusion):
+        if schedule.source == "bulk" or schedule.stages or schedule.split == "yes":
+            pitches.refuse(fusion, "needs source=direct")
+        return "direct"
     if schedule.source != "auto":
         return schedule.source
     # who asks for slots asks for a ring

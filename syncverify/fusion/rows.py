@@ -15,6 +15,7 @@ from operator import mul
 
 import networkx as nx
 
+from syncverify.fusion import pitches
 from syncverify.fusion.dataflow import Dataflow, Part, register, renamed, row_numbers, row_start
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
@@ -172,15 +173,22 @@ class RowKernel:
             name=f.name,
             launch=Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(s.compute_warps * LANES, 1, 1)),
             params=parameters(
-                row_values(s.tile_rows, self.default_sizes(), 2, leading) | dict.fromkeys(sized, 1), s.index
+                row_values(s.tile_rows, self.default_sizes(), 2, leading)
+                | dict.fromkeys(sized, 1)
+                | pitches.defaults(f, {**self.default_sizes(), f.dims[-1]: self.width}),
+                s.index,
             ),
             tensors=tuple(
-                [Tensor(n, t.dtype, self._shape(t.dims), "in") for n, t in f.inputs]
-                + [Tensor(o.name, o.dtype, self._shape(o.dims), "out") for o in f.outputs]
+                [Tensor(n, t.dtype, pitches.shape(n, t, self._extent), "in") for n, t in f.inputs]
+                + [Tensor(o.name, o.dtype, tuple(map(self._extent, o.dims)), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
             barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
-            assumes=(*(Var(d) >= 1 for d in (*leading, *sized)), *facts(s.tile_rows)),
+            assumes=(
+                *(Var(d) >= 1 for d in (*leading, *sized)),
+                *pitches.assumed(f, self.vector),
+                *facts(s.tile_rows),
+            ),
             body=tuple(body),
             span=f.span,
         )
@@ -193,9 +201,8 @@ class RowKernel:
             sizes[leading[0]] = (2 * (2 * s.stages + 2) + 1) * s.tile_rows + s.tile_rows // 2
         return sizes
 
-    def _shape(self, dims: tuple[str, ...]) -> tuple[Expr, ...]:
-        inner = self.fusion.dims[-1]
-        return tuple(Int(self.width) if d == inner else Var(d) for d in dims) or (Int(1),)
+    def _extent(self, dim: str) -> Expr:
+        return Int(self.width) if dim == self.fusion.dims[-1] else Var(dim)
 
     # ------------------------------------------------------------ what is computed when
 

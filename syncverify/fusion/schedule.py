@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any, Literal, TypeVar
 
+from syncverify.fusion import pitches
 from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
 from syncverify.source import InputError
@@ -141,6 +142,9 @@ def check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: in
     elements = prod(sizes[d] for d in fusion.dims)
     if index == "i32" and elements + ahead >= 2**31:
         raise InputError(f"{fusion.name}: {elements} elements need the schedule's index=i64")
+    for name, (span, step) in pitches.extents(fusion, sizes).items():
+        if index == "i32" and span + step + ahead >= 2**31:
+            raise InputError(f"{fusion.name}: {name} spans {span} elements, for the schedule's index=i64")
 
 
 S = TypeVar("S")

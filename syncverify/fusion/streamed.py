@@ -13,7 +13,7 @@ from math import prod
 
 import networkx as nx
 
-from syncverify.fusion import online
+from syncverify.fusion import online, pitches
 from syncverify.fusion.dataflow import Dataflow, Part, register, row_numbers, row_start
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
@@ -93,15 +93,20 @@ class StreamedRows:
         return ir.Kernel(
             name=f.name,
             launch=ir.Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(self.warps * LANES, 1, 1)),
-            params=parameters({**values, **dict.fromkeys(sized, 1)}, self.schedule.index, ("chunks",)),
+            params=parameters(
+                {**values, **dict.fromkeys(sized, 1), **pitches.defaults(f, self.default_sizes())},
+                self.schedule.index,
+                ("chunks",),
+            ),
             tensors=tuple(
-                [ir.Tensor(n, t.dtype, _shape(t.dims), "in") for n, t in f.inputs]
-                + [ir.Tensor(o.name, o.dtype, _shape(o.dims), "out") for o in f.outputs]
+                [ir.Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in f.inputs]
+                + [ir.Tensor(o.name, o.dtype, tuple(map(Var, o.dims)) or (Int(1),), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
             assumes=(
                 *(Var(d) >= 1 for d in (*f.dims, *sized)),
                 *(((Var(self.inner) % self.vector).eq(0),) if self.vector > 1 else ()),
+                *pitches.assumed(f, self.vector),
                 Var("chunks") >= 0,
                 Var("chunks") * chunk <= Var(self.inner),
                 *facts(1),
@@ -296,10 +301,6 @@ def check_operands(fusion: Fusion) -> None:
     for name, t in fusion.inputs:
         if fusion.dims[-1] in t.dims and t.dtype in INDEX_DTYPES:
             raise InputError(f"{fusion.name}: {name} holds indices; they are for whole rows", fusion.span)
-
-
-def _shape(dims: tuple[str, ...]) -> tuple[Expr, ...]:
-    return tuple(Var(d) for d in dims) or (Int(1),)
 
 
 __all__ = ["StreamedRows", "check_operands", "fitted", "launch_values", "part_buffer", "streamed_values"]

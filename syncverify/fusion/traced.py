@@ -20,10 +20,14 @@ INDEX_DTYPES = ("i32", "i64")
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An input: element type and the names of its dimensions, outermost first; ``()`` is a scalar."""
+    """An input: element type and the names of its dimensions, outermost first; ``()`` is a scalar.
+
+    ``apart``: elements along the last dimension are neighbours, all others are as far apart as a call says.
+    """
 
     dtype: str
     dims: tuple[str, ...] = ()
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
+from syncverify.fusion.pitches import known, pitch
 from syncverify.torch.dims import UnfitError, extent
+from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of
 from syncverify.torch.report import Region
 from syncverify.torch.runners import Kernel, RefusedError
@@ -20,16 +22,18 @@ from syncverify.torch.translate import Translation
 
 log = logging.getLogger("syncverify.torch")
 
-#: What every tensor's memory has to start at a multiple of.
-ALIGNMENT = 16
+Computed = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], list[Layout]]
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments."""
+    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments.
+
+    The third that is computed: how the axes of its inputs make dimensions, where rows lie apart.
+    """
 
     dims: tuple[str, ...]
-    compute: Callable[[Sequence[Any]], tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]]
+    compute: Callable[[Sequence[Any]], Computed]
     hint: dict[str, int]
 
 
@@ -38,20 +42,39 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     dims = tuple(translation.extents)
     sizes = [translation.extents[d] for d in dims]
     results = [[extent(s) for s in value_of(n).shape] for n in translation.outputs]
-    everything = [*sizes, *(s for r in results for s in r)]
+    parts = expressions(translation.layouts)
+    everything = [*sizes, *(s for r in results for s in r), *map(sympy.sympify, parts)]
     symbols = sorted({s for e in everything for s in e.free_symbols}, key=str)
     if not symbols:
-        fixed = tuple(map(int, sizes)), tuple(tuple(map(int, r)) for r in results)
-        return Shapes(dims, lambda _: fixed, dict(zip(dims, fixed[0], strict=True)))
+        layouts = numbers(translation.layouts, list(map(int, parts)))
+        fixed = tuple(map(int, sizes)), tuple(tuple(map(int, r)) for r in results), layouts
+        hints = _hinted(translation, dict(zip(dims, fixed[0], strict=True)), layouts)
+        return Shapes(dims, lambda _: fixed, hints)
     sources = [_source(s, arguments) for s in symbols]
-    formula = sympy.lambdify(symbols, [sizes, results], "math")
+    formula = sympy.lambdify(symbols, [sizes, results, parts], "math")
 
-    def compute(given: Sequence[Any]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-        found = formula(*(source(given) for source in sources))
-        return tuple(map(int, found[0])), tuple(tuple(map(int, r)) for r in found[1])
+    def computed(values: Iterable[int]) -> Computed:
+        found = formula(*values)
+        layouts = numbers(translation.layouts, list(map(int, found[2])))
+        return tuple(map(int, found[0])), tuple(tuple(map(int, r)) for r in found[1]), layouts
 
-    hints = formula(*(_hint(s, arguments) for s in symbols))[0]
-    return Shapes(dims, compute, dict(zip(dims, map(int, hints), strict=True)))
+    usual, _, layouts = computed(_hint(s, arguments) for s in symbols)
+    hints = _hinted(translation, dict(zip(dims, usual, strict=True)), layouts)
+    return Shapes(dims, lambda given: computed(source(given) for source in sources), hints)
+
+
+def _hinted(translation: Translation, sizes: dict[str, int], layouts: list[Layout]) -> dict[str, int]:
+    """The sizes with the pitches of the call that is compiled for, as far as they are numbers."""
+    found: dict[str, int] = {}
+    names = [n for n, _ in translation.fusion.inputs]
+    for node, own in zip(translation.layouts, layouts, strict=True):
+        x = value_of(node)
+        strides = [getattr(getattr(s, "node", None), "hint", s) for s in x.stride()]
+        if all(isinstance(s, int) for s in strides):
+            name = names[translation.inputs.index(node)]
+            apart = steps(own, strides, x.element_size()) or {}
+            found |= {pitch(name, d): n for d, n in apart.items()}
+    return known(translation.fusion, {**sizes, **found})
 
 
 def _source(symbol: Any, arguments: Sequence[Node]) -> Callable[[Sequence[Any]], int]:
@@ -91,21 +114,32 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self._shapes = shapes
         self._inputs = tuple(inputs)
         self._outputs = tuple(value_of(n).dtype for n in translation.outputs)
+        self._fusion = translation.fusion
+        names = [n for n, _ in translation.fusion.inputs]
+        places = [translation.inputs.index(n) for n in translation.layouts]
+        self._apart = {k: names[k] for k in places}
         problem = translation.problem
         self._turned = (problem.a_t, problem.b_t) if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
 
     def forward(self, *given: Any) -> Any:
-        sizes, shapes = self._shapes.compute(given)
+        sizes, shapes, layouts = self._shapes.compute(given)
         first = given[self._inputs[0]]
         if sizes in self._refused or 0 in sizes or isinstance(first, FakeTensor):
             return self.nodes(*given)
         device = first.device
-        named = dict(zip(self._shapes.dims, sizes, strict=True))
+        named, read = dict(zip(self._shapes.dims, sizes, strict=True)), set[str]()
+        if layouts:
+            own = zip(self._apart.items(), layouts, strict=True)
+            apart = {name: (given[self._inputs[k]], found) for (k, name), found in own}
+            named, read = views(self._fusion, named, apart)
         if not self._kernel.prepared(named, device) and _capturing(device):
             self.region.note("captured before its kernel was compiled for these sizes: torch ran instead")
             return self.nodes(*given)
-        inputs = [stored(given[at], self._turned[k : k + 1] == (True,)) for k, at in enumerate(self._inputs)]
+        inputs = [
+            stored(given[at], self._turned[k : k + 1] == (True,), self._apart.get(k) in read)
+            for k, at in enumerate(self._inputs)
+        ]
         outputs = [
             torch.empty(s, dtype=dtype, device=device) for s, dtype in zip(shapes, self._outputs, strict=True)
         ]
@@ -119,9 +153,14 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         return tuple(outputs)
 
 
-def stored(x: Any, turned: bool = False) -> Any:
-    """A tensor, or the matrix turned, as a kernel reads it: contiguous and aligned, else a copy."""
+def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:
+    """A tensor, or the matrix turned, as a kernel reads it: contiguous and aligned, else a copy.
+
+    ``apart``: the kernel reads its rows where they lie.
+    """
     x = x.detach()
+    if apart:
+        return x
     x = (x.t() if turned else x).contiguous()
     return x.clone() if x.data_ptr() % ALIGNMENT else x
 

@@ -13,6 +13,7 @@ from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.source import InputError
 from syncverify.torch.call import stored
 from syncverify.torch.interpret import evaluate, missing, sizes_of
+from syncverify.torch.layouts import own_axes, views
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu, Runner
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
@@ -113,7 +114,13 @@ def _define(
             return returned(_evaluated(given)) if any(x.numel() for x in results) else returned(results)
         if given[0].device.type == "cpu" and runner is None:
             return returned(_evaluated(given))
-        kernel(extents, [stored(x, turned[k : k + 1] == (True,)) for k, x in enumerate(given)], results)
+        named = dict(zip(kinds, given, strict=True))
+        apart = {n: (named[n], own_axes(t, named[n])) for n, t in fusion.inputs if t.apart}
+        sized, read = views(fusion, extents, apart)
+        tensors = [
+            stored(x, turned[k : k + 1] == (True,), n in read) for k, (n, x) in enumerate(named.items())
+        ]
+        kernel(sized, tensors, results)
         return returned(results)
 
     def _evaluated(given: Sequence[Any]) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from syncverify.codegen.workspaces import workspaces
 from syncverify.diagnostics import Policy
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
+from syncverify.fusion.pitches import extents
 from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.source import InputError
@@ -44,7 +45,7 @@ class Kernel(Protocol):
         """Whether a call with these sizes has nothing left to compile, prove or load."""
 
     def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Writes the results; the tensors are contiguous. Raises RefusedError."""
+        """Writes the results; tensors are contiguous, or their pitches are among the sizes. RefusedError."""
 
 
 class Runner(Protocol):
@@ -417,7 +418,13 @@ class _FusionSimulated(_Simulated):
     def arrays(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> dict[str, Any]:
         shapes = {n: t.dims for n, t in self._fusion.inputs} | {o.name: o.dims for o in self._fusion.outputs}
         given = zip(shapes.items(), (*inputs, *outputs), strict=True)
-        return {n: to_numpy(x).reshape([sizes[d] for d in dims]) for (n, dims), x in given}
+        spans = extents(self._fusion, sizes)
+        return {
+            n: to_numpy(x.as_strided(spans[n][:1], (1,)) if n in spans else x).reshape(
+                spans[n][:1] if n in spans else [sizes[d] for d in dims]
+            )
+            for (n, dims), x in given
+        }
 
 
 class _ProductSimulated(_Simulated):

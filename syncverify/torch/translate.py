@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy
@@ -16,6 +16,7 @@ from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.source import InputError
 from syncverify.torch import table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
+from syncverify.torch.layouts import Layout, breaks, layout
 from syncverify.torch.region import (
     BarredError,
     Group,
@@ -36,7 +37,7 @@ class Translation:
     """A group as a fusion: what it reads and writes, and the extents of its dimensions.
 
     ``inputs`` are the tensors in the order of the fusion's inputs; those of a product start with its factors,
-    which are no inputs of ``fusion``, its epilogue.
+    which are no inputs of ``fusion``, its epilogue. ``layouts``: of inputs whose rows lie apart.
     """
 
     fusion: Fusion
@@ -44,6 +45,7 @@ class Translation:
     outputs: tuple[Node, ...]
     extents: Mapping[str, Any]
     problem: Problem | None = None
+    layouts: Mapping[Node, Layout] = field(default_factory=dict)
 
 
 def translate(group: Group) -> Translation:
@@ -51,9 +53,13 @@ def translate(group: Group) -> Translation:
     outputs = outputs_of(group)
     for node in outputs:
         _check_output(group, node)
-    dims = _dims(group, outputs)
+    apart = _apart(group)
+    dims = _dims(group, outputs, apart)
     names = {leaf: f"x{k}" for k, leaf in enumerate(group.leaves)}
-    tensors = {names[leaf]: Tensor(_dtype(leaf), dims.of(group, group.axes[leaf])) for leaf in group.leaves}
+    tensors = {
+        names[leaf]: Tensor(_dtype(leaf), dims.of(group, group.axes[leaf]), leaf in apart)
+        for leaf in group.leaves
+    }
     if group.product is not None:
         tensors = {PRODUCT: Tensor("f32", ("M", "N")), **tensors}
     for node in outputs:
@@ -74,7 +80,8 @@ def translate(group: Group) -> Translation:
         raise UnfitError(e.message) from e
     extents = {name: group.space.size(axis) for name, axis in dims.names.items()}
     if group.product is None:
-        return Translation(fusion, tuple(group.leaves), tuple(outputs), extents)
+        found = {n: _layout(group, n, dims) for n in group.leaves if n in apart}
+        return Translation(fusion, tuple(group.leaves), tuple(outputs), extents, layouts=found)
     return _product(group, fusion, outputs, extents)
 
 
@@ -122,9 +129,25 @@ class _Dims:
         raise BarredError("its result has fewer dimensions than the kernel", [node])
 
 
-def _dims(group: Group, outputs: Sequence[Node]) -> _Dims:
+def _apart(group: Group) -> dict[Node, list[Axis]]:
+    """The tensors that are read where they lie although they are not contiguous, and where they part."""
+    if group.product is not None:
+        return {}
+    reduced = group.space.resolve(group.reduced)
+    found = {n: breaks(group.space, group.axes[n], value_of(n), reduced) for n in group.leaves}
+    return {n: ends for n, ends in found.items() if ends}
+
+
+def _layout(group: Group, node: Node, dims: _Dims) -> Layout:
+    axes = group.axes[node]
+    return layout(group.space, axes, dims.names, [d for d in dims.of(group, axes) if d != dims.unit])
+
+
+def _dims(group: Group, outputs: Sequence[Node], apart: Mapping[Node, list[Axis]]) -> _Dims:
     space, reduced = group.space, group.space.resolve(group.reduced)
     tensors = [group.axes[n] for n in (*group.leaves, *outputs)]
+    # what parts in one tensor is no single dimension
+    tensors += [tuple((a,) for a in end) for ends in apart.values() for end in ends]
     product: Axes = ()
     if group.product is not None:
         product = space.resolved(group.axes[group.product])
