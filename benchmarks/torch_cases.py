@@ -62,6 +62,17 @@ def chunked_swiglu(x: Any) -> Any:
     return F.silu(a) * b
 
 
+def head_norms(x: Any, w: Any, v: Any) -> Any:
+    """Norms of the heads of queries and keys, which lie in a packed projection."""
+    q, k, _ = x.view(*x.shape[:-1], 3, -1, 128).unbind(-3)
+    return F.rms_norm(q, (128,), w, 1e-6), F.rms_norm(k, (128,), v, 1e-6)
+
+
+def gated_prefix(x: Any, b: Any) -> Any:
+    """A gate and what passes it, of unlike widths in one projection."""
+    return torch.sigmoid(x[:, 4096:8192] + b) * x[:, :4096]
+
+
 def positions(x: Any, p: Any, w: Any) -> Any:
     return torch.tanh(x + p) * w
 
@@ -117,6 +128,9 @@ CASES: dict[str, Case] = {
     "positions_f16": Case(positions, ((16, 512, 1024), (512, 1024), (1024,)), F16, 5e-3),
     "residual_linear": Case(residual_linear, ((2048, 1024), (2048, 1024), (2048, 2048)), rows=(0, 2)),
     "chunked_swiglu": Case(chunked_swiglu, ((R, 2 * C),)),
+    "head_norms": Case(head_norms, ((4, 2048, 3 * C), (128,), (128,))),
+    "gated_prefix": Case(gated_prefix, ((R, 3 * C), (C,))),
+    "norm_of_a_slice": Case(lambda x, w: rms_norm(x[:, C : 2 * C], w), ((R, 3 * C), (C,))),
     "ragged": Case(add_rms_norm, ((7, 13, 1000), (7, 13, 1000), (1000,)), rows=(0, 1)),
     "odd_width": Case(layer_norm, ((333, 77), (77,), (77,))),
     "rms_norm_grad": Case(rms_norm, ((4096, 2048), (2048,)), gradients=True),
