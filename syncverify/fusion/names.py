@@ -23,7 +23,7 @@ RESERVED = (
     frozenset(
         """
         i j k n p q base each more rest blocks row chunks columns strips tiles_m tiles_n x_ y_ first_ own_ at_
-        column_ which_ strip_ base_ below_ low_ tile_ matrix_ inside_ top_ left_ row_
+        column_ which_ strip_ base_ below_ low_ tile_ matrix_ inside_ top_ left_ row_ member_
         """.split()
     )
     | BUILTINS

@@ -304,10 +304,10 @@ def _mean_of(nodes: Mapping[int, Node], mean: int, along: str) -> int | None:
     return None
 
 
-def reduced_over_lanes(name: str, op: str) -> Iterator[Stmt]:
-    """A register of each lane becomes that of all lanes."""
+def reduced_over_lanes(name: str, op: str, lanes: int = 32) -> Iterator[Stmt]:
+    """A register of each lane becomes that of all lanes, or of so many side by side."""
     other = f"s{name}"
-    for distance in _DISTANCES:
+    for distance in (d for d in _DISTANCES if d < lanes):
         yield Shuffle(other, Var(name), Int(distance))
         yield Compute(name, REDUCTIONS[op].combine(Var(name), Var(other)))
 

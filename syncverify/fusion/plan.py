@@ -129,7 +129,9 @@ class RowPlan:
         return MOST_BLOCKS if self.fitted(variant).grid == "tiles" else resident
 
     def check_extent(self, sizes: Mapping[str, int]) -> None:
-        check_extent(self.fusion, sizes, self.schedule.index, 32 * sizes[self.fusion.dims[-1]])
+        width = sizes[self.fusion.dims[-1]]
+        # the rows of a tile: short ones are several of each warp
+        check_extent(self.fusion, sizes, self.schedule.index, max(32 * width, 1024 * min(width, 256)))
 
 
 #: A variant of a column plan: columns of a thread times this, plus threads side by side.

@@ -35,7 +35,8 @@ class RowSchedule:
     """How a fusion of rows runs; 0 leaves a choice to ``fitted``.
 
     ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps
-    that share a row. ``rows``: rows of a tile where each warp has one of its own. ``stages``: tiles in
+    that share a row. ``lanes``: lanes that do, where rows are shorter than one access of a warp. ``rows``:
+    warps of a tile where each has rows of its own. ``stages``: tiles in
     shared memory. ``split``: each group of a row's elements has a buffer of its own, which is free for the
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
     ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
@@ -47,6 +48,7 @@ class RowSchedule:
 
     width: int = 4096
     warps: int = 0
+    lanes: int = 0
     rows: int = 8
     stages: int = 0
     split: Literal["auto", "yes", "no"] = "auto"
@@ -64,6 +66,7 @@ class RowSchedule:
         """Raises InputError for values that no fusion can use."""
         require(self.width >= 1, "width must be positive")
         require(0 <= self.warps <= 31 or self.warps == 32, "warps must be 1 to 32")
+        require(self.lanes in (0, 1, 2, 4, 8, 16, 32), "lanes must be a power of two up to 32")
         require(1 <= self.rows <= 24, "rows must be 1 to 24")
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
@@ -86,7 +89,12 @@ class RowSchedule:
     @property
     def tile_rows(self) -> int:
         """Rows of one slot."""
-        return self.rows if self.warps == 1 else 1
+        return self.rows * (LANES // self.row_lanes) if self.warps == 1 else 1
+
+    @property
+    def row_lanes(self) -> int:
+        """Lanes that share a row of one warp; ``fitted`` has chosen."""
+        return self.lanes or LANES
 
     def with_settings(self, settings: Iterable[str]) -> RowSchedule:
         """The schedule with ``NAME=VALUE`` settings applied; raises InputError for a bad one."""
@@ -115,20 +123,25 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     schedule.check()
     choice = row_choices.choice(fusion, width)
     warps = schedule.warps or choice.warps
-    per_thread = -(-width // (warps * LANES))
+    tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
+    source = _source(fusion, schedule, width, tile)
+    if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
+        raise InputError("schedule: lanes are for rows of one warp, with source=direct")
+    lanes = schedule.lanes or (_lanes(fusion, width) if warps == 1 and source == "direct" else LANES)
+    per_thread = -(-width // (warps * lanes))
     if per_thread > MOST_ELEMENTS:
         raise InputError(
             f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
         )
-    tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
-    source = _source(fusion, schedule, width, tile)
     again = schedule.reread == "auto" and source == "direct" and row_choices.rereads(fusion, width)
     if schedule.reread == "yes" and source == "bulk":
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
     if schedule.split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     reread: Literal["auto", "yes", "no"] = "yes" if again else "no"
-    chosen = replace(schedule, warps=warps, source=source, reread=_either(schedule.reread, reread))
+    chosen = replace(
+        schedule, warps=warps, lanes=lanes, source=source, reread=_either(schedule.reread, reread)
+    )
     if source == "bulk":
         found = _ring(fusion, chosen, per_thread, tile)
     else:
@@ -139,6 +152,14 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, once if source == "direct" else "streaming"),
     )  # fmt: skip
+
+
+def _lanes(fusion: Fusion, width: int) -> int:
+    """Lanes for one access of each, so that short rows leave none idle."""
+    lanes, accesses = 1, width // vector(fusion, width)
+    while lanes < min(accesses, LANES):
+        lanes *= 2
+    return lanes
 
 
 def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Literal["bulk", "direct"]:
@@ -203,8 +224,8 @@ def _either(given: C, chosen: C) -> C:
 
 
 _PARSERS: dict[str, Any] = {
-    "width": int, "warps": int, "rows": int, "stages": int, "split": choice("auto", "yes", "no"),
-    "blocks_per_sm": int,
+    "width": int, "warps": int, "lanes": int, "rows": int, "stages": int, "blocks_per_sm": int,
+    "split": choice("auto", "yes", "no"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
@@ -212,7 +233,7 @@ _PARSERS: dict[str, Any] = {
     "cache": choice("auto", "normal", "streaming", "loads", "both", "ahead"),
 }  # fmt: skip
 _HELP = {
-    "width": "a number", "warps": "a number", "rows": "a number", "stages": "a number",
+    "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",

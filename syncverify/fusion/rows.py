@@ -94,12 +94,22 @@ class RowKernel:
     @property
     def threads(self) -> int:
         """Threads that share a row."""
-        return self.schedule.warps * LANES
+        s = self.schedule
+        return s.warps * LANES if s.warps > 1 else s.row_lanes
 
     @property
     def member(self) -> Expr:
         """A thread's number among those that share its row."""
-        return Var("lane") if self.schedule.warps == 1 else Var("tid")
+        s = self.schedule
+        if s.warps > 1:
+            return Var("tid")
+        return Var("lane") if s.row_lanes == LANES else Var("member_")
+
+    @property
+    def _own(self) -> Expr:
+        """A thread's row in a tile of several."""
+        lanes = self.schedule.row_lanes
+        return Var("warp") if lanes == LANES else Var("warp") * (LANES // lanes) + Var("lane") // lanes
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -150,15 +160,16 @@ class RowKernel:
             for c in self.chunks
             for n in f.streamed
         ]
-        row = first + Var("warp") if s.tile_rows > 1 else first
-        body: list[Stmt] = [rounds(), *self._held()]
+        row = first + self._own if s.tile_rows > 1 else first
+        member = [Let("member_", Var("lane") % s.row_lanes)] if self.member == Var("member_") else []
+        body: list[Stmt] = [rounds(), *member, *self._held()]
         body.append(For("i", Int(0), Var("n"), Int(1), (*copies, Let("row", row), *self._row(bulk))))
         if s.tile_rows > 1:
-            # warps without a row compute the last one again, and store nothing: all shuffle alike
-            own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + Var("warp")
+            # threads without a row compute the last one again, and store nothing: all shuffle alike
+            own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + self._own
             rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
             last = Let("row", Call("min", (own, rows - 1)))
-            ragged = renamed(tuple(self._row(False, Var("warp") < Var("rest"))), "last")
+            ragged = renamed(tuple(self._row(False, self._own < Var("rest"))), "last")
             body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
         types = {n: t.dtype for n, t in f.inputs}
         shared = [
@@ -331,7 +342,7 @@ class RowKernel:
         """What threads reduced, reduced over the warp and over the warps of a row."""
         found = self._flow.reductions.get(step, [])
         for i in found:
-            yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op)
+            yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, min(LANES, self.threads))
         warps = self.schedule.warps
         if not found or warps == 1:
             return

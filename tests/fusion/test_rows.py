@@ -48,6 +48,10 @@ SHAPES = [
     (77, "rows=2 source=direct"),
     (512, "warps=2 stages=2 operands=reload"),
     (512, "warps=2 stages=2 arrive=thread"),
+    (24, "rows=2"),
+    (64, "rows=1"),
+    (96, "rows=3 lanes=8"),
+    (64, "rows=2 lanes=32 reread=yes"),
 ]
 
 
@@ -93,7 +97,9 @@ def test_results_on_the_simulator(f: Fusion, width: int, settings: str) -> None:
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("settings", ["rows=2 stages=2", "warps=2 stages=2", "warps=2 source=direct"])
+@pytest.mark.parametrize(
+    "settings", ["rows=2 stages=2", "warps=2 stages=2", "warps=2 source=direct", "rows=2 lanes=8"]
+)
 def test_proved_for_every_number_of_rows(settings: str, policy: Policy) -> None:
     kernel = built(examples.softmax, 512, settings, policy)
     report = check_kernel(kernel, {}, policy, scope=ScopeKind.ALL)
@@ -304,6 +310,16 @@ def test_rows_that_become_numbers_are_loaded_once() -> None:
     assert "ld.global.cs." in ptx and "ld.global.nc" not in ptx
 
 
+@pytest.mark.parametrize(
+    ("width", "lanes"), [(1, 1), (8, 1), (64, 8), (96, 16), (128, 16), (77, 32), (4096, 32)]
+)
+def test_short_rows_leave_no_lanes_idle(width: int, lanes: int) -> None:
+    f = examples.rms_norm
+    chosen = fitted(f, RowSchedule(), width)
+    assert chosen.lanes == lanes and fitted(f, RowSchedule(stages=2), 128).lanes == 32
+    assert chosen.tile_rows == (8 * 32 // lanes if chosen.warps == 1 else 1)
+
+
 def test_who_asks_for_slots_gets_a_ring() -> None:
     for settings in ("stages=2", "warps=4 split=yes", "source=bulk"):
         assert fitted(examples.softmax, RowSchedule().with_settings(settings.split()), 4096).source == "bulk"
@@ -327,6 +343,9 @@ def test_threads_hold_what_their_registers_can(width: int) -> None:
         (77, "source=bulk", "no multiple of 16 bytes"),
         (4096, "stages=30", "exceed"),
         (256, "rows=2 split=yes", "split=yes needs"),
+        (512, "warps=2 lanes=8", "lanes are for rows of one warp"),
+        (256, "lanes=16 source=bulk", "lanes are for rows of one warp"),
+        (1024, "warps=1 lanes=8", "to stay in registers"),
     ],
 )
 def test_schedules_that_cannot_be(width: int, settings: str, message: str) -> None:
