@@ -21,6 +21,7 @@ from syncverify.diagnostics import (
     Verdict,
 )
 from syncverify.ir.execute import systems
+from syncverify.ir.execute_relays import assumed
 from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
 from syncverify.ir.printer import print_expr, print_kernel
@@ -134,6 +135,7 @@ def _every_size(
         diagnostics=tuple(_placed(d, kernel.span) for d in found.diagnostics),
         stats=found.stats,
         proof=found,
+        assumptions=() if found.launches else assumed(kernel),
     )
 
 

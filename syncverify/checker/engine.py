@@ -24,6 +24,8 @@ from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
 DONE, RETRY, PARKED, YIELD = range(4)
 #: Events that a run goes on for after harm was found: all of a kernel that ends, little of one that does not.
 AFTER_HARM = 100_000
+#: What the lanes of a block wait for that is not running yet, where blocks hand on flags.
+LATER = ("relay",)
 #: Events of one class in a row after which it is looked at whether it does the same for ever.
 MANY_IN_A_ROW = 4096
 
@@ -192,7 +194,11 @@ class Run:
         self.judged: set[tuple[int, int, bool]] = set()  # racing pairs of sites met before
         self.failures: dict[tuple[object, ...], Failure] = {}
         self.trace: list[tuple[int, Event]] = []
-        self.ready: deque[Thread] = deque(self.threads)
+        #: where blocks hand on flags, what each has done with one, by address and CTA
+        self.relays: dict[tuple[int, int], Any] = {}
+        for t in self.threads if self.info.relay else ():
+            t.blocked, t.waits_on = bool(t.info.cta), LATER if t.info.cta else ()
+        self.ready: deque[Thread] = deque(t for t in self.threads if not t.blocked)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}
         self.remote_uses: dict[

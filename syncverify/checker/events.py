@@ -9,6 +9,7 @@ from syncverify.checker import (
     copies,
     globals,
     memory,
+    relays,
     sync,
     tensor_maps,
     waits,
@@ -23,7 +24,7 @@ def _nothing(run: Run, t: Thread, event: Event) -> int:
 
 
 HANDLERS: Handlers = {
-    Ev.EXIT: control.on_exit,
+    Ev.EXIT: relays.on_exit,
     Ev.FAULT: control.on_fault,
     Ev.UNKNOWN: control.on_unknown,
     Ev.READ: memory.on_read,
@@ -66,9 +67,9 @@ HANDLERS: Handlers = {
     Ev.FRAG_READ: copies.on_frag_read,
     Ev.FRAG_WRITE: copies.on_frag_write,
     Ev.GLOBAL_READ: globals.on_read,
-    Ev.GLOBAL_WRITE: globals.on_write,
-    Ev.GLOBAL_ATOMIC: globals.on_atomic,
-    Ev.SPIN: globals.on_spin,
+    Ev.GLOBAL_WRITE: relays.on_write,
+    Ev.GLOBAL_ATOMIC: relays.on_atomic,
+    Ev.SPIN: relays.on_spin,
     Ev.MAP_REPLACE: tensor_maps.on_map_replace,
     Ev.MAP_RELEASE: tensor_maps.on_map_release,
     Ev.MAP_ACQUIRE: tensor_maps.on_map_acquire,

@@ -80,7 +80,8 @@ def _at(run: Run, key: int) -> Location:
     return at
 
 
-def _touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
+def touch(run: Run, t: Thread, kind: Access, fp: int, site: int, atomic: bool, scope: int) -> None:
+    """An access to global memory, where it is tracked."""
     early(run, t, site, reads=kind == Access.GENERIC_READ)
     if fp >= 0:
         r = Record(kind, t.cls, t.time, fp, site, atomic=atomic, scope=scope)
@@ -97,14 +98,14 @@ def on_read(run: Run, t: Thread, event: Event) -> int:
         raise Unmodelled(
             "control or data may depend on one acquire load of a flag; only spins are analysed", site
         )
-    _touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & STRONG), scope)
+    touch(run, t, Access.GENERIC_READ, fp, site, bool(flags & STRONG), scope)
     return DONE
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
     _, site, fp, flags, scope, value = event
     strong = bool(flags & (STRONG | RELEASE))
-    _touch(run, t, Access.GENERIC_WRITE, fp, site, strong, scope)
+    touch(run, t, Access.GENERIC_WRITE, fp, site, strong, scope)
     if fp >= 0 and strong:
         signal(run, t, site, fp, flags, scope, value, None)
     return DONE
@@ -113,7 +114,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
 def on_atomic(run: Run, t: Thread, event: Event) -> int:
     """A strong read-modify-write (PTX ISA: atom, red); as a semaphore it adds."""
     _, site, fp, flags, scope, op, value = event
-    _touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
+    touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
     if fp >= 0 and flags & (STRONG | RELEASE):
         signal(run, t, site, fp, flags, scope, None, None if op != "add" else value)
     return DONE
@@ -128,16 +129,7 @@ def signal(
     """
     t.syncs.append(t.time)
     run.signals.append((t.cls, t.time, site))
-    full: Matrix | None = None
-    width = scope
-    if flags & RELEASE:
-        full = matrix(run.columns)
-        t.clock.hand(full)
-    elif t.release_fence is not None:
-        full, width = t.release_fence, min(scope, t.release_scope)
-    wide = full is not None and width >= Scope.GPU
-    if full is not None and not wide:
-        run.narrow[t.cls, -1] = fence_site(t, site, flags)
+    full, wide = release(run, t, site, flags, scope)
     past = t.clock.past()
     for key, lanes in _places(run, fp, t.n).items():
         at = _at(run, key)
@@ -150,6 +142,21 @@ def signal(
         for o in at.waiting:
             run.wake(o)
         at.waiting = []
+
+
+def release(run: Run, t: Thread, site: int, flags: int, scope: int) -> tuple[Matrix | None, bool]:
+    """What a synchronizing write hands on, and whether to other CTAs as well."""
+    full: Matrix | None = None
+    width = scope
+    if flags & RELEASE:
+        full = matrix(run.columns)
+        t.clock.hand(full)
+    elif t.release_fence is not None:
+        full, width = t.release_fence, min(scope, t.release_scope)
+    wide = full is not None and width >= Scope.GPU
+    if full is not None and not wide:
+        run.narrow[t.cls, -1] = fence_site(t, site, flags)
+    return full, wide
 
 
 def _places(run: Run, fp: int, lanes: int) -> dict[int, int]:
@@ -191,21 +198,22 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     for w in at.writes[:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])
-            if w.released is not None:
-                _acquire(run, t, w, w.released, scope, site, fenced=not flags & ACQUIRE)
+            acquire(run, t, w, scope, site, flags)
         _launch_order(run, t, w, site)
     return DONE
 
 
-def _acquire(run: Run, t: Thread, w: Write, released: Matrix, scope: int, site: int, *, fenced: bool) -> None:
+def acquire(run: Run, t: Thread, w: Write, scope: int, site: int, flags: int) -> None:
     """What a release hands to an acquire: both scopes must contain the other thread (A3, A10).
 
-    ``fenced``: the load is relaxed, and only a fence after it acquires (A5).
+    A relaxed load acquires nothing, and only a fence after it does (A5).
     """
-    m = t.clock.m
+    m, released = t.clock.m, w.released
+    if released is None:
+        return
     inside = run.threads[w.cls].info.cta == t.info.cta
     if inside or (w.wide and scope >= Scope.GPU):
-        if fenced:
+        if not flags & ACQUIRE:
             if t.acquirable is None:
                 t.acquirable = np.zeros_like(released)
             np.maximum(t.acquirable, released, out=t.acquirable)

@@ -101,13 +101,11 @@ class Program:
         """The parameters among the symbols."""
         return tuple(p.name for p in self.kernel.params if p.name in self.symbols)
 
-    def number(self, value: Any) -> Any:
-        """An operand of an event: a number, or one for each lane."""
+    def numbers(self, values: list[Any], ahead: tuple[int, ...]) -> list[Any]:
+        """Operands of an event: numbers, or one for each lane; ``ahead``: which is told from which others."""
         if self.space is None:
             raise Symbolic("a size reaches an operand")
-        if isinstance(value, tuple):
-            return tuple(map(self.space.number, value))
-        return self.space.number(value)
+        return self.space.numbers(values, ahead)
 
     def class_id(self, warp: int, lanes: tuple[int, ...], warp_mask: int) -> int:
         key = (warp, lanes)
@@ -481,12 +479,12 @@ class Code(CodeText):
             here = r[PC]
             values = [read(r) for read in readers]
             opened = symbolic(key)
-            if any(map(symbolic, values)):
-                values = [program.number(v) for v in values]
+            if op.ahead or any(map(symbolic, values)):
+                values = program.numbers(values, op.ahead)
                 opened = True
             for i in fixed:
                 v = values[i]
-                if not isinstance(v, int):
+                if isinstance(v, tuple):
                     raise Disagreement(v)
             lanes, warp_mask = program.classes[r[CLASS]]
             events = op.build(Where(r[CTA], lanes, warp_mask), values)

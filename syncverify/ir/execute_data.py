@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_ops import SCOPES, Op, Ops, Where, _BarAt, _int, _Region, _RegionAt
-from syncverify.ir.expr import Expr, Int
+from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import TENSOR_SHIFT, Range, Value, box_ranges, footprint, matrix_footprint
-from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint
+from syncverify.model.events import GLOBAL_MEMORY, Ahead, Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Space
 
 _SEM_FLAGS = {
@@ -420,24 +420,32 @@ class DataOps(Ops):
         flags, level = int(_SEM_FLAGS[sem]), int(SCOPES[scope])
         stored = op.maybe(value if self.t.tracks_global else None, varying=True)
         op.addresses |= {stored}
+        if code == Ev.GLOBAL_WRITE and stored >= 0 and flags & (Flag.STRONG | Flag.RELEASE):
+            self._from_block(op, stored, "grid")
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             head = (code, site, fp(where, v), flags, level)
             if code == Ev.GLOBAL_READ:
                 return [head]
             x = v[stored] if stored >= 0 else None
-            return [(*head, *extra, x if isinstance(x, int) else None)]
+            return [(*head, *extra, x if isinstance(x, int | Ahead) else None)]
 
         op.build = build
         return op
 
+    def _from_block(self, op: Op, at: int, *more: str) -> None:
+        """Where blocks hand on flags, what one holds or is compared with is told from the block's number."""
+        if self.t.relay:
+            op.ahead = at, op.add(Var("block")), *(op.add(Var(name)) for name in more)
+
     def spin(self, s: n.SpinGlobal, site: int) -> Op:
         op = Op()
         fp, value = self._global(op, s.src), op.add(s.value)
+        self._from_block(op, value)
         flags, level = int(_SEM_FLAGS[s.sem]), int(SCOPES[s.scope])
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
-            return [(Ev.SPIN, site, fp(where, v), flags, level, s.cmp, _int(v[value]))]
+            return [(Ev.SPIN, site, fp(where, v), flags, level, s.cmp, v[value])]
 
         op.build = build
         return op

@@ -51,6 +51,7 @@ class Op:
     build: Build = lambda where, v: []
     addresses: set[int] = field(default_factory=set)  # operands that are global addresses only
     by_class: bool = False  # the events depend on the class's lanes or warp beyond the operands
+    ahead: tuple[int, ...] = ()  # an operand that is told from others: the block's number, how many there are
 
     def add(self, e: Expr, varying: bool = False) -> int:
         self.operands.append(e)

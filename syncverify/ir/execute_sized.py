@@ -11,6 +11,7 @@ from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
+from syncverify.ir.execute_relays import flag_tensors, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.quiet import without_quiet
@@ -41,9 +42,10 @@ def open_systems(
     """
     kernel = without_quiet(kernel)
     _declarations(kernel, set(sizes))
-    if synchronizes_globally(kernel):
-        raise Symbolic("blocks synchronize through global memory")
     grid = Grid.of(kernel, values)
+    flags = flag_tensors(kernel)
+    if synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
+        raise Symbolic("blocks synchronize through global memory")
     known = {name: v for name, v in values.items() if name not in sizes}
     symbols: dict[str, Any] = dict(sizes)
     builtins: dict[str, int] = dict(grid.sizes())
@@ -54,11 +56,17 @@ def open_systems(
             del builtins[name]
             symbols[name] = value
     named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES)))
-    program = Program(kernel, known | builtins, tables(kernel, values, 1, False), named, space)
-    control = program.code(several_lanes=True).control
     places: dict[int, dict[str, Any]] = {}
+    if flags:
+        places = _two_blocks(across, space)
+        laid = tables(kernel, values, len(places), True, written(kernel))
+        laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
+    else:
+        laid = tables(kernel, values, 1, False)
+    program = Program(kernel, known | builtins, laid, named, space)
+    control = program.code(several_lanes=True).control
     firsts: list[int] | None = [0]
-    if features(control, grid):
+    if not flags and features(control, grid):
         firsts = None if len(symbols) > len(sizes) else representatives(control, grid)
         if firsts is None or len(firsts) > MOST_BLOCKS:
             places = _anywhere(grid, across, space)
@@ -96,6 +104,19 @@ def _anywhere(grid: Grid, across: list[Any], space: Space) -> dict[int, dict[str
         block = x + across[0] * (y + across[1] * z)
         out[cta] = {"block": block, "block.x": x, "block.y": y, "block.z": z}
     return out
+
+
+def _two_blocks(across: list[Any], space: Space) -> dict[int, dict[str, Any]]:
+    """Where two blocks of a grid are, one before the other; or its only block."""
+    if not all(isinstance(size, int) and size == 1 for size in across[1:]):
+        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+    first, second = 0, None
+    if across[0] >= 2:
+        first, second = space.atom("block", 0, None), space.atom("later block", 1, None)
+        space.path.assume(*space.of(second - first - 1))
+        space.path.assume(*space.of(across[0] - second - 1))
+    blocks = [first] if second is None else [first, second]
+    return {cta: {"block": x, "block.x": x, "block.y": 0, "block.z": 0} for cta, x in enumerate(blocks)}
 
 
 def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate
-from syncverify.ir.footprints import Footprints
+from syncverify.ir.footprints import TENSOR_SHIFT, Footprints
 from syncverify.ir.layout import BufferLayout, layout
 from syncverify.model.events import BarrierInfo, Footprint
 from syncverify.source import InputError
@@ -54,12 +54,18 @@ class Tables:
     _bases: dict[str, int] = field(default_factory=dict)
     _per_cta: int = 0
     untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
+    relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
         for name, count in self.barrier_counts.items():
             self._bases[name] = self._per_cta
             self._per_cta += count
+
+    def range_of(self, tensor: str) -> tuple[int, int]:
+        """Where in the one global memory of footprints a tensor may lie."""
+        number, _ = self.tensors[tensor]
+        return number << TENSOR_SHIFT, number + 1 << TENSOR_SHIFT
 
     def cta_of(self, cta: int, rank: int) -> int:
         """The CTA of the given rank in the cluster of ``cta``."""

@@ -79,7 +79,7 @@ class Ev(IntEnum):
     GLOBAL_READ = 70  # global fp (-1: untracked), flags (ACQUIRE..), scope
     GLOBAL_WRITE = 71  # global fp (-1), flags, scope, value (None: unknown)
     GLOBAL_ATOMIC = 72  # global fp (-1), flags, scope, op: str, value (None: unknown)
-    SPIN = 73  # global fp, flags, scope, comparison: str, value -- blocks until true
+    SPIN = 73  # global fp, flags, scope, comparison: str, value (or an Ahead) -- blocks until true
 
     MAP_REPLACE = 80  # map, 1 if the lanes of the warp do it as one
     MAP_RELEASE = 81  # scope
@@ -186,6 +186,13 @@ class BarrierInfo:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A number that is told from that of the block that comes to it: so much more."""
+
+    by: int
+
+
 class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
     """Raised by an agent whose lanes disagree on a decision: split the class, then run again."""
 
@@ -248,6 +255,9 @@ class SystemInfo:
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
+    #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
+    #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
+    relay: tuple[tuple[int, int], ...] = ()
 
 
 class System(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from syncverify.model.events import Ahead
 from syncverify.model.inequalities import Parts, Sum, combined, reduced
 from syncverify.model.path import Path
 from syncverify.model.ratios import in_turns, modulo, ratio
@@ -430,6 +431,27 @@ class Space:
             else:
                 high = middle - 1
         return low
+
+    def numbers(self, values: list[Any], ahead: tuple[int, ...] = ()) -> list[Any]:
+        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which others."""
+        told: dict[int, Any] = dict.fromkeys(ahead, 0)
+        if ahead:
+            told[ahead[0]] = self.ahead(*(values[i] for i in ahead))
+        return [told[i] if i in told else self._number_of_each(v) for i, v in enumerate(values)]
+
+    def _number_of_each(self, value: Any) -> Any:
+        return tuple(map(self.number, value)) if isinstance(value, tuple) else self.number(value)
+
+    def ahead(self, value: Any, block: Any, blocks: Any = None) -> Ahead | None:
+        """A value told from the number of a block, one for all lanes; None where it is no number more.
+
+        The last of ``blocks`` may leave what it likes: as well what others do, for nobody looks.
+        """
+        if blocks is not None and self.bounds(self.resolved(blocks - block))[1] == 1:
+            return Ahead(1)
+        found = {self.of(self.resolved(x) - self.resolved(block)) for x in lanes(value)}
+        c, parts = found.pop()
+        return None if found or parts else Ahead(c)
 
     # ------------------------------------------------------------ text
 

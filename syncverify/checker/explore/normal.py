@@ -25,7 +25,7 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.explore import maps, tails
+from syncverify.checker.explore import maps, relays, tails
 from syncverify.checker.explore.thresholds import (
     ALL,
     ASKING,
@@ -107,6 +107,7 @@ class Normal(Thresholds):
             tuple(self.request(r) for r in run.requests),
             self.together(),
             maps.form(run, self.everywhere),
+            (relays.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]

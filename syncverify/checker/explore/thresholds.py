@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from syncverify.checker.barriers import Barrier
 from syncverify.checker.clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
-from syncverify.checker.engine import Run
-from syncverify.checker.explore import maps
+from syncverify.checker.engine import LATER, Run
+from syncverify.checker.explore import maps, relays
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.model.events import GLOBAL_MEMORY
@@ -58,7 +58,8 @@ class Thresholds:
         self.places: dict[tuple[int, int], dict[int, tuple[Column, int]]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
-        left = [t.clock.m for t in run.threads if not t.done] or [t.clock.m for t in run.threads]
+        left = [t.clock.m for t in run.threads if not t.done and t.waits_on != LATER]
+        left = left or [t.clock.m for t in run.threads]
         self.least: list[list[int]] = np.min(left, axis=0).tolist()
         self.shadows = {m: [*self.segments(m, s._segments)] for m, s in sorted(run.memory.items())}
 
@@ -103,6 +104,8 @@ class Thresholds:
             self.mark(cls, value, *ALL)
         for (column, _), value in self.landed().items():
             self.mark(column, value)
+        for handed in relays.thresholds(run, ASKING):
+            self.mark(*handed)
         for t in run.threads:
             for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
                 if groups.issued and kind in t.columns:

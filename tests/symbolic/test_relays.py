@@ -1,0 +1,198 @@
+"""Blocks that hand on flags, each to the next, in grids of any size; relatives that must not be proved."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from syncverify.certificate import RejectedError, certify, dumps, recheck, resealed
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.ir.parser import parse, parse_file
+from syncverify.ir.printer import print_kernel
+from syncverify.judge import text_hash
+from syncverify.source import InputError
+from syncverify.verify import check_kernel
+from tests.certificate.mutate import changed, changes, unordered
+from tests.corpus.entries import CORPUS
+
+from .brute import fallback
+
+_CHAIN = """kernel chain {{
+  launch grid [S] block [64] {launch}
+  param S : i32
+  {params}
+  tensor ws : f32[128] inout
+  tensor flag : u32[2] inout
+  tensor out : f32[128] out
+  shared tile : f32[128]
+
+  elect p
+  {wait}
+  {work}
+  {go}
+}}
+"""
+_WAIT = """if block > 0 {
+    if tid == 0 {
+      spin.global.acquire.gpu flag[0] >= block
+    }
+    bar.sync 0
+  }"""
+_WORK = """ld.global y, ws[tid * 2 : 2]
+  st.global ws[tid * 2 : 2], y + 1.0"""
+_GO = """bar.sync 0
+  if tid == 0 {
+    fence.acq_rel.gpu
+    st.global.relaxed.gpu flag[0], block + 1
+  }"""
+_STORE = """st.shared tile[][tid * 2 : 2], 1.0
+  fence.proxy.async.shared_cta
+  bar.sync 0
+  if warp == 0 and p {
+    bulk.store ws[0 : 128], tile
+    bulk.commit
+    bulk.wait 0
+  }"""
+_OTHER = _GO.replace("flag[0]", "flag[1]").replace("tid == 0", "tid == 32")
+_ADD = _GO.replace("st.global.relaxed.gpu flag[0], block + 1", "atom.global.add.release.gpu flag[0], 1")
+
+
+def _chain(
+    wait: str = _WAIT, work: str = _WORK, go: str = _GO, launch: str = "cooperative", params: str = ""
+) -> str:
+    return _CHAIN.format(wait=wait, work=work, go=go, launch=launch, params=params)
+
+
+GOOD = {
+    "as it is": _chain(),
+    "not all at once": _chain(launch=""),
+    "a value that is left again": _chain(wait=_WAIT.replace(">=", "==")),
+    "the block after the one before": _chain(wait=_WAIT.replace(">= block", "> block - 1")),
+    "the first looks too": _chain(wait=_WAIT.replace("block > 0", "tid >= 0")),
+    "everybody looks": _chain(wait="spin.global.acquire.gpu flag[0] >= block"),
+    "a fence acquires": _chain(
+        wait=_WAIT.replace("acquire.gpu flag[0] >= block", "relaxed.gpu flag[0] >= block\nfence.acq_rel.gpu")
+    ),
+    "a counter": _chain(go=_ADD),
+    "the last says nothing": _chain(go=_GO.replace("tid == 0", "tid == 0 and block + 1 < grid")),
+    "the last sets it back": _chain(go=_GO.replace("block + 1", "select(block + 1 == grid, 0, block + 1)")),
+    "two flags": _chain(wait=_WAIT + "\n" + _WAIT.replace("flag[0]", "flag[1]"), go=_GO + "\n" + _OTHER),
+    "by the async proxy": _chain(work=_STORE),
+    "any number of turns": _chain(work=f"for i in 0..K {{\n{_WORK}\n}}", params="param K : i32"),
+}
+#: None may be proved; those with sizes are refuted there.
+BAD = {
+    "the flag first": (_chain(work="", go=f"{_GO}\n{_WORK}"), {"S": 2}),
+    "written before the wait": (_chain(wait=f"st.global ws[tid * 2 : 2], 1.0\n{_WAIT}"), {"S": 2}),
+    "a higher block": (
+        _chain(wait=_WAIT.replace("> 0", "+ 1 < grid").replace(">= block", ">= block + 2")), {"S": 3}
+    ),
+    "no acquire": (_chain(wait=_WAIT.replace("acquire", "relaxed")), {"S": 2}),
+    "no fence": (_chain(go=_GO.replace("fence.acq_rel.gpu\n", "")), {"S": 2}),
+    "a fence of one CTA": (_chain(go=_GO.replace("acq_rel.gpu", "acq_rel.cta")), {"S": 2}),
+    "an acquire of one CTA": (_chain(wait=_WAIT.replace("acquire.gpu", "acquire.cta")), {"S": 2}),
+    "the others do not wait": (_chain(wait=_WAIT.replace("bar.sync 0", "")), {"S": 2}),
+    "the others are not waited for": (_chain(go=_GO.replace("bar.sync 0\n", "")), {"S": 2}),
+    "the last waits for more": (
+        _chain(wait=_WAIT.replace(">= block", ">= select(block + 1 == grid, block + 1, block)")), {"S": 2}
+    ),
+    "the last waits for less": (
+        _chain(wait=_WAIT.replace(">= block", ">= select(block + 1 == grid, block - 1, block)")), {"S": 2}
+    ),
+    "the last does not wait": (_chain(wait=_WAIT.replace("> 0", "> 0 and block + 1 < grid")), {"S": 2}),
+    "one lets two go": (_chain(go=_GO.replace("block + 1", "select(block == 3, 5, block + 1)")), {"S": 6}),
+    "odd ones do not wait": (_chain(wait=_WAIT.replace("> 0", "% 2 == 0 and block > 0")), {"S": 2}),
+    "the last but one sets it back": (
+        _chain(go=_GO.replace("block + 1", "select(block + 2 == grid, 0, block + 1)")), {"S": 2}
+    ),
+    "every lane adds": (_chain(go=_ADD.replace("if tid == 0", "if tid >= 0")), {"S": 3}),
+    "by steps of two": (_chain(go=_ADD.replace("], 1", "], 2")), {"S": 3}),
+    "read after the flag": (_chain(go=f"{_GO}\nld.global z, ws[tid * 2 : 2]"), {"S": 2}),
+    "one of two flags": (_chain(wait=_WAIT, go=_OTHER), {"S": 2}),
+    "the store's source only": (_chain(work=_STORE.replace("bulk.wait", "bulk.wait.read")), {"S": 2}),
+    "all write one result": (_chain(go=f"{_GO}\nst.global out[tid * 2 : 2], 1.0"), {"S": 2}),
+    "written in a loop after it": (
+        _chain(go=f"{_GO}\nfor i in 0..K {{\n{_WORK}\n}}", params="param K : i32"), {"S": 2, "K": 1}
+    ),
+    "some do not let go": (_chain(go=_GO.replace("tid == 0", "tid == 0 and block != 2")), {}),
+    "twice": (_chain(go=f"{_GO}\n{_GO}"), {}),
+    "no flag but data": (_chain(go=_GO.replace(".relaxed.gpu", "")), {}),
+    "another lane lets go": (
+        _chain(
+            wait="if tid == 0 and block > 0 {\nspin.global.acquire.gpu flag[0] >= block\n}", work="",
+            go="if tid == 32 {\nfence.acq_rel.gpu\nst.global.relaxed.gpu flag[0], block + 1\n}",
+        ), {},
+    ),
+    "a flag of few bits": (_chain().replace("flag : u32", "flag : u8"), {}),
+}  # fmt: skip
+
+
+def _check(text: str, name: str) -> KernelReport:
+    (kernel,) = parse(text, name)
+    return check_kernel(kernel, scope=ScopeKind.ALL)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_blocks_that_hand_on(name: str) -> None:
+    report = _check(GOOD[name], name)
+    assert (report.verdict, report.scope.kind, fallback(report)) == (Verdict.PROVED, ScopeKind.ALL, None)
+    assert len(report.assumptions) == (2 if name == "not all at once" else 1)
+    (kernel,) = parse(GOOD[name], name)
+    for blocks in (1, 2, 5):
+        values = {"S": blocks} | {p.name: 2 for p in kernel.params if p.name != "S"}
+        assert check_kernel(kernel, values).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_blocks_that_do_not(name: str) -> None:
+    text, sizes = BAD[name]
+    report = _check(text, name)
+    assert report.scope.kind is ScopeKind.EXACT
+    if sizes:
+        assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, sizes)
+    else:
+        assert report.verdict is not Verdict.PROVED
+
+
+def test_a_chain_of_the_corpus_for_every_grid() -> None:
+    (kernel,) = parse_file(CORPUS / "idioms/D10b_stream_k_fixup.syncir")
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize("name", ["as it is", "any number of turns"])
+def test_its_certificate(name: str) -> None:
+    (kernel,) = parse(GOOD[name], name)
+    data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))
+    (done,) = recheck(json.dumps(data), "c.json", {kernel.name: kernel})
+    assert (done.kind, done.scope, done.met["by the checker"]) == ("sizes", ScopeKind.ALL, 4)
+    every = [c for c in changes(data) if not unordered(*c)]
+    for path, how in every[:: max(len(every) // 40, 1)]:
+        with pytest.raises((RejectedError, InputError)):
+            recheck(json.dumps(resealed(changed(data, path, how))), "c.json", {kernel.name: kernel})
+
+
+def test_a_certificate_of_another_chain() -> None:
+    """The graph of the good kernel proves none of the bad ones that ask the same."""
+    (kernel,) = parse(GOOD["as it is"], "good")
+    data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))
+    for name in (
+        "the flag first",
+        "no acquire",
+        "no fence",
+        "written before the wait",
+        "all write one result",
+    ):
+        (wrong,) = parse(BAD[name][0], name)
+        with pytest.raises((RejectedError, InputError)):
+            recheck(json.dumps(_moved(data, wrong.name, BAD[name][0])), "c.json", {wrong.name: wrong})
+
+
+def _moved(data: Any, name: str, text: str) -> Any:
+    """The certificate with the digest of another kernel's text."""
+    (kernel,) = parse(text, name)
+    out = json.loads(json.dumps(data))
+    out["kernels"][0]["text"] = text_hash(print_kernel(kernel))
+    return resealed(out)
