@@ -199,6 +199,12 @@ EPILOGUE_SCHEDULES = {
     "128x192pt": Schedule(128, 192, registers=TWO, persistent=True, store="tma"),
     "128x128pp": IN_TURN,
 }
+#: The same for two products.
+PAIR_SCHEDULES = {
+    "128x128pt": Schedule(128, 128, registers=TWO, persistent=True, store="tma"),
+    "256x64pt": Schedule(256, 64, registers=TWO, persistent=True, store="tma"),
+    "128x64pp": replace(IN_TURN, tile_n=64),
+}
 FUSED_SIZES: tuple[Shape, ...] = ((4096, 4096, 4096), (8192, 8192, 4096))
 
 
@@ -241,6 +247,11 @@ def _exp(x: Value) -> Value:
     return exp(x)
 
 
+def _swiglu(acc: Value, acc2: Value) -> Value:
+    """Of two products: what a gated layer computes."""
+    return (acc * (1.0 / (1.0 + _exp(-acc))) * acc2).cast("bf16")
+
+
 def _wide(acc: Value) -> Value:
     return acc.cast("f32")
 
@@ -256,6 +267,7 @@ EPILOGUES: dict[str, tuple[Callable[..., Any], dict[str, Tensor]]] = {
     "bias_gelu_tanh": (_bias_gelu_tanh, {"bias": BIAS}),
     "bias_gelu_residual": (_bias_gelu_residual, {"bias": BIAS, "residual": RESIDUAL}),
     "two_results": (_keep_both, {"bias": BIAS}),
+    "swiglu": (_swiglu, {"acc2": Tensor("f32", FULL)}),
 }
 
 
@@ -266,9 +278,11 @@ def epilogue(name: str) -> Problem:
 
 def fused() -> Iterator[Item]:
     for name in EPILOGUES:
-        for title, schedule in EPILOGUE_SCHEDULES.items():
+        problem = epilogue(name)
+        schedules = EPILOGUE_SCHEDULES if len(problem.rights) == 1 else PAIR_SCHEDULES
+        for title, schedule in schedules.items():
             try:
-                yield item(title, epilogue(name), schedule, case=name)
+                yield item(title, problem, schedule, case=name)
             except InputError as e:
                 print(f"  {name} {title}: {e}")
 

@@ -21,7 +21,7 @@ from syncverify.matmul.choices import file_name, remembered
 from syncverify.matmul.choose import choose
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
-from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
 
@@ -81,6 +81,7 @@ class CompiledMatmul:
     ) -> Any:
         """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout.
 
+        Problems of two products take ``b2=`` as well, a second ``b``.
         ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
         experiments in a process that may hang or crash. InputError for arrays that it cannot use.
         """
@@ -110,10 +111,13 @@ class CompiledMatmul:
         self, a: Any, b: Any, others: Mapping[str, Any]
     ) -> tuple[dict[str, DeviceArray], dict[str, int]]:
         p = self.problem
-        wanted = {n: t for n, t in p.epilogue.inputs if n != PRODUCT}
-        if set(others) != set(wanted):
-            raise InputError(f"{p.name} takes {', '.join(['a', 'b', *wanted])}")
-        stored = {"a": a.T if p.a_t else a, "b": b.T if p.b_t else b, **others}
+        wanted = dict(p.others)
+        more = p.rights[1:]
+        if set(others) != {*wanted, *more}:
+            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted])}")
+        rights = {"b": b, **{n: others[n] for n in more}}
+        stored = {"a": a.T if p.a_t else a, **{n: x.T if p.b_t else x for n, x in rights.items()}}
+        stored |= {n: others[n] for n in wanted}
         types = {**p.stored, **{n: t.dtype for n, t in wanted.items()}}
         arrays = {n: _checked(p, n, describe(x), types[n]) for n, x in stored.items()}
         sizes: dict[str, int] = {}

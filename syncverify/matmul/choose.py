@@ -52,15 +52,21 @@ VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
 
 
 def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, float]]:
-    """The schedules that the problem allows at those sizes, each in the form that suits it."""
+    """The schedules that the problem allows at those sizes, each in the form that suits it.
+
+    Two products share the columns of a tile.
+    """
     found = []
     whole = not sizes["N"] % (16 // problem.output_sizes[0])
-    for schedule, share in MENU:
+    for wide, share in MENU:
+        schedule = replace(wide, tile_n=wide.tile_n // len(problem.rights))
+        if not _possible(problem, schedule):
+            continue
         if not problem.b_t and schedule.tile_n % 64:
             continue
         try:
             staged = replace(schedule, store="tma")
-            staged.fitted_stages(staged.staging(problem.output_sizes))
+            staged.fitted_stages(staged.staging(problem.output_sizes), len(problem.rights))
         except InputError:
             staged = schedule
         found.append((staged if whole else schedule, share))
@@ -71,7 +77,7 @@ def microseconds(
     schedule: Schedule, share: float, sizes: Mapping[str, int], multiprocessors: int, size: int = 2
 ) -> float:
     """What the model says for factors of ``size`` bytes; the last turn counts in full, however few blocks it
-    has. Products of a byte along K take the same time for all types."""
+    has. Products of a byte along K take the same time for all types, and so does a second factor's byte."""
     tiles = _tiles(schedule, sizes)
     steps = -(-sizes["K"] * size // K_SPAN)
     each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
@@ -82,6 +88,11 @@ def microseconds(
     if schedule.split_k == 1:
         return START + turns * (each + TURN)
     return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
+
+
+def _bytes(problem: Problem) -> int:
+    """Bytes of right factors for each element of K and column."""
+    return problem.size * len(problem.rights)
 
 
 def _tiles(schedule: Schedule, sizes: Mapping[str, int]) -> int:
@@ -107,7 +118,7 @@ def splits(
     """Schedules whose blocks or clusters share tiles, where whole tiles leave more SMs idle."""
     found = []
     steps = -(-sizes["K"] * problem.size // K_SPAN)
-    for schedule, share in menu(problem, sizes):
+    for schedule, share in menu(problem, sizes) if len(problem.rights) == 1 else ():
         for q in SPLITS:
             shared = replace(schedule, split_k=q, cluster=cluster)
             tiles = _tiles(shared, sizes)
@@ -139,7 +150,7 @@ def _sorted(
     """By the model's time, times what it has to promise."""
 
     def time(s: Schedule, share: float, margin: float) -> float:
-        return microseconds(s, share, sizes, multiprocessors, problem.size) * margin
+        return microseconds(s, share, sizes, multiprocessors, _bytes(problem)) * margin
 
     return [s for s, _, _ in sorted(options, key=lambda o: time(*o))]
 
@@ -151,7 +162,7 @@ def candidates(
     order = ranked(problem, sizes, multiprocessors)
     shares = dict(menu(problem, sizes))
     plain = replace(order[0], split_k=1, persistent=False)
-    time = microseconds(order[0], shares.get(plain, 1.0), sizes, multiprocessors, problem.size)
+    time = microseconds(order[0], shares.get(plain, 1.0), sizes, multiprocessors, _bytes(problem))
     short = time < LONG
     varied = [
         replace(order[place], dependent=short, **fields) for place, fields in VARIATIONS if place < len(order)
@@ -167,8 +178,8 @@ def candidates(
 
 def _possible(problem: Problem, schedule: Schedule) -> bool:
     try:
-        schedule.check()
-        schedule.fitted_stages(schedule.staging(problem.output_sizes))
+        schedule.check(len(problem.rights))
+        schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
     except InputError:
         return False
     return True

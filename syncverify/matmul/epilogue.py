@@ -6,7 +6,7 @@ from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, StGlobal, Stmt
-from syncverify.matmul.problem import PRODUCT
+from syncverify.matmul.problem import PRODUCT, SECOND
 
 
 def register(name: str) -> str:
@@ -14,11 +14,11 @@ def register(name: str) -> str:
     return f"{name}_v"
 
 
-def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
+def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[LdGlobal]:
     """Reads the epilogue's inputs at a place of C."""
-    result: list[Stmt] = []
+    result: list[LdGlobal] = []
     for name, tensor in f.inputs:
-        if name == PRODUCT:
+        if name in (PRODUCT, SECOND):
             continue
         count = Int(vector if "N" in tensor.dims else 1)
         result.append(LdGlobal(register(name), GlobalRegion(name, _at(tensor.dims, row, column), count)))

@@ -18,9 +18,7 @@ from syncverify.ir.nodes import (
     BarrierRef,
     For,
     Fragment,
-    FragRead,
     FragWrite,
-    If,
     Kernel,
     Launch,
     LdShared,
@@ -28,27 +26,24 @@ from syncverify.ir.nodes import (
     Param,
     Region,
     Shared,
-    StMatrix,
     Stmt,
-    StShared,
     Tensor,
     TensorMap,
     TmaLoad,
-    TmaStore,
     Wgmma,
 )
 from syncverify.matmul import split
-from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
+from syncverify.matmul.epilogue import arithmetic, register, results
 from syncverify.matmul.problem import FACTOR, PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
+from syncverify.matmul.storing import ahead, epilogue, first_reads, lane_row, output_map, plus
 from syncverify.source import InputError
 
 Swizzle = Literal["64B", "128B"]
 
 FULL = "full"
-ACC, A_FRAG = "acc", "a_frag"
-A_TILE, B_TILE = "a_tile", "b_tile"
-A_MAP, B_MAP = "a_map", "b_map"
+A_FRAG = "a_frag"
+A_TILE, A_MAP = "a_tile", "a_map"
 #: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
 PANEL = 64
 #: Parameters that the host computes from the sizes.
@@ -57,7 +52,9 @@ DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "teams", "blocks")
 
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     """The kernel without synchronization; ``vector``: elements per access of the epilogue (1 or 2)."""
-    schedule.check()
+    schedule.check(len(problem.rights))
+    if schedule.split_k > 1 and len(problem.rights) > 1:
+        raise InputError(f"{problem.name}: steps along K of two products are not shared out: split_k=1")
     if not problem.b_t and schedule.tile_n % PANEL:
         raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
     if problem.prologue is not None and schedule.pending:
@@ -69,14 +66,15 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk)
     tile = tuple(_tile(schedule))
-    ends = tuple(_epilogue(problem, schedule, vector))
-    work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
+    ends = tuple(epilogue(problem, schedule, vector))
+    early = tuple(first_reads(problem, schedule))
+    work: tuple[Stmt, ...] = (*tile, *early, _main_loop(problem, schedule, bk), *ends)
     splits = schedule.split_k > 1
     if splits:
         begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
         body: tuple[Stmt, ...] = (
             *split.place(schedule),
-            split.turns((*begins, split.finished(ends, schedule, ACC))),
+            split.turns((*begins, split.finished((*early, *ends), schedule, PRODUCT))),
         )
     elif schedule.persistent:
         body = (For("i", Int(0), Var("turns"), Int(1), work),)
@@ -104,21 +102,31 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         ),
         maps=(
             TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), _swizzle(problem)),
-            TensorMap(
-                B_MAP, "b", (schedule.tile_n // schedule.cluster, bk) if problem.b_t else (bk, PANEL), "128B"
+            *(
+                TensorMap(
+                    f"{b}_map",
+                    b,
+                    (schedule.tile_n // schedule.cluster, bk) if problem.b_t else (bk, PANEL),
+                    "128B",
+                )
+                for b in problem.rights
             ),
             *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), "128B") for o in staged),
         ),
         shared=(
             _buffer(A_TILE, problem.types["a"], schedule.tile_m, bk, problem.a_t, _swizzle(problem)),
-            _buffer(B_TILE, problem.dtype, schedule.tile_n, bk, not problem.b_t),
+            *(
+                _buffer(f"{b}_tile", problem.dtype, schedule.tile_n, bk, not problem.b_t)
+                for b in problem.rights
+            ),
             *(_staging(o, schedule, width) for o in staged),
             *((split.buffer(schedule),) if splits else ()),
         ),
         barriers=(Barrier(FULL),),
         fragments=(
-            Fragment(ACC, "f32", (schedule.rows, schedule.tile_n)),
+            *(Fragment(x, "f32", (schedule.rows, schedule.tile_n)) for x in problem.products),
             *([Fragment(A_FRAG, problem.dtype, (schedule.rows, bk))] if problem.prologue else []),
+            *ahead(problem, schedule),
         ),
         assumes=_facts(problem, schedule, vector),
         body=body,
@@ -149,7 +157,7 @@ def launch_values(
 def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """Sizes of an exact check when the caller gives none: every slot is reused, all ends are ragged."""
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
-    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
+    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
     down, across, steps = 3, 2, stages + 3
     if schedule.split_k == 2:
         # of one team: a block, or a cluster, with parts of two tiles
@@ -199,7 +207,7 @@ def _swizzle(problem: Problem) -> Swizzle:
 
 
 def _dtype(problem: Problem, name: str) -> str:
-    if name in ("a", "b"):
+    if name in problem.types:
         return problem.types[name]
     types = {n: t.dtype for n, t in problem.epilogue.inputs}
     return {**types, **{o.name: o.dtype for o in problem.epilogue.outputs}}[name]
@@ -213,10 +221,6 @@ def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool, swizzle: 
     """One tile of an operand; where its memory runs along M or N, in panels of 64."""
     shape = (rows // PANEL, bk, PANEL) if along_mn else (rows, bk)
     return Shared(name, dtype, tuple(Int(x) for x in shape), 1024, None, swizzle)
-
-
-def output_map(output: str) -> str:
-    return f"{output}_map"
 
 
 def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
@@ -261,7 +265,10 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
     body: list[Stmt] = []
     for map_name, tile, at, extent, along_mn, c in (
         (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, 1),
-        (B_MAP, B_TILE, Var("col"), schedule.tile_n, not problem.b_t, schedule.cluster),
+        *(
+            (f"{b}_map", f"{b}_tile", Var("col"), schedule.tile_n, not problem.b_t, schedule.cluster)
+            for b in problem.rights
+        ),
     ):
         mask = Int((1 << c) - 1) if c > 1 else None
         part = extent // c  # of each block
@@ -273,13 +280,16 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
         for panel in range(part // PANEL):
             number: Expr = Var("rank") * (part // PANEL) + panel if c > 1 else Int(panel)
             to = Region(tile, (number,))
-            body.append(TmaLoad(to, map_name, (k, _plus(place, PANEL * panel)), bar, mask))
+            body.append(TmaLoad(to, map_name, (k, plus(place, PANEL * panel)), bar, mask))
     share = schedule.rows * bk
     mine = Region(A_TILE, (), Var("wg") * share, Int(share)) if schedule.sharing > 1 else Region(A_TILE)
     if problem.prologue is not None:
         body += _registers(problem.prologue, schedule, bk)
     left = mine if problem.prologue is None else A_FRAG
-    body.append(Wgmma(ACC, left, Region(B_TILE), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t))
+    body += [
+        Wgmma(acc, left, Region(f"{b}_tile"), Var("k") > 0, a_t=problem.a_t, b_t=problem.b_t)
+        for acc, b in zip(problem.products, problem.rights, strict=True)
+    ]
     return For("k", Int(0), Var("count") if splits else Var("steps"), Int(1), tuple(body))
 
 
@@ -288,129 +298,14 @@ def _registers(prologue: Fusion, schedule: Schedule, bk: int) -> list[Stmt]:
     result: list[Stmt] = []
     ((_, value),) = results(prologue)
     for block in range(schedule.rows // 64):
-        row = _plus(_lane_row(), block * 64)
+        row = plus(lane_row(), block * 64)
         own: Expr = Var("wg") * schedule.rows + row if schedule.sharing > 1 else row
         place = Region(A_TILE, (), own * bk + (Var("j") * 8 + Var("lane") % 4 * 2), Int(2))
         inner: tuple[Stmt, ...] = (
             LdShared(register(FACTOR), place),
             *arithmetic(prologue),
-            FragWrite(A_FRAG, value, _plus(Var("j") * 4 + Var("h") * 2, block * bk // 2)),
+            FragWrite(A_FRAG, value, plus(Var("j") * 4 + Var("h") * 2, block * bk // 2)),
         )
         halves = For("h", Int(0), Int(2), Int(1), inner, unroll=2)
         result.append(For("j", Int(0), Int(bk // 8), Int(1), (halves,), unroll=bk // 8))
     return result
-
-
-def _epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
-    """Every thread stores its share of the accumulators, two neighbours of a row at a time."""
-    if schedule.store == "tma":
-        return [_parts(problem, schedule)]
-    result: list[Stmt] = []
-    for block in range(schedule.rows // 64):
-        inner: list[Stmt] = []
-        for e in range(2 // vector):
-            part = _plus(_share(schedule, block, Var("j")), e)
-            inner += [
-                FragRead(register(PRODUCT), ACC, part, Int(vector)),
-                *split.added(schedule, register(PRODUCT), part, vector),
-                Let("c", _plus(Var("col") + Var("j") * 8 + Var("lane") % 4 * 2, e)),
-                If(
-                    Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
-                    (
-                        *loads(problem.epilogue, Var("r"), Var("c"), vector),
-                        *arithmetic(problem.epilogue),
-                        *stores(problem.epilogue, Var("r"), Var("c"), vector),
-                    ),
-                ),
-            ]
-        row = _own_row(schedule) + _plus(_lane_row(), block * 64)
-        pairs = schedule.tile_n // 8
-        columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
-        result.append(For("h", Int(0), Int(2), Int(1), (Let("r", row), columns), unroll=2))
-    return result
-
-
-def _parts(problem: Problem, schedule: Schedule) -> Stmt:
-    """The columns of a warpgroup's share part by part: to shared memory, then by a tensor copy.
-
-    Inputs of the epilogue are read at the nearest place inside, for what is outside is not stored.
-    """
-    size = problem.output_sizes[0]
-    width, parts = K_SPAN // size, schedule.parts(size)
-    body: list[Stmt] = []
-    needs = len(problem.epilogue.inputs) > 1
-    if not needs and size == 2:
-        return _matrices(problem, schedule)
-    for block in range(schedule.rows // 64):
-        place = _plus(_lane_row(), block * 64)
-        column = Var("j") * 8 + Var("lane") % 4 * 2
-        part = _share(schedule, block, Var("p") * (width // 8) + Var("j"))
-        inner: list[Stmt] = [
-            FragRead(register(PRODUCT), ACC, part, Int(2)),
-            *split.added(schedule, register(PRODUCT), part, 2),
-        ]
-        if needs:
-            last = Call("min", (Var("col") + Var("p") * width + column, Var("N") - 2))
-            inner += [Let("c", last), *loads(problem.epilogue, Var("r"), Var("c"), 2)]
-        inner += arithmetic(problem.epilogue)
-        inner += [
-            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + column, Int(2)), value)
-            for o, value in results(problem.epilogue)
-        ]
-        row: list[Stmt] = [Let("s", place)]
-        if needs:
-            bottom = _own_row(schedule) + Var("s")
-            row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
-        columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
-        body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
-    body += _copies(problem, schedule, width)
-    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
-
-
-def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
-    """The same for epilogues of the product alone: each warp stores its 16 rows of a part at once."""
-    width = K_SPAN // problem.output_sizes[0]
-    parts = schedule.parts(problem.output_sizes[0])
-    count = width // 2
-    body: list[Stmt] = []
-    for block in range(schedule.rows // 64):
-        start = _plus(Var("p") * count, block * schedule.tile_n // 2)
-        body += [
-            FragRead(register(PRODUCT), ACC, start, Int(count)),
-            *split.added(schedule, register(PRODUCT), start, count),
-            *arithmetic(problem.epilogue),
-        ]
-        first = _plus(Var("warp") % 4 * (16 * width), block * 64 * width)
-        body += [
-            StMatrix(Region(f"{o.name}_tile", (Var("wg"),), first, Int(16 * width)), value)
-            for o, value in results(problem.epilogue)
-        ]
-    return For("p", Int(0), Int(parts), Int(1), (*body, *_copies(problem, schedule, width)), unroll=parts)
-
-
-def _copies(problem: Problem, schedule: Schedule, width: int) -> list[Stmt]:
-    """The tensor copies of a part."""
-    at = (_own_row(schedule), Var("col") + Var("p") * width)
-    return [
-        TmaStore(output_map(o.name), at, Region(f"{o.name}_tile", (Var("wg"),)))
-        for o in problem.epilogue.outputs
-    ]
-
-
-def _own_row(schedule: Schedule) -> Expr:
-    """The first row of C that is the warpgroup's."""
-    return Var("row") if schedule.pingpong else Var("row") + Var("wg") * schedule.rows
-
-
-def _lane_row() -> Expr:
-    """A thread's row among 64 (PTX ISA, wgmma: Register Fragments), in the upper or lower half ``h``."""
-    return Var("h") * 8 + (Var("warp") % 4 * 16 + Var("lane") // 4)
-
-
-def _share(schedule: Schedule, block: int, column: Expr) -> Expr:
-    """The first of two neighbours in a thread's share: 64 rows after 64 rows, 8 columns after 8 columns."""
-    return _plus(column * 4 + Var("h") * 2, block * schedule.tile_n // 2)
-
-
-def _plus(e: Expr, n: int) -> Expr:
-    return e + n if n else e

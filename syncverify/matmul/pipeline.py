@@ -38,7 +38,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
     """The passes of one compilation, in order."""
     # every warp has read for itself what goes through a prologue
     each = "warp" if policy is Policy.STRICT or problem.prologue else schedule.arrive
-    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes))
+    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
     result: list[Pass] = [
         LoadAndMultiply(schedule.sharing),
         RunningRings(stages),

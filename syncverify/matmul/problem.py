@@ -8,8 +8,8 @@ from syncverify.fusion.graph import Fusion, Tensor, Value, trace
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
-#: The input of an epilogue that stands for the product.
-PRODUCT = "acc"
+#: The inputs of an epilogue that stand for the product, and for a second one of the same A.
+PRODUCT, SECOND = "acc", "acc2"
 DIMS = ("M", "N")
 #: The input of a prologue, and its dimensions.
 FACTOR, FACTOR_DIMS = "a", ("M", "K")
@@ -20,6 +20,7 @@ OUTPUTS = {"bf16": "bf16", "f16": "f16", "e4m3": "bf16", "e5m2": "bf16", "tf32":
 @dataclass(frozen=True)
 class Problem:
     """``epilogue``: a fusion over (M, N), (N,), (M,) and scalars; its input ``acc`` is the product, in f32.
+    With an input ``acc2``, A B2 is computed beside A B: a gated pair.
 
     ``layout``: for A and B, ``K`` if the dimension that they share is contiguous, else ``M`` and ``N``: A is
     stored as (M, K) or (K, M), B as (N, K) or (K, N). Factors of 8 or 32 bits are stored as KK only; tf32
@@ -48,9 +49,11 @@ class Problem:
             raise InputError(f"{self.name}: an epilogue has an input {PRODUCT}=Tensor('f32', ('M', 'N'))")
         if self.epilogue.dims != DIMS or any(set(t.dims) - set(DIMS) for t in inputs.values()):
             raise InputError(f"{self.name}: an epilogue has the dimensions M and N")
-        if {"a", "b"} & set(inputs):
+        if inputs.get(SECOND, inputs[PRODUCT]) != inputs[PRODUCT]:
+            raise InputError(f"{self.name}: the second product is {SECOND}=Tensor('f32', ('M', 'N'))")
+        if {"a", "b", "b2"} & set(inputs):
             raise InputError(
-                f"{self.name}: an epilogue's inputs are not called a or b, which are the factors"
+                f"{self.name}: an epilogue's inputs are not called a, b or b2, which are the factors"
             )
         if self.prologue is not None:
             self._check_prologue(self.prologue)
@@ -65,6 +68,21 @@ class Problem:
             raise InputError(f"{self.name}: a prologue makes 16-bit factors of elements of 8 or 16 bits")
         if self.a_t:
             raise InputError(f"{self.name}: a prologue needs A to run along K, not layout {self.layout}")
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """The right factors: ``b``, and ``b2`` of a second product."""
+        return ("b", "b2") if SECOND in dict(self.epilogue.inputs) else ("b",)
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """The epilogue's inputs that are products, each with the right factor of its place."""
+        return (PRODUCT, SECOND)[: len(self.rights)]
+
+    @property
+    def others(self) -> tuple[tuple[str, Tensor], ...]:
+        """What the epilogue reads beside products."""
+        return tuple((n, t) for n, t in self.epilogue.inputs if n not in (PRODUCT, SECOND))
 
     @property
     def a_t(self) -> bool:
@@ -85,13 +103,13 @@ class Problem:
     def stored(self) -> dict[str, str]:
         """The types that the factors have in memory."""
         plain = "f32" if self.dtype == "tf32" else self.dtype
-        return {"a": plain if self.prologue is None else self.types["a"], "b": plain}
+        return {"a": plain if self.prologue is None else self.types["a"], **dict.fromkeys(self.rights, plain)}
 
     @property
     def types(self) -> dict[str, str]:
         """The types of the factors as they are copied."""
         source = None if self.prologue is None else dict(self.prologue.inputs)[FACTOR].dtype
-        return {"a": source or self.dtype, "b": self.dtype}
+        return {"a": source or self.dtype, **dict.fromkeys(self.rights, self.dtype)}
 
     @property
     def output_sizes(self) -> list[int]:
@@ -103,8 +121,9 @@ class Problem:
         """Dimensions of every tensor as stored, outermost first."""
         a = ("K", "M") if self.a_t else ("M", "K")
         b = ("N", "K") if self.b_t else ("K", "N")
-        others = {n: t.dims for n, t in self.epilogue.inputs if n != PRODUCT}
-        return {"a": a, "b": b, **others, **{o.name: DIMS for o in self.epilogue.outputs}}
+        others = {n: t.dims for n, t in self.others}
+        factors = {"a": a, **dict.fromkeys(self.rights, b)}
+        return {**factors, **others, **{o.name: DIMS for o in self.epilogue.outputs}}
 
 
 def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: str = "") -> Problem:
@@ -116,4 +135,4 @@ def product(dtype: str = "bf16", layout: str = "KK", name: str = "matmul", out: 
     return Problem(name, dtype, layout, trace(c, {PRODUCT: Tensor("f32", DIMS)}))
 
 
-__all__ = ["DIMS", "PRODUCT", "Problem", "product"]
+__all__ = ["DIMS", "PRODUCT", "SECOND", "Problem", "product"]

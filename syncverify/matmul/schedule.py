@@ -60,8 +60,8 @@ class Schedule:
         }  # fmt: skip
         return f"{self.tile_m}x{self.tile_n}" + "".join(m for m, given in marks.items() if given)
 
-    def check(self) -> None:
-        """Raises InputError for values that no problem can use."""
+    def check(self, products: int = 1) -> None:
+        """Raises InputError for values that no problem of that many products of one tile can use."""
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
         _require(self.tile_m % (64 * self.sharing) == 0, "tile_m must be 64 rows or more for each consumer")
         _require(
@@ -79,7 +79,7 @@ class Schedule:
         if self.split_k > 1:
             _require(not self.persistent, "the blocks of a team go through many tiles anyway: not persistent")
             _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
-        _require(self.accumulators <= 224, "a thread has no registers for that many accumulators")
+        _require(self.accumulators * products <= 224, "a thread has no registers for that many accumulators")
 
     @property
     def threads(self) -> int:
@@ -124,11 +124,14 @@ class Schedule:
         )
         return len(sizes) * self.consumers * self.rows * K_SPAN * self.store_slots(sizes[0])
 
-    def fitted_stages(self, staging: int = 0) -> int:
-        """The stages: chosen, beside so many bytes of staging buffers, where that is left open."""
+    def fitted_stages(self, staging: int = 0, products: int = 1) -> int:
+        """The stages: chosen, beside so many bytes of staging buffers, where that is left open.
+
+        ``products``: right factors whose tiles a slot holds.
+        """
         if self.stages:
             return self.stages
-        slot = (self.tile_m + self.tile_n) * K_SPAN
+        slot = (self.tile_m + self.tile_n * products) * K_SPAN
         found = min(8, (SHARED_LIMIT - RESERVED - staging) // slot)
         _require(found >= 2, f"a tile of {self.tile_m} x {self.tile_n} leaves no room for two stages")
         return found
