@@ -43,6 +43,7 @@ def peers(torch: Any, name: str) -> dict[str, Callable[..., Any]]:
         "row_scale": lambda a, w, scale: (F.linear(a, w) * scale[:, None]).to(a.dtype),
         "f32_result": lambda a, w: F.linear(a, w).float(),
         "two_results": lambda a, w, bias: both(F, F.linear(a, w, bias)),
+        "swiglu": lambda a, w, w2: F.silu(F.linear(a, w)) * F.linear(a, w2),
     }
     library: dict[str, Callable[..., Any]] = {
         "bias_relu": lambda a, w, bias: torch._addmm_activation(bias, a, w.t()),
@@ -66,10 +67,11 @@ def epilogue_inputs(torch: Any, item: Item, shape: Shape) -> dict[str, Any]:
     """The inputs beside A and B, by name."""
     sizes = dict(zip("MNK", shape, strict=True))
     types = {"bf16": torch.bfloat16, "f32": torch.float32}
-    return {
+    problem = item.matmul.problem
+    second = {name: factors(torch, shape, problem.layout)[1] for name in problem.rights[1:]}
+    return second | {
         name: torch.randn(*(sizes[d] for d in t.dims), device=device(torch), dtype=types[t.dtype])
-        for name, t in item.matmul.problem.epilogue.inputs
-        if name != "acc"
+        for name, t in problem.others
     }
 
 
@@ -91,7 +93,7 @@ def epilogue_case(torch: Any, items: Sequence[Item], shape: Shape, tuned: bool) 
             functions[arm] = _peer(f, pairs, others)
     for item in items:
         functions[f"ours {item.name}"] = _ours(item, pairs, others, results)
-    want = exact(torch, name, [pairs[0][0], pairs[0][1].t(), *others[0].values()])
+    want = exact(torch, name, [pairs[0][0], pairs[0][1].t(), *_as_weights(others[0])])
     arms: dict[str, tuple[Call, int]] = {}
     fails: dict[str, str] = {}
     first: dict[str, float] = {}
@@ -116,7 +118,8 @@ def epilogue_case(torch: Any, items: Sequence[Item], shape: Shape, tuned: bool) 
         tell({"arm": arm})
     found = alternated(torch, arms)
     for times in found.values():
-        times["tflops"] = round(2.0 * math.prod(shape) / times["us"] / 1e6, 1)
+        products = len(items[0].matmul.problem.rights)
+        times["tflops"] = round(2.0 * math.prod(shape) * products / times["us"] / 1e6, 1)
     mine = [t["us"] for a, t in found.items() if a.startswith("ours")]
     rest = {a: t["us"] for a, t in found.items() if not a.startswith("ours")}
     ahead = {a: round(us / min(mine), 3) for a, us in rest.items()} if mine else {}
@@ -130,7 +133,12 @@ def epilogue_case(torch: Any, items: Sequence[Item], shape: Shape, tuned: bool) 
 
 
 def _peer(f: Callable[..., Any], pairs: Sequence[Any], others: Sequence[Any]) -> Callable[[int], Any]:
-    return lambda k: f(pairs[k][0], pairs[k][1].t(), *others[k].values())
+    return lambda k: f(pairs[k][0], pairs[k][1].t(), *_as_weights(others[k]))
+
+
+def _as_weights(others: dict[str, Any]) -> list[Any]:
+    """The other inputs as PyTorch takes them: a second factor as a linear layer holds it."""
+    return [x.t() if name == "b2" else x for name, x in others.items()]
 
 
 def _ours(
