@@ -171,7 +171,7 @@ def _capturing(device: torch.device) -> bool:
 
 def prepare(kernel: Kernel, shapes: Shapes, device: torch.device, region: Region) -> None:
     """Compiles for the sizes at hand, so that the first call has nothing left to do; raises RefusedError."""
-    if 0 in shapes.hint.values():
+    if any(shapes.hint[d] == 0 for d in shapes.dims):
         region.note("empty where it was compiled")
         return
     region.status = kernel.prepare(shapes.hint, device)
