@@ -11,7 +11,7 @@ import networkx as nx
 from syncverify.fusion import pitches
 from syncverify.fusion.elements import broadcast_index, stored_node
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
-from syncverify.fusion.graph import Fusion, Node
+from syncverify.fusion.graph import Fusion, Node, Output
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, LdShared, Let, LoadIndex, Shuffle, Stmt
 from syncverify.passes.rewrite import replaced, walk
@@ -230,9 +230,10 @@ def row_numbers(flow: Dataflow, row: Expr, width: Expr) -> Iterator[Stmt]:
             yield Let(f"{d}_row_", broadcast_index(f.dims[:-1], (d,), row))
     for name, t in f.inputs:
         if t.dims and f.dims[-1] not in t.dims and name in flow.read:
-            yield LdGlobal(register(name), GlobalRegion(name, _number_at(f, name, row)))
+            yield LdGlobal(register(name), GlobalRegion(name, number_at(f, name, t.dims, row)))
     for name in flow.places:
-        yield LoadIndex(place_register(name), GlobalRegion(name, _number_at(f, name, row)))
+        at = number_at(f, name, dict(f.inputs)[name].dims, row)
+        yield LoadIndex(place_register(name), GlobalRegion(name, at))
     for i in flow.taken:
         x, place = (flow.node(a).name for a in flow.node(i).args)
         at = Var(place_register(place))
@@ -241,20 +242,25 @@ def row_numbers(flow: Dataflow, row: Expr, width: Expr) -> Iterator[Stmt]:
         yield LdGlobal(f"x{i}", GlobalRegion(x, inside if start is None else start + inside))
 
 
-def _number_at(fusion: Fusion, tensor: str, row: Expr) -> Expr:
-    """Where an input that lacks the dimension has what belongs to a row."""
-    t, leading = dict(fusion.inputs)[tensor], fusion.dims[:-1]
-    apart = t.apart and len(t.dims) > 1
-    return pitches.element(leading, tensor, t.dims, row) if apart else broadcast_index(leading, t.dims, row)
+def number_at(fusion: Fusion, tensor: str, own: tuple[str, ...], row: Expr) -> Expr:
+    """Where a tensor of dimensions ``own``, without the innermost, has what belongs to a row."""
+    leading = fusion.dims[:-1]
+    apart = tensor in pitches.tensors(fusion)
+    return pitches.element(leading, tensor, own, row) if apart else broadcast_index(leading, own, row)
 
 
 def row_start(fusion: Fusion, tensor: str, row: Expr, width: Expr) -> Expr | None:
     """The first element of what an input has for a row along it; None where that is the first of all."""
-    t = dict(fusion.inputs)[tensor]
-    leading = t.dims[:-1]
-    if leading and t.apart:
+    leading = dict(fusion.inputs)[tensor].dims[:-1]
+    if tensor in pitches.tensors(fusion):
         return pitches.place(fusion.dims[:-1], tensor, leading, row)
     return broadcast_index(fusion.dims[:-1], leading, row) * width if leading else None
+
+
+def stored_from(fusion: Fusion, output: Output, row: Expr, width: Expr) -> Expr:
+    """The first element of a row of an output."""
+    apart = output.name in pitches.tensors(fusion)
+    return pitches.place(fusion.dims[:-1], output.name, output.dims[:-1], row) if apart else row * width
 
 
 def _integer(e: Expr) -> Expr:
@@ -284,4 +290,6 @@ def renamed(body: tuple[Stmt, ...], suffix: str) -> tuple[Stmt, ...]:
 #: Statements that set value registers.
 _MAKERS = (LdGlobal, LdShared, Compute, Shuffle)
 
-__all__ = ["Dataflow", "Part", "place_register", "register", "renamed", "row_numbers", "row_start"]
+__all__ = ["Dataflow", "Part", "place_register", "register", "renamed", "row_numbers", "row_start",
+    "number_at", "stored_from",
+]  # fmt: skip

@@ -37,11 +37,12 @@ def broadcast_loads(fusion: Fusion, index: Expr, vector: int, partner: bool = Fa
 
 
 def element_of(fusion: Fusion, name: str, index: Expr) -> Expr:
-    """The element of an input for the flat element ``index`` of the full shape."""
-    tensor = dict(fusion.inputs)[name]
-    if tensor.apart and len(tensor.dims) > 1:
-        return pitches.element(fusion.dims, name, tensor.dims, index)
-    return broadcast_index(fusion.dims, tensor.dims, index)
+    """The element of an input, or of an output, for the flat element ``index`` of the full shape."""
+    apart = pitches.tensors(fusion)
+    if name in apart:
+        return pitches.element(fusion.dims, name, apart[name], index)
+    inputs = dict(fusion.inputs)
+    return broadcast_index(fusion.dims, inputs[name].dims, index) if name in inputs else index
 
 
 def broadcast_index(dims: tuple[str, ...], own: tuple[str, ...], index: Expr) -> Expr:

@@ -239,7 +239,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
         ),
         tensors=tuple(
             [Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in fusion.inputs]
-            + [Tensor(o.name, o.dtype, tuple(Var(d) for d in fusion.dims), "out") for o in fusion.outputs]
+            + [Tensor(o.name, o.dtype, pitches.shape(o.name, o, Var), "out") for o in fusion.outputs]
             + [Tensor(rest_tensor(name), types[name], (Var("rest"),), "out") for name in staged_out]
         ),
         shared=shared,
@@ -365,7 +365,10 @@ def _own_parts(fusion: Fusion, schedule: Schedule, vector: int) -> list[Stmt]:
         part += broadcast_loads(fusion, at, vector)
         loaded = len(part)
         part += [*random_numbers(fusion, at, vector), *arithmetic(fusion)]
-        part += [StGlobal(GlobalRegion(o.name, at, count), result_of(fusion, o)) for o in fusion.outputs]
+        part += [
+            StGlobal(GlobalRegion(o.name, element_of(fusion, o.name, at), count), result_of(fusion, o))
+            for o in fusion.outputs
+        ]
         own = renamed(tuple(part), str(k))
         loads += own[:loaded]
         rest += own[loaded:]
@@ -409,7 +412,7 @@ def _remainder(fusion: Fusion, schedule: Schedule, vector: int, width: int) -> S
     body += arithmetic(fusion)
     for o in fusion.outputs:
         own = schedule.staged
-        tensor, at = (rest_tensor(o.name), Var("p")) if own else (o.name, index)
+        tensor, at = (rest_tensor(o.name), Var("p")) if own else (o.name, element_of(fusion, o.name, index))
         where = GlobalRegion(tensor, at, count)
         body.append(StGlobal(where, result_of(fusion, o)))
     guarded = If(Var("p") < Var("rest"), tuple(body))

@@ -1,4 +1,4 @@
-"""Inputs whose rows lie apart in memory: how far is up to each call, for all dimensions but the last."""
+"""Tensors whose rows lie apart in memory: how far is up to each call, for all dimensions but the last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import reduce
 from math import prod
 from operator import mul
 
-from syncverify.fusion.traced import Fusion, Tensor
+from syncverify.fusion.traced import Fusion, Output, Tensor
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.source import InputError
 
@@ -17,22 +17,29 @@ def pitch(tensor: str, dim: str) -> str:
     return f"{tensor}_{dim}_apart"
 
 
+def tensors(fusion: Fusion) -> dict[str, tuple[str, ...]]:
+    """The dimensions of every tensor whose rows lie apart: inputs, then outputs."""
+    found = {n: t.dims for n, t in fusion.inputs if t.apart}
+    found |= {o.name: o.dims for o in fusion.outputs if o.apart}
+    return {n: dims for n, dims in found.items() if len(dims) > 1}
+
+
 def pitches(fusion: Fusion) -> dict[str, list[str]]:
-    """Those of every input whose rows lie apart."""
-    return {n: [pitch(n, d) for d in t.dims[:-1]] for n, t in fusion.inputs if t.apart and len(t.dims) > 1}
+    """Their pitches."""
+    return {n: [pitch(n, d) for d in dims[:-1]] for n, dims in tensors(fusion).items()}
 
 
 def place(dims: tuple[str, ...], tensor: str, own: tuple[str, ...], index: Expr) -> Expr:
-    """The element of an input with dimensions ``own`` for the flat element ``index`` of ``dims``.
+    """The element of a tensor with dimensions ``own`` for the flat element ``index`` of ``dims``.
 
-    ``own`` lacks the input's last dimension where ``dims`` do: then it is the first of a row.
+    ``own`` lacks the tensor's last dimension where ``dims`` do: then it is the first of a row.
     """
     terms = [_coordinate(dims, d, index) * Var(pitch(tensor, d)) for d in own]
     return reduce(lambda a, b: a + b, terms)
 
 
 def element(dims: tuple[str, ...], tensor: str, own: tuple[str, ...], index: Expr) -> Expr:
-    """The same with the place along the input's last dimension, whose elements are neighbours."""
+    """The same with the place along the tensor's last dimension, whose elements are neighbours."""
     last = _coordinate(dims, own[-1], index)
     return place(dims, tensor, own[:-1], index) + last if own[:-1] else last
 
@@ -46,8 +53,8 @@ def _coordinate(dims: tuple[str, ...], dim: str, index: Expr) -> Expr:
     return index % Var(dim) if at else index
 
 
-def shape(name: str, t: Tensor, extent: Callable[[str], Expr]) -> tuple[Expr, ...]:
-    """What a kernel says of an input: its dimensions, or one row of all from its first element on."""
+def shape(name: str, t: Tensor | Output, extent: Callable[[str], Expr]) -> tuple[Expr, ...]:
+    """What a kernel says of a tensor: its dimensions, or one row of all from its first element on."""
     if not t.apart or len(t.dims) < 2:
         return tuple(map(extent, t.dims)) or (Int(1),)
     whole = extent(t.dims[-1])
@@ -59,19 +66,20 @@ def shape(name: str, t: Tensor, extent: Callable[[str], Expr]) -> tuple[Expr, ..
 def assumed(fusion: Fusion, vector: int) -> list[Expr]:
     """What launches keep to: rows of which a thread reads ``vector`` elements at once start at multiples."""
     facts: list[Expr] = []
-    for name, found in pitches(fusion).items():
-        facts += [Var(p) >= 0 for p in found]
-        if vector > 1 and dict(fusion.inputs)[name].dims[-1] == fusion.dims[-1]:
-            facts += [(Var(p) % vector).eq(0) for p in found]
+    for name, dims in tensors(fusion).items():
+        found = [Var(pitch(name, d)) for d in dims[:-1]]
+        facts += [p >= 0 for p in found]
+        if vector > 1 and dims[-1] == fusion.dims[-1]:
+            facts += [(p % vector).eq(0) for p in found]
     return facts
 
 
 def known(fusion: Fusion, sizes: Mapping[str, int]) -> dict[str, int]:
     """The sizes with all pitches: rows lie one behind the other where nothing else is said."""
     found = dict(sizes)
-    for name, t in fusion.inputs:
-        for k, d in enumerate(t.dims[:-1] if t.apart else ()):
-            found.setdefault(pitch(name, d), prod(sizes[x] for x in t.dims[k + 1 :]))
+    for name, dims in tensors(fusion).items():
+        for k, d in enumerate(dims[:-1]):
+            found.setdefault(pitch(name, d), prod(sizes[x] for x in dims[k + 1 :]))
     return found
 
 
@@ -82,26 +90,25 @@ def defaults(fusion: Fusion, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def fitting(fusion: Fusion, sizes: Mapping[str, int], vector: int) -> bool:
-    """Whether all rows that are read by so many elements at a time start at a multiple of them."""
-    along = [n for n, t in fusion.inputs if t.dims and t.dims[-1] == fusion.dims[-1]]
+    """Whether all rows of which so many elements are accessed at a time start at a multiple of them."""
     found = known(fusion, sizes)
-    return all(found[p] % vector == 0 for n, names in pitches(fusion).items() if n in along for p in names)
+    along = {n: dims for n, dims in tensors(fusion).items() if dims[-1] == fusion.dims[-1]}
+    return all(found[pitch(n, d)] % vector == 0 for n, dims in along.items() for d in dims[:-1])
 
 
 def extents(fusion: Fusion, sizes: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """Elements from the first to the last of every such input, and its largest pitch."""
+    """Elements from the first to the last of every such tensor, and its largest pitch."""
     values = known(fusion, sizes)
     found = {}
-    for name, t in fusion.inputs:
-        if name in pitches(fusion):
-            steps = {d: values[pitch(name, d)] for d in t.dims[:-1]}
-            span = sum((sizes[d] - 1) * p for d, p in steps.items()) + sizes[t.dims[-1]]
-            found[name] = span, max(steps.values())
+    for name, dims in tensors(fusion).items():
+        steps = {d: values[pitch(name, d)] for d in dims[:-1]}
+        span = sum((sizes[d] - 1) * p for d, p in steps.items()) + sizes[dims[-1]]
+        found[name] = span, max(steps.values())
     return found
 
 
 def refuse(fusion: Fusion, what: str) -> None:
-    """Raises InputError where an input's rows lie apart."""
+    """Raises InputError where rows of some tensor lie apart."""
     apart = ", ".join(pitches(fusion))
     if apart:
         raise InputError(f"{fusion.name}: rows of {apart} lie apart, which {what}", fusion.span)
@@ -109,5 +116,5 @@ def refuse(fusion: Fusion, what: str) -> None:
 
 __all__ = [
     "assumed", "defaults", "element", "extents", "fitting", "known", "pitch", "pitches", "place", "refuse",
-    "shape",
+    "shape", "tensors",
 ]  # fmt: skip

@@ -16,7 +16,16 @@ from operator import mul
 import networkx as nx
 
 from syncverify.fusion import pitches
-from syncverify.fusion.dataflow import Dataflow, Part, register, renamed, row_numbers, row_start
+from syncverify.fusion.dataflow import (
+    Dataflow,
+    Part,
+    number_at,
+    register,
+    renamed,
+    row_numbers,
+    row_start,
+    stored_from,
+)
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
@@ -191,7 +200,7 @@ class RowKernel:
             ),
             tensors=tuple(
                 [Tensor(n, t.dtype, pitches.shape(n, t, self._extent), "in") for n, t in f.inputs]
-                + [Tensor(o.name, o.dtype, tuple(map(self._extent, o.dims)), "out") for o in f.outputs]
+                + [Tensor(o.name, o.dtype, pitches.shape(o.name, o, self._extent), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
             barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
@@ -269,7 +278,8 @@ class RowKernel:
             for o in outputs:
                 if o.name not in stored:
                     stored.add(o.name)
-                    store = StGlobal(GlobalRegion(o.name, Var("row")), self._result(o, None))
+                    at = number_at(self.fusion, o.name, o.dims, Var("row"))
+                    store = StGlobal(GlobalRegion(o.name, at), self._result(o, None))
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
 
@@ -360,7 +370,7 @@ class RowKernel:
             yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
     def _store(self, o: Output, g: Group) -> Stmt:
-        at = Var("row") * self.width + self._place(g)
+        at = stored_from(self.fusion, o, Var("row"), Int(self.width)) + self._place(g)
         rows = (Int(g.rows), Int(self.threads * self.vector)) if g.rows > 1 else (None, None)
         store = StGlobal(GlobalRegion(o.name, at, Int(self.vector), *rows), self._result(o, g))
         return _guarded(store, None if g.count is None else self._inside(g))

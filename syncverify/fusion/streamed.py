@@ -14,7 +14,15 @@ from math import prod
 import networkx as nx
 
 from syncverify.fusion import online, pitches
-from syncverify.fusion.dataflow import Dataflow, Part, register, row_numbers, row_start
+from syncverify.fusion.dataflow import (
+    Dataflow,
+    Part,
+    number_at,
+    register,
+    row_numbers,
+    row_start,
+    stored_from,
+)
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
 from syncverify.fusion.lower import sized_beside, stored_node
@@ -100,7 +108,7 @@ class StreamedRows:
             ),
             tensors=tuple(
                 [ir.Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in f.inputs]
-                + [ir.Tensor(o.name, o.dtype, tuple(map(Var, o.dims)) or (Int(1),), "out") for o in f.outputs]
+                + [ir.Tensor(o.name, o.dtype, pitches.shape(o.name, o, Var), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
             assumes=(
@@ -178,7 +186,8 @@ class StreamedRows:
             for o in outputs:
                 if o not in along:
                     value = self._part(None).expression(stored_node(self.fusion, o))
-                    store = ir.StGlobal(GlobalRegion(o.name, Var("row")), value)
+                    at = number_at(self.fusion, o.name, o.dims, Var("row"))
+                    store = ir.StGlobal(GlobalRegion(o.name, at), value)
                     yield If(Var("tid").eq(0), (store,))
             yield from self._across(step)
 
@@ -215,7 +224,8 @@ class StreamedRows:
         for s in found:
             yield from s.update(part.expression(s.argument), piece.runs * self.vector, piece.inside)
         for o in outputs:
-            region = self._region(o.name, Var("row") * Var(self.inner), piece)
+            start = stored_from(self.fusion, o, Var("row"), Var(self.inner))
+            region = self._region(o.name, start, piece)
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
 

@@ -56,13 +56,15 @@ ROTATIONS = ("rotate.pairs", "rotate.halves")
 class Output:
     """One result: its name, the node that computes it, the type it is rounded to and its dimensions.
 
-    Dimensions may come in another order than the fusion's: the last two swapped.
+    Dimensions may come in another order than the fusion's: the last two swapped. ``apart``: as in ``Tensor``;
+    whoever calls the kernel sees to it that no two elements share a place.
     """
 
     name: str
     node: int
     dtype: str
     dims: tuple[str, ...]
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
+from syncverify.fusion.graph import Output
 from syncverify.fusion.pitches import known, pitch
+from syncverify.matmul.problem import PRODUCT
 from syncverify.torch.dims import UnfitError, extent
 from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of
@@ -22,15 +24,13 @@ from syncverify.torch.translate import Translation
 
 log = logging.getLogger("syncverify.torch")
 
-Computed = tuple[tuple[int, ...], tuple[tuple[int, ...], ...], list[Layout]]
+#: Extents of dimensions; each result's shape, and strides where its rows lie apart; layouts of such tensors.
+Computed = tuple[tuple[int, ...], list[tuple[list[int], list[int]]], dict[str, Layout]]
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments.
-
-    The third that is computed: how the axes of its inputs make dimensions, where rows lie apart.
-    """
+    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments."""
 
     dims: tuple[str, ...]
     compute: Callable[[Sequence[Any]], Computed]
@@ -41,40 +41,52 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     """How sizes follow from arguments; raises UnfitError where some cannot be known."""
     dims = tuple(translation.extents)
     sizes = [translation.extents[d] for d in dims]
-    results = [[extent(s) for s in value_of(n).shape] for n in translation.outputs]
-    parts = expressions(translation.layouts)
-    everything = [*sizes, *(s for r in results for s in r), *map(sympy.sympify, parts)]
+    called = [(o.name in translation.layouts, value_of(n)) for o, n in _outputs(translation)]
+    results = [
+        [[extent(s) for s in x.shape], [extent(s) for s in x.stride()] if apart else []]
+        for apart, x in called
+    ]
+    parts = [sympy.sympify(e) for e in expressions(translation.layouts)]
+    everything = [*sizes, *(s for r in results for part in r for s in part), *parts]
     symbols = sorted({s for e in everything for s in e.free_symbols}, key=str)
-    if not symbols:
-        layouts = numbers(translation.layouts, list(map(int, parts)))
-        fixed = tuple(map(int, sizes)), tuple(tuple(map(int, r)) for r in results), layouts
-        hints = _hinted(translation, dict(zip(dims, fixed[0], strict=True)), layouts)
-        return Shapes(dims, lambda _: fixed, hints)
-    sources = [_source(s, arguments) for s in symbols]
     formula = sympy.lambdify(symbols, [sizes, results, parts], "math")
 
     def computed(values: Iterable[int]) -> Computed:
-        found = formula(*values)
-        layouts = numbers(translation.layouts, list(map(int, found[2])))
-        return tuple(map(int, found[0])), tuple(tuple(map(int, r)) for r in found[1]), layouts
+        extents, shapes, own = formula(*values)
+        made = [(list(map(int, shape)), list(map(int, strides))) for shape, strides in shapes]
+        return tuple(map(int, extents)), made, numbers(translation.layouts, list(map(int, own)))
 
-    usual, _, layouts = computed(_hint(s, arguments) for s in symbols)
-    hints = _hinted(translation, dict(zip(dims, usual, strict=True)), layouts)
+    usual = computed(_hint(s, arguments) for s in symbols)
+    hints = _hinted(translation, dict(zip(dims, usual[0], strict=True)), usual[2])
+    if not symbols:
+        return Shapes(dims, lambda _: usual, hints)
+    sources = [_source(s, arguments) for s in symbols]
     return Shapes(dims, lambda given: computed(source(given) for source in sources), hints)
 
 
-def _hinted(translation: Translation, sizes: dict[str, int], layouts: list[Layout]) -> dict[str, int]:
+def _hinted(translation: Translation, sizes: dict[str, int], layouts: dict[str, Layout]) -> dict[str, int]:
     """The sizes with the pitches of the call that is compiled for, as far as they are numbers."""
     found: dict[str, int] = {}
-    names = [n for n, _ in translation.fusion.inputs]
-    for node, own in zip(translation.layouts, layouts, strict=True):
-        x = value_of(node)
+    nodes = dict(zip(tensor_names(translation), (*translation.inputs, *translation.outputs), strict=True))
+    for name, own in layouts.items():
+        x = value_of(nodes[name])
         strides = [getattr(getattr(s, "node", None), "hint", s) for s in x.stride()]
         if all(isinstance(s, int) for s in strides):
-            name = names[translation.inputs.index(node)]
             apart = steps(own, strides, x.element_size()) or {}
             found |= {pitch(name, d): n for d, n in apart.items()}
     return known(translation.fusion, {**sizes, **found})
+
+
+def _outputs(translation: Translation) -> Iterable[tuple[Output, Node]]:
+    return zip(translation.fusion.outputs, translation.outputs, strict=True)
+
+
+def tensor_names(translation: Translation) -> list[str]:
+    """What a fusion calls the tensors of its kernel: inputs, then outputs; of a product's factors nothing."""
+    f = translation.fusion
+    first = ["", ""] if translation.problem is not None else []
+    inputs = [n for n, _ in f.inputs if translation.problem is None or n != PRODUCT]
+    return [*first, *inputs, *(o.name for o in f.outputs)]
 
 
 def _source(symbol: Any, arguments: Sequence[Node]) -> Callable[[Sequence[Any]], int]:
@@ -115,9 +127,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self._inputs = tuple(inputs)
         self._outputs = tuple(value_of(n).dtype for n in translation.outputs)
         self._fusion = translation.fusion
-        names = [n for n, _ in translation.fusion.inputs]
-        places = [translation.inputs.index(n) for n in translation.layouts]
-        self._apart = {k: names[k] for k in places}
+        self._names = tensor_names(translation)
         problem = translation.problem
         self._turned = (problem.a_t, problem.b_t) if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
@@ -128,20 +138,29 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         if sizes in self._refused or 0 in sizes or isinstance(first, FakeTensor):
             return self.nodes(*given)
         device = first.device
-        named, read = dict(zip(self._shapes.dims, sizes, strict=True)), set[str]()
+        made = [
+            torch.empty_strided(s, strides, dtype=dtype, device=device)
+            if strides
+            else torch.empty(s, dtype=dtype, device=device)
+            for (s, strides), dtype in zip(shapes, self._outputs, strict=True)
+        ]
+        named, apart = dict(zip(self._shapes.dims, sizes, strict=True)), set[str]()
         if layouts:
-            own = zip(self._apart.items(), layouts, strict=True)
-            apart = {name: (given[self._inputs[k]], found) for (k, name), found in own}
-            named, read = views(self._fusion, named, apart)
+            tensors = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
+            named, apart = views(
+                self._fusion, named, {n: (x, layouts[n]) for n, x in tensors if n in layouts}
+            )
         if not self._kernel.prepared(named, device) and _capturing(device):
             self.region.note("captured before its kernel was compiled for these sizes: torch ran instead")
             return self.nodes(*given)
         inputs = [
-            stored(given[at], self._turned[k : k + 1] == (True,), self._apart.get(k) in read)
-            for k, at in enumerate(self._inputs)
+            stored(given[at], self._turned[k : k + 1] == (True,), name in apart)
+            for k, (at, name) in enumerate(zip(self._inputs, self._names, strict=False))
         ]
+        # a result whose rows no kernel can write where they belong is copied there
         outputs = [
-            torch.empty(s, dtype=dtype, device=device) for s, dtype in zip(shapes, self._outputs, strict=True)
+            torch.empty(x.shape, dtype=x.dtype, device=device) if n in layouts and n not in apart else x
+            for n, x in zip(self._names[len(inputs) :], made, strict=True)
         ]
         try:
             self._kernel(named, inputs, outputs)
@@ -150,7 +169,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             self.region.refuse(named, str(e))
             log.warning("%s is left to torch for %s: %s", self.region.name, named, e)
             return self.nodes(*given)
-        return tuple(outputs)
+        return tuple(x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True))
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:

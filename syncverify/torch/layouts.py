@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from torch.fx import Node
+import sympy
 
 from syncverify.fusion import Fusion, Tensor
 from syncverify.fusion.pitches import known, pitch
@@ -53,24 +53,37 @@ def breaks(space: Space, axes: Axes, x: Any, reduced: Axis) -> list[Axis]:
     return [] if any(set(end) < set(reduced) for end in ends) else ends
 
 
+def dense(x: Any) -> bool:
+    """Whether a tensor's elements fill its memory, in the order of some permutation of its axes."""
+    left = [(n, s) for n, s in zip(map(extent, x.shape), map(extent, x.stride()), strict=True) if n != 1]
+    expected = extent(1)
+    while left:
+        found = next((axis for axis in left if axis[1] == expected), None)
+        if found is None:
+            return False
+        left.remove(found)
+        expected = sympy.expand(expected * found[0])
+    return True
+
+
 def layout(space: Space, axes: Axes, names: Mapping[str, Axis], dims: Sequence[str]) -> Layout:
     """Which axes of a tensor make each dimension of its kernel's input."""
     parts = dict(_parts(space, axes))
     return tuple((d, tuple(parts[a] for a in names[d])) for d in dims)
 
 
-def expressions(layouts: Mapping[Node, Layout]) -> list[Any]:
+def expressions(layouts: Mapping[str, Layout]) -> list[Any]:
     """All numbers of layouts, in order, as far as they may be symbols."""
     return [e for found in layouts.values() for _, parts in found for p in parts for e in (p.below, p.size)]
 
 
-def numbers(layouts: Mapping[Node, Layout], values: Sequence[int]) -> list[Layout]:
+def numbers(layouts: Mapping[str, Layout], values: Sequence[int]) -> dict[str, Layout]:
     """The layouts with the values of their ``expressions``."""
     left = iter(values)
-    return [
-        tuple((d, tuple(Part(p.axis, next(left), next(left)) for p in parts)) for d, parts in found)
-        for found in layouts.values()
-    ]
+    return {
+        name: tuple((d, tuple(Part(p.axis, next(left), next(left)) for p in parts)) for d, parts in found)
+        for name, found in layouts.items()
+    }
 
 
 def steps(found: Layout, strides: Sequence[int], size: int) -> dict[str, int] | None:
@@ -112,5 +125,6 @@ def own_axes(t: Tensor, x: Any) -> Layout:
 
 
 __all__ = [
-    "ALIGNMENT", "Layout", "breaks", "expressions", "layout", "numbers", "own_axes", "steps", "views",
+    "ALIGNMENT", "Layout", "breaks", "dense", "expressions", "layout", "numbers", "own_axes", "steps",
+    "views",
 ]  # fmt: skip

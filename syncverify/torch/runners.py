@@ -400,7 +400,8 @@ class _Simulated(ABC):
             if found.values["rest"]:
                 results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
         for name, out in zip(list(arrays)[len(inputs) :], outputs, strict=True):
-            store(out, results[name])
+            apart = results[name].size == out.numel() and not out.is_contiguous()
+            store(out.as_strided((out.numel(),), (1,)) if apart else out, results[name])
 
 
 class _FusionSimulated(_Simulated):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sympy
@@ -16,7 +16,7 @@ from syncverify.matmul.problem import PRODUCT, Problem
 from syncverify.source import InputError
 from syncverify.torch import table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
-from syncverify.torch.layouts import Layout, breaks, layout
+from syncverify.torch.layouts import Layout, breaks, dense, layout
 from syncverify.torch.region import (
     BarredError,
     Group,
@@ -37,7 +37,8 @@ class Translation:
     """A group as a fusion: what it reads and writes, and the extents of its dimensions.
 
     ``inputs`` are the tensors in the order of the fusion's inputs; those of a product start with its factors,
-    which are no inputs of ``fusion``, its epilogue. ``layouts``: of inputs whose rows lie apart.
+    which are no inputs of ``fusion``, its epilogue. ``layouts``: of tensors whose rows lie apart, by
+    their names in the fusion.
     """
 
     fusion: Fusion
@@ -45,7 +46,7 @@ class Translation:
     outputs: tuple[Node, ...]
     extents: Mapping[str, Any]
     problem: Problem | None = None
-    layouts: Mapping[Node, Layout] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
 
 
 def translate(group: Group) -> Translation:
@@ -53,7 +54,7 @@ def translate(group: Group) -> Translation:
     outputs = outputs_of(group)
     for node in outputs:
         _check_output(group, node)
-    apart = _apart(group)
+    apart = _apart(group, outputs)
     dims = _dims(group, outputs, apart)
     names = {leaf: f"x{k}" for k, leaf in enumerate(group.leaves)}
     tensors = {
@@ -80,8 +81,12 @@ def translate(group: Group) -> Translation:
         raise UnfitError(e.message) from e
     extents = {name: group.space.size(axis) for name, axis in dims.names.items()}
     if group.product is None:
-        found = {n: _layout(group, n, dims) for n in group.leaves if n in apart}
-        return Translation(fusion, tuple(group.leaves), tuple(outputs), extents, layouts=found)
+        made = zip(fusion.outputs, outputs, strict=True)
+        fusion = replace(fusion, outputs=tuple(replace(o, apart=n in apart) for o, n in made))
+        called = [*(n for n, _ in fusion.inputs), *(o.name for o in fusion.outputs)]
+        nodes = zip(called, (*group.leaves, *outputs), strict=True)
+        layouts = {name: _layout(group, n, dims) for name, n in nodes if n in apart}
+        return Translation(fusion, tuple(group.leaves), tuple(outputs), extents, layouts=layouts)
     return _product(group, fusion, outputs, extents)
 
 
@@ -129,12 +134,16 @@ class _Dims:
         raise BarredError("its result has fewer dimensions than the kernel", [node])
 
 
-def _apart(group: Group) -> dict[Node, list[Axis]]:
-    """The tensors that are read where they lie although they are not contiguous, and where they part."""
+def _apart(group: Group, outputs: Sequence[Node]) -> dict[Node, list[Axis]]:
+    """The tensors that stay where they lie although they are not contiguous, and where they part."""
     if group.product is not None:
         return {}
     reduced = group.space.resolve(group.reduced)
-    found = {n: breaks(group.space, group.axes[n], value_of(n), reduced) for n in group.leaves}
+    tensors = (*group.leaves, *outputs)
+    found = {n: breaks(group.space, group.axes[n], value_of(n), reduced) for n in tensors}
+    for n in outputs:
+        if not (found[n] or is_contiguous(value_of(n))):
+            raise BarredError("its result is not contiguous", [n])
     return {n: ends for n, ends in found.items() if ends}
 
 
@@ -175,7 +184,7 @@ def _check_output(group: Group, node: Node) -> None:
         raise BarredError("its result is needed outside and no float", [node])
     if group.repeats(node):
         raise BarredError("its result repeats elements", [node])
-    if not is_contiguous(x):
+    if not (is_contiguous(x) if group.product is not None else dense(x)):
         raise BarredError("its result is not contiguous", [node])
 
 

@@ -112,6 +112,26 @@ def test_inputs_that_are_views(runner: Any, copies: list[bool]) -> None:
     assert report.regions[0].notes == [] and not any(copies)
 
 
+@pytest.mark.parametrize("runner", [sv.ReferenceRunner, sv.SimulatorRunner])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda q: F.silu(q) * 2 + 1,
+        lambda q: F.rms_norm(q, (16,), None, 1e-6),
+        lambda q: F.silu(q[:, :, :, :8]) * 2,  # rows of 16 bytes
+        lambda q: F.silu(q[:, :, :, :6]) * 2,  # rows that no kernel writes where they belong
+    ],
+)
+def test_results_lie_as_torch_has_them(function: Any, runner: Any) -> None:
+    q = draw(2, 5, 3, 16, dtype=BF16).transpose(1, 2)
+    torch._dynamo.reset()
+    backend = sv.Backend(runner())
+    got, plain = torch.compile(function, backend=backend)(q), function(q)
+    assert backend.report.regions and not backend.report.refused
+    close(got, function(q.double()))
+    assert got.stride() == plain.stride()
+
+
 def test_numbers_of_rows_that_differ(copies: list[bool]) -> None:
     torch._dynamo.reset()
     backend = sv.Backend(sv.SimulatorRunner())
