@@ -131,6 +131,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         problem = translation.problem
         self._turned = (problem.a_t, problem.b_t) if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
+        self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
 
     def forward(self, *given: Any) -> Any:
         sizes, shapes, layouts = self._shapes.compute(given)
@@ -147,9 +148,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         named, apart = dict(zip(self._shapes.dims, sizes, strict=True)), set[str]()
         if layouts:
             tensors = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
-            named, apart = views(
-                self._fusion, named, {n: (x, layouts[n]) for n, x in tensors if n in layouts}
-            )
+            named, apart = self._views(named, {n: (x, layouts[n]) for n, x in tensors if n in layouts})
         if not self._kernel.prepared(named, device) and _capturing(device):
             self.region.note("captured before its kernel was compiled for these sizes: torch ran instead")
             return self.nodes(*given)
@@ -170,6 +169,17 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             log.warning("%s is left to torch for %s: %s", self.region.name, named, e)
             return self.nodes(*given)
         return tuple(x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True))
+
+    def _views(
+        self, sizes: dict[str, int], tensors: dict[str, tuple[Any, Layout]]
+    ) -> tuple[dict[str, int], set[str]]:
+        """The sizes with all pitches, and the tensors that stay where they are: found once for all alike."""
+        places = tuple((x.stride(), x.data_ptr() % ALIGNMENT) for x, _ in tensors.values())
+        key = (*sizes.values(), places)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._seen[key] = views(self._fusion, sizes, tensors)
+        return found
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:
