@@ -14,6 +14,7 @@ from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_relays import flag_tensors, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.ir.flat import counted
 from syncverify.ir.quiet import without_quiet
 from syncverify.model.terms import Space, Symbolic, Term
 
@@ -40,7 +41,7 @@ def open_systems(
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
     that do not matter. Raises Symbolic where numbers would matter.
     """
-    kernel = without_quiet(kernel)
+    kernel = counted(without_quiet(kernel))
     _declarations(kernel, set(sizes))
     grid = Grid.of(kernel, values)
     flags = flag_tensors(kernel)
