@@ -276,6 +276,8 @@ def main() -> None:
         if "p" in options.parts:
             matmul_peers.prepare(options.prepare, options.jobs, total)
         prepared.prepare(options.prepare, options.parts.replace("p", ""), MUTANTS)
+        if "c" in options.parts:
+            matmul_fused.prove(options.prepare, options.jobs)
     elif options.place:
         run(options.place, options.out, options.parts, limits, total, options.jobs)
     else:

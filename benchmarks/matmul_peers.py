@@ -142,24 +142,8 @@ def complete(place: Path, workers: int, seconds: float) -> None:
 
 
 def _proved(job: tuple[Item, Case]) -> Row:
-    """Verdict and CPU seconds of both stages for one launch."""
     item, case = job
-    values = item.matmul.launch_values(dict(zip("MNK", case, strict=False)), SMS)
-    row: Row = {"shape": case, "schedule": item.name, "digest": item.facts["digest"]}
-    for stage in ("ir", "ptx"):
-        begun = time.process_time()
-        try:
-            report = item.matmul.program().check(stage, values)
-            row[stage] = report.verdict.value
-            row[f"{stage} warnings"] = sorted({d.rule for d in report.diagnostics})
-            if row[stage] != "proved":
-                row[f"{stage} reason"] = (report.reason or str([d.message for d in report.diagnostics]))[:200]
-        except Exception as e:
-            row[stage], row[f"{stage} reason"] = "error", f"{type(e).__name__}: {e}"[:200]
-        row[f"{stage} seconds"] = round(time.process_time() - begun, 2)
-        if row[stage] != "proved":
-            break
-    return row
+    return {"digest": item.facts["digest"], **prepared.judged(item, case)}
 
 
 # ---------------------------------------------------------------- running (in a child)

@@ -7,7 +7,7 @@ import random
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +94,26 @@ def verdict(kernel: n.Kernel, values: dict[str, int] | None = None) -> dict[str,
         "warnings": sorted({d.rule for d in report.diagnostics if d.severity.value != "error"}),
         "strict": strict.verdict.value,
     }
+
+
+def judged(item: Item, case: Sequence[Any]) -> dict[str, Any]:
+    """Verdict and CPU seconds of both stages for one launch: M, N, K and what else tells cases apart."""
+    values = item.matmul.launch_values(dict(zip("MNK", case, strict=False)), SMS)
+    row: dict[str, Any] = {"shape": case, "schedule": item.name}
+    for stage in ("ir", "ptx"):
+        begun = time.process_time()
+        try:
+            report = item.matmul.program().check(stage, values)
+            row[stage] = report.verdict.value
+            row[f"{stage} warnings"] = sorted({d.rule for d in report.diagnostics})
+            if row[stage] != "proved":
+                row[f"{stage} reason"] = (report.reason or str([d.message for d in report.diagnostics]))[:200]
+        except Exception as e:
+            row[stage], row[f"{stage} reason"] = "error", f"{type(e).__name__}: {e}"[:200]
+        row[f"{stage} seconds"] = round(time.process_time() - begun, 2)
+        if row[stage] != "proved":
+            break
+    return row
 
 
 # ---------------------------------------------------------------- clusters
@@ -198,6 +218,7 @@ EPILOGUE_SCHEDULES = {
     "128x256pt": PERSISTENT,
     "128x192pt": Schedule(128, 192, registers=TWO, persistent=True, store="tma"),
     "128x128pp": IN_TURN,
+    "128x128ppd": replace(IN_TURN, store="direct"),
 }
 #: The same for two products.
 PAIR_SCHEDULES = {

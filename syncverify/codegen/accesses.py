@@ -42,7 +42,6 @@ class Accesses:
         self.reloads = Counter(loads) if hint == "again" else Counter()
         self.names = Names()
         self.lengths: dict[str, int] = {}
-        self.before: n.Stmt | None = None
         self.integers: set[str] = set()
         declared: list[n.Param | n.Tensor | n.Shared | n.Barrier] = [
             *kernel.params, *kernel.tensors, *kernel.shared, *kernel.barriers
@@ -84,26 +83,16 @@ class Accesses:
         length = count.value if isinstance(count, Int) else mma.fragment_registers(f)
         first = "" if start is None or start == Int(0) else f"{self._index(start)} + "
         yield from self._declared(name, length)
-        if DTYPE_BYTES[f.dtype] == 2:
-            if length != 2:
-                raise InputError(f"{frag}: frag.read has code generation for two 16-bit elements at a time")
-            yield f"widen2({name}[0], {name}[1], {frag}[({first}0) / 2], {f.dtype}());"
-            return
         yield from each(name, length, f"{frag}[{first}k]")
 
-    def _frag_write(self, frag: str, e: Expr, start: Expr | None, before: n.Stmt | None) -> Iterator[str]:
-        """Pairs of a narrow fragment's elements, rounded to its type, or as loaded right ``before``."""
+    def _frag_write(self, frag: str, e: Expr, start: Expr | None) -> Iterator[str]:
+        """Pairs of a narrow fragment's elements, rounded to its type."""
         f = next(f for f in self.kernel_ir.fragments if f.name == frag)
         values = self._values()
         length = values.length(e)
         if DTYPE_BYTES[f.dtype] != 2 or length != 2:
             raise InputError(f"{frag}: frag.write has code generation for two 16-bit elements at a time")
         place = "0" if start is None else self._index(start)
-        match before:
-            case n.LdGlobal(name, src) if e == Var(name) and self.tensors[src.tensor].dtype == f.dtype:
-                # nothing waits for it before it is read
-                yield f"{frag}[({place}) / 2] = load_pair({self._global_at(src)});"
-                return
         yield "{"
         yield "  float v[2];"
         yield from (f"  {line}" for line in each("v", length, value(e, values)))

@@ -224,7 +224,6 @@ class _Emitter(Accesses):
             yield from ("#pragma unroll", f"for (int k = 0; k < {length}; ++k) keep({name}[k]);")
 
     def _leaf(self, stmt: Stmt) -> Iterator[str]:
-        before, self.before = self.before, stmt
         match stmt:
             case n.Shuffle():
                 yield from self._shuffle(stmt)
@@ -249,7 +248,7 @@ class _Emitter(Accesses):
             case n.FragRead(name, frag, start, count):
                 yield from self._frag_read(name, frag, start, count)
             case n.FragWrite(frag, e, start):
-                yield from self._frag_write(frag, e, start, before)
+                yield from self._frag_write(frag, e, start)
             case n.Wgmma(a=a, b=b, accumulate=accumulate):
                 left = a if isinstance(a, str) else self._shared_at(a)
                 yield from mma.Product(self.kernel_ir, stmt).lines(
@@ -257,7 +256,7 @@ class _Emitter(Accesses):
                 )
             case n.WgmmaWait(Int(pending)):
                 yield f"wgmma_wait<{pending}>();"
-                yield from (f"pin({name});" for name in mma.operands(self.kernel_ir))
+                yield from (f"pin({f.name});" for f in self.kernel_ir.fragments)
             case n.StMatrix(dst, e):
                 yield from self._store_matrix(dst, e)
             case n.StShared(dst, e):

@@ -226,7 +226,6 @@ __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, bf16) 
 __device__ __forceinline__ void narrow2(uint32& pair, float lo, float hi, f16) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
 }
-template <class T> __device__ __forceinline__ uint32 load_pair(const T* from) { return *reinterpret_cast<const uint32*>(from); }
 template <class T> constexpr bool is_float8 = false;
 template <> constexpr bool is_float8<e4m3> = true;
 template <> constexpr bool is_float8<e5m2> = true;

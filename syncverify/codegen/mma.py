@@ -158,13 +158,6 @@ def fragment_registers(f: n.Fragment) -> int:
     return f.shape[0] * f.shape[1] // 128
 
 
-def operands(kernel: n.Kernel) -> list[str]:
-    """The fragments that products read or write."""
-    products = [s for s in statements(kernel.body) if isinstance(s, n.Wgmma)]
-    used = {s.acc for s in products} | {s.a for s in products if isinstance(s.a, str)}
-    return [f.name for f in kernel.fragments if f.name in used]
-
-
 def declarations(kernel: n.Kernel) -> Iterator[str]:
     """The arrays of fragments."""
     for f in kernel.fragments:
@@ -185,4 +178,4 @@ def _elements(buffer: n.Shared, r: n.Region) -> int:
     return prod(sizes)
 
 
-__all__ = ["Product", "declarations", "fragment_registers", "function_name", "functions", "operands"]
+__all__ = ["Product", "declarations", "fragment_registers", "function_name", "functions"]

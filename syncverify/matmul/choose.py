@@ -171,6 +171,10 @@ def candidates(
         pairs = [(*x, 1.0) for x in splits(problem, sizes, multiprocessors, 2)]
         best = _sorted(problem, sizes, multiprocessors, pairs)[:2]
         varied[1:1] = [replace(s, dependent=short) for s in best]
+    if problem.others:
+        # reads in front of stores that nothing parts from them, while the other warpgroup multiplies
+        turns = [replace(s, store="direct") for s, _ in menu(problem, sizes) if s.pingpong]
+        varied[2:2] = [replace(s, dependent=short) for s in turns]
     if not short:
         varied = [x for s in varied for x in (s, replace(s, dependent=True))]
     return [s for s in dict.fromkeys(varied) if _possible(problem, s)][:count]

@@ -14,9 +14,9 @@ def register(name: str) -> str:
     return f"{name}_v"
 
 
-def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[LdGlobal]:
+def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
     """Reads the epilogue's inputs at a place of C."""
-    result: list[LdGlobal] = []
+    result: list[Stmt] = []
     for name, tensor in f.inputs:
         if name in (PRODUCT, SECOND):
             continue

@@ -36,7 +36,7 @@ from syncverify.matmul import split
 from syncverify.matmul.epilogue import arithmetic, register, results
 from syncverify.matmul.problem import FACTOR, PRODUCT, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
-from syncverify.matmul.storing import ahead, epilogue, first_reads, lane_row, output_map, plus
+from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 from syncverify.source import InputError
 
 Swizzle = Literal["64B", "128B"]
@@ -67,14 +67,13 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     values = launch_values(schedule, sizes, 2, bk)
     tile = tuple(_tile(schedule))
     ends = tuple(epilogue(problem, schedule, vector))
-    early = tuple(first_reads(problem, schedule))
-    work: tuple[Stmt, ...] = (*tile, *early, _main_loop(problem, schedule, bk), *ends)
+    work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
     splits = schedule.split_k > 1
     if splits:
         begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
         body: tuple[Stmt, ...] = (
             *split.place(schedule),
-            split.turns((*begins, split.finished((*early, *ends), schedule, PRODUCT))),
+            split.turns((*begins, split.finished(ends, schedule, PRODUCT))),
         )
     elif schedule.persistent:
         body = (For("i", Int(0), Var("turns"), Int(1), work),)
@@ -126,7 +125,6 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         fragments=(
             *(Fragment(x, "f32", (schedule.rows, schedule.tile_n)) for x in problem.products),
             *([Fragment(A_FRAG, problem.dtype, (schedule.rows, bk))] if problem.prologue else []),
-            *ahead(problem, schedule),
         ),
         assumes=_facts(problem, schedule, vector),
         body=body,

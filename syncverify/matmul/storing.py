@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
-    DTYPE_BYTES,
     For,
-    Fragment,
     FragRead,
-    FragWrite,
     If,
-    LdGlobal,
     Let,
     Region,
     StMatrix,
@@ -20,7 +16,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.matmul import split
 from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
-from syncverify.matmul.problem import DIMS, Problem
+from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
 
@@ -63,62 +59,6 @@ def _products(problem: Problem, schedule: Schedule, start: Expr, count: int) -> 
     return [*found, *split.added(schedule, register(problem.products[0]), start, count)]
 
 
-def ahead(problem: Problem, schedule: Schedule) -> list[Fragment]:
-    """Registers for what the epilogue reads of a part at each of its places: of 16-bit elements, two to one.
-
-    They are filled for the first part in front of the products, and for the next part place by place.
-    """
-    wide = [(name, t) for name, t in problem.others if t.dims == DIMS and DTYPE_BYTES[t.dtype] == 2]
-    width = K_SPAN // problem.output_sizes[0]
-    if schedule.store != "tma":
-        return []
-    return [Fragment(_ahead(name), t.dtype, (schedule.rows, width)) for name, t in wide]
-
-
-def _ahead(name: str) -> str:
-    return f"{name}_part"
-
-
-def first_reads(problem: Problem, schedule: Schedule) -> list[Stmt]:
-    """Fills those registers for the first part."""
-    reads = [r for r in loads(problem.epilogue, Var("r"), Var("c"), 2) if _is_ahead(problem, schedule, r)]
-    width = K_SPAN // problem.output_sizes[0]
-    result: list[Stmt] = []
-    for block in range(schedule.rows // 64) if reads else ():
-        inner: list[Stmt] = [_column(Int(0), width)]
-        for r in reads:
-            inner += [r, _kept(r, block, width)]
-        result.append(_over(_rows(problem, schedule, block), tuple(inner), width))
-    return result
-
-
-def _is_ahead(problem: Problem, schedule: Schedule, read: LdGlobal) -> bool:
-    return _ahead(read.src.tensor) in {f.name for f in ahead(problem, schedule)}
-
-
-def _place(block: int, width: int) -> Expr:
-    """Of a pair in a thread's share of a part."""
-    return plus(Var("j") * 4 + Var("h") * 2, block * width // 2)
-
-
-def _kept(read: LdGlobal, block: int, width: int) -> Stmt:
-    return FragWrite(_ahead(read.src.tensor), Var(read.name), _place(block, width))
-
-
-def _column(part: Expr, width: int) -> Stmt:
-    """The nearest column inside."""
-    at = Var("col") + _lane_column() if part == Int(0) else Var("col") + part * width + _lane_column()
-    return Let("c", Call("min", (at, Var("N") - 2)))
-
-
-def _rows(problem: Problem, schedule: Schedule, block: int) -> list[Stmt]:
-    """A thread's row of a block, and the nearest one inside of C."""
-    row: list[Stmt] = [Let("s", plus(lane_row(), block * 64))]
-    if problem.others:
-        row.append(Let("r", Call("min", (own_row(schedule) + Var("s"), Var("M") - 1))))
-    return row
-
-
 def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     """The columns of a warpgroup's share part by part: to shared memory, then by a tensor copy.
 
@@ -126,40 +66,30 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     """
     size = problem.output_sizes[0]
     width, parts = K_SPAN // size, schedule.parts(size)
-    if not problem.others and size == 2:
+    needs = bool(problem.others)
+    if not needs and size == 2:
         return _matrices(problem, schedule)
-    reads = loads(problem.epilogue, Var("r"), Var("c"), 2)
     body: list[Stmt] = []
     for block in range(schedule.rows // 64):
+        column = Var("j") * 8 + Var("lane") % 4 * 2
         part = share(schedule, block, Var("p") * (width // 8) + Var("j"))
         inner: list[Stmt] = [*_products(problem, schedule, part, 2)]
-        soon = [r for r in reads if _is_ahead(problem, schedule, r)]
-        inner += [FragRead(r.name, _ahead(r.src.tensor), _place(block, width), Int(2)) for r in soon]
-        now = [r for r in reads if r not in soon]
-        inner += [*([_column(Var("p"), width)] if now else []), *now]
+        if needs:
+            last = Call("min", (Var("col") + Var("p") * width + column, Var("N") - 2))
+            inner += [Let("c", last), *loads(problem.epilogue, Var("r"), Var("c"), 2)]
         inner += arithmetic(problem.epilogue)
         inner += [
-            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + _lane_column(), Int(2)), value)
+            StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + column, Int(2)), value)
             for o, value in results(problem.epilogue)
         ]
-        if soon and parts > 1:
-            later: list[Stmt] = [_column(Var("p") + 1, width)]
-            for r in soon:
-                later += [r, _kept(r, block, width)]
-            inner.append(If(Var("p") + 1 < parts, tuple(later)))
-        body.append(_over(_rows(problem, schedule, block), tuple(inner), width))
+        row: list[Stmt] = [Let("s", plus(lane_row(), block * 64))]
+        if needs:
+            bottom = own_row(schedule) + Var("s")
+            row.append(Let("r", Call("min", (bottom, Var("M") - 1))))
+        columns = For("j", Int(0), Int(width // 8), Int(1), tuple(inner), unroll=width // 8)
+        body.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
     body += _copies(problem, schedule, width)
     return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
-
-
-def _lane_column() -> Expr:
-    return Var("j") * 8 + Var("lane") % 4 * 2
-
-
-def _over(row: list[Stmt], inner: tuple[Stmt, ...], width: int) -> Stmt:
-    """For each of a thread's two rows and its places in them."""
-    columns = For("j", Int(0), Int(width // 8), Int(1), inner, unroll=width // 8)
-    return For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2)
 
 
 def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
@@ -214,4 +144,4 @@ def plus(e: Expr, n: int) -> Expr:
     return e + n if n else e
 
 
-__all__ = ["ahead", "epilogue", "first_reads", "lane_row", "output_map", "plus"]
+__all__ = ["epilogue", "lane_row", "output_map", "plus"]
