@@ -43,6 +43,7 @@ def open_systems(
     """
     kernel = counted(without_quiet(kernel))
     _declarations(kernel, set(sizes))
+    values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
     grid = Grid.of(kernel, values)
     flags = flag_tensors(kernel)
     if synchronizes_globally(kernel) and (not flags or grid.ctas > 1):

@@ -81,6 +81,27 @@ def test_a_bounded_size_is_enumerated() -> None:
     assert every(kernel)[0] is Verdict.PROVED
 
 
+@pytest.mark.parametrize("fact", ["S == 1 or S == 2", "S >= 1 and S <= 2", "S == 2 or S == 3"])
+def test_a_grid_that_facts_tell_is_that_of_each_case(fact: str) -> None:
+    text = f"""kernel pairs {{
+      launch grid [S] block [32]
+      param S : i32 = 1
+      assume {fact}
+      shared tile : f32[64]
+      if grid == 2 {{
+        if tid == 0 {{
+          st.shared tile[][0 : 2], 1.0
+        }}
+        if tid == 1 {{
+          ld.shared x, tile[][0 : 2]
+        }}
+      }}
+    }}"""
+    (kernel,) = parse(text)
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, {"S": 2})
+
+
 @pytest.mark.parametrize(
     "path",
     [
