@@ -1,18 +1,23 @@
 """Schedules of one point that may be fast: numbers of warps, as many blocks as threads or registers allow.
 
 python benchmarks/rows_on_gpu.py --sweep --only "rmsnorm f32 2048,4096; layernorm bf16 8192" --out DIR
+
+``best`` reads what came out, and says which schedules to try again beside each point's default one.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 LANES, THREADS_PER_SM, REGISTERS = 32, 2048, 65536
 #: Accesses of one thread to a row, and registers beside those that hold it.
 ACCESSES, BESIDE = range(1, 9), 22
-#: Fusions of one elementwise pass, by how many tensors they read.
-TILES = {"bias+gelu": 1, "swiglu": 2, "pointwise8": 2}
-HINTS = ("ahead", "both", "streaming", "loads")
+#: Fusions of one elementwise pass, and those that read a row once.
+TILES, ONCE = ("bias+gelu", "swiglu", "pointwise8"), ("row_sum",)
 
 
 def only(text: str) -> list[tuple[str, str, int]]:
@@ -30,16 +35,18 @@ def settings(case: str, dtype: str, width: int) -> list[str]:
 
 
 def _tiles(vector: int) -> Iterator[str]:
-    for accesses in (1, 2, 4):
-        for warps in (4, 8, 16):
-            tile = accesses * vector * warps * LANES
-            yield f"tile={tile} source=direct compute_warps={warps} blocks_per_sm={32 // warps}"
-    for hint in HINTS:
-        yield f"tile={vector * 16 * LANES} source=direct compute_warps=16 cache={hint}"
+    for warps in (4, 8, 16):
+        for accesses in (1, 2, 4):
+            tile = f"tile={accesses * vector * warps * LANES} source=direct compute_warps={warps}"
+            yield f"{tile} blocks_per_sm={64 // warps}"
+            if accesses < 4:
+                yield f"{tile} blocks_per_sm={64 // warps} cache=near"
+        yield f"tile={2 * vector * warps * LANES} source=direct compute_warps={warps} cache=first"
 
 
 def _rows(case: str, width: int, vector: int) -> Iterator[str]:
     several = 2 if case == "add+rmsnorm" else 1
+    yield from ("cache=near", "cache=first", "grid=persistent")
     for warps in (2, 4, 8, 16, 32):
         threads = warps * LANES
         accesses = width // (threads * vector)
@@ -50,11 +57,20 @@ def _rows(case: str, width: int, vector: int) -> Iterator[str]:
         fitting = max(1, min(most, REGISTERS // (held * threads)))
         for blocks in sorted({fitting, max(1, fitting * 3 // 4)}, reverse=True):
             yield f"warps={warps} blocks_per_sm={blocks}"
-        if case != "row_sum":
+        yield f"warps={warps} blocks_per_sm={fitting} cache=near"
+        if case not in ONCE:
             for blocks in sorted({most, max(1, most * 3 // 4)}, reverse=True):
-                yield f"reread=yes warps={warps} blocks_per_sm={blocks}"
-    yield from (f"cache={hint}" for hint in HINTS)
-    yield "grid=persistent"
+                yield f"reread=yes cache=first warps={warps} blocks_per_sm={blocks}"
 
 
-__all__ = ["only", "settings"]
+def best(found: dict[str, Any], count: int = 3) -> dict[str, list[str]]:
+    """By point, the fastest schedules of a run beside the default ones."""
+    result = {}
+    for p in found["points"]:
+        ours = {n[5:]: a["us"] for n, a in p.get("arms", {}).items() if n.startswith("ours ") and "=" in n}
+        result[f"{p['case']} {p['dtype']} {p['width']}"] = sorted(ours, key=lambda n: float(ours[n]))[:count]
+    return result
+
+
+if __name__ == "__main__":
+    print(json.dumps(best(json.loads(Path(sys.argv[1]).read_text("utf-8"))), indent=1))

@@ -25,10 +25,12 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
-#: What L2 is told: nothing; that copies and stores bring what nobody reads soon; that loads do; that both do;
-#: that loads may bring what lies beside; or that loads into a register bring what nobody reads soon that was
-#: loaded before, which the compiler must not leave out.
-Hint = Literal["normal", "streaming", "loads", "both", "ahead", "again"]
+#: What caches are told: nothing; that copies and stores bring what nobody reads soon, that loads do, or both;
+#: that loads may bring what lies beside; that what they bring gives way first, in all caches or in L2 alone.
+Told = Literal["normal", "streaming", "loads", "both", "ahead", "first", "near"]
+#: The same; or that registers are loaded again, which the compiler must not leave out: what was loaded gives
+#: way behind the last time, and is "held" until then or not.
+Hint = Literal[Told, "again", "held"]
 
 
 class Accesses:
@@ -37,9 +39,12 @@ class Accesses:
     def __init__(self, kernel: Kernel, hint: Hint) -> None:
         self.kernel_ir = kernel
         self.stored = "_streaming" if hint in ("streaming", "both") else ""
-        self.loaded = {"loads": "_streaming", "both": "_streaming", "ahead": "_ahead"}.get(hint, "")
+        self.loaded = {"loads": "_streaming", "both": "_streaming"}.get(hint, "")
+        if hint in ("ahead", "first", "near"):
+            self.loaded = f"_{hint}"
+        self.holds = hint == "held"
         loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
-        self.reloads = Counter(loads) if hint == "again" else Counter()
+        self.reloads = Counter(loads) if hint in ("again", "held") else Counter()
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()
@@ -117,7 +122,9 @@ class Accesses:
         hint = self.loaded
         if self.reloads and isinstance(region, n.GlobalRegion):
             self.reloads[name] -= 1
-            if name in self.lengths:
+            if self.holds:
+                hint = "_held" if self.reloads[name] else "_over"
+            elif name in self.lengths:
                 hint = "_again" if self.reloads[name] else "_last"
         yield from self._declared(name, count * rows, source.dtype in _WHOLE)
         form = _access_form(count, rows, pitch, width)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
-from syncverify.codegen.accesses import Hint
+from syncverify.codegen.accesses import Hint, Told
 from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
+from syncverify.fusion.schedule import TOLD_HELP, apply_settings, choice, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
@@ -60,7 +60,7 @@ class RowSchedule:
     reread: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", "normal", "streaming", "loads", "both", "ahead"] = "auto"
+    cache: Literal["auto", Told] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -79,7 +79,7 @@ class RowSchedule:
     def hint(self) -> Hint:
         """What L2 is told of global data; ``fitted`` has chosen."""
         if self.reread == "yes":
-            return "again"
+            return "held" if self.cache == "first" else "again"
         return "normal" if self.cache == "auto" else self.cache
 
     @property
@@ -230,7 +230,7 @@ _PARSERS: dict[str, Any] = {
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", "normal", "streaming", "loads", "both", "ahead"),
+    "cache": choice("auto", *get_args(Told)),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
@@ -239,6 +239,6 @@ _HELP = {
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
-    "cache": "auto, normal, streaming, loads, both or ahead",
+    "cache": f"auto, {TOLD_HELP}",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

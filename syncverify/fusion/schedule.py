@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
+from syncverify.codegen.accesses import Told
 from syncverify.fusion import pitches
 from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
@@ -18,6 +19,8 @@ SHARED_PER_SM = 228 * 1024
 RESERVED = 2 * 1024
 #: The largest grid.
 MOST_BLOCKS = 2**31 - 1
+#: What may be said of ``cache``.
+TOLD_HELP = f"{', '.join(get_args(Told)[:-1])} or {get_args(Told)[-1]}"
 #: Slots of a circular buffer where the schedule does not say.
 STAGES = 3
 
@@ -37,8 +40,9 @@ class Schedule:
     ``store``: by the threads that compute, or staged and issued by one of them, or by a warp of its own.
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
-    ``index``: width of element indices. ``cache``: whether L2 is told that what is copied and stored
-    (``streaming``), loaded (``loads``), or ``both`` is used once; ``ahead``: loads may bring more.
+    ``index``: width of element indices. ``cache``: whether caches are told that what is copied and stored
+    (``streaming``), loaded (``loads``), or ``both`` is used once; ``ahead``: that loads may bring more;
+    ``first``, ``near``: that what is loaded gives way first, in all or in L2.
     ``source``: tiles come by bulk copies, or each thread loads its own part. ``grid``: as many blocks as run
     together, which take one tile after the other, or a block for each tile.
     """
@@ -56,7 +60,7 @@ class Schedule:
     registers: tuple[int, int] | None = None
     blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["normal", "streaming", "loads", "both", "ahead"] = "normal"
+    cache: Told = "normal"
     source: Literal["auto", "bulk", "direct"] = "auto"
     grid: Literal["auto", "persistent", "tiles"] = "auto"
 
@@ -210,7 +214,7 @@ _PARSERS: dict[str, Any] = {
     "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
     "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
     "blocks_per_sm": int, "index": choice("i32", "i64"),
-    "cache": choice("normal", "streaming", "loads", "both", "ahead"),
+    "cache": choice(*get_args(Told)),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
 }  # fmt: skip
 _HELP = {
@@ -219,7 +223,7 @@ _HELP = {
     "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal, streaming, loads, both or ahead",
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": TOLD_HELP,
     "source": "auto, bulk or direct", "grid": "auto, persistent or tiles",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}
