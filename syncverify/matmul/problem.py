@@ -95,6 +95,11 @@ class Problem:
         return self.layout[1] == "K"
 
     @property
+    def turned(self) -> tuple[bool, ...]:
+        """Of each factor whether memory holds it column by column."""
+        return (self.a_t, *(self.b_t for _ in self.rights))
+
+    @property
     def size(self) -> int:
         """Bytes of an element of a factor."""
         return DTYPE_BYTES[self.dtype]

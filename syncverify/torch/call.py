@@ -14,7 +14,6 @@ from torch.fx import GraphModule, Node
 
 from syncverify.fusion.graph import Output
 from syncverify.fusion.pitches import known, pitch
-from syncverify.matmul.problem import PRODUCT
 from syncverify.torch.dims import UnfitError, extent
 from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of
@@ -83,10 +82,10 @@ def _outputs(translation: Translation) -> Iterable[tuple[Output, Node]]:
 
 def tensor_names(translation: Translation) -> list[str]:
     """What a fusion calls the tensors of its kernel: inputs, then outputs; of a product's factors nothing."""
-    f = translation.fusion
-    first = ["", ""] if translation.problem is not None else []
-    inputs = [n for n, _ in f.inputs if translation.problem is None or n != PRODUCT]
-    return [*first, *inputs, *(o.name for o in f.outputs)]
+    f, problem = translation.fusion, translation.problem
+    first = [""] * len(problem.turned) if problem is not None else []
+    inputs = f.inputs if problem is None else problem.others
+    return [*first, *(n for n, _ in inputs), *(o.name for o in f.outputs)]
 
 
 def _source(symbol: Any, arguments: Sequence[Node]) -> Callable[[Sequence[Any]], int]:
@@ -129,7 +128,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self._fusion = translation.fusion
         self._names = tensor_names(translation)
         problem = translation.problem
-        self._turned = (problem.a_t, problem.b_t) if problem is not None else ()
+        self._turned = problem.turned if problem is not None else ()
         self._refused: set[tuple[int, ...]] = set()
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
 

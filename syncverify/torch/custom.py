@@ -9,7 +9,7 @@ import torch
 
 from syncverify.diagnostics import Policy
 from syncverify.fusion import Fusion, RowSchedule, Schedule
-from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.problem import Problem
 from syncverify.source import InputError
 from syncverify.torch.call import stored
 from syncverify.torch.interpret import evaluate, missing, sizes_of
@@ -56,29 +56,32 @@ def matmul_op(
 ) -> Callable[..., Any]:
     """``torch.ops.syncverify.NAME``: a product of ``a`` (M, K) and ``b`` (K, N), and its epilogue's inputs.
 
+    Of a gated pair ``b2`` follows ``b``.
     Factors in another memory order than the problem's layout are copied first. The rest is as in
     ``custom_op``; gradients see the product rounded to the factors' type.
     """
     kernel = ProductOnGpu(problem, policy) if runner is None else runner.product(problem)
     epilogue = problem.epilogue
-    others = [n for n, _ in epilogue.inputs if n != PRODUCT]
+    others, count = dict(problem.others), 1 + len(problem.rights)
 
     def sizes(given: Sequence[Any]) -> dict[str, Any]:
-        a, b = given[:2]
-        if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
-            raise InputError(f"{problem.name}: cannot multiply {tuple(a.shape)} by {tuple(b.shape)}")
-        product = a.new_empty((a.shape[0], b.shape[1]), device="meta", dtype=torch.float32)
-        found = sizes_of(epilogue, {PRODUCT: product, **dict(zip(others, given[2:], strict=True))})
+        a, *rights = given[:count]
+        for b in rights:
+            if a.dim() != 2 or b.dim() != 2 or a.shape[1] != b.shape[0]:
+                raise InputError(f"{problem.name}: cannot multiply {tuple(a.shape)} by {tuple(b.shape)}")
+        products = [a.new_empty((a.shape[0], b.shape[1]), device="meta", dtype=torch.float32) for b in rights]
+        found = sizes_of(epilogue, _named(products, given))
         return {**found, "K": a.shape[1]}
 
     def function(given: Sequence[Any]) -> tuple[Any, ...]:
-        product = torch.mm(given[0], given[1]).float()
-        return evaluate(epilogue, {PRODUCT: product, **dict(zip(others, given[2:], strict=True))})
+        return evaluate(epilogue, _named([torch.mm(given[0], b).float() for b in given[1:count]], given))
 
-    inputs = dict(epilogue.inputs)
-    kinds = {"a": problem.dtype, "b": problem.dtype, **{n: inputs[n].dtype for n in others}}
-    turned = (problem.a_t, problem.b_t)
-    return _define(name or problem.name, kinds, epilogue, sizes, function, kernel, runner, turned)
+    def _named(products: Sequence[Any], given: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip((*problem.products, *others), (*products, *given[count:]), strict=True))
+
+    factors = dict.fromkeys(("a", *problem.rights), problem.dtype)
+    kinds = {**factors, **{n: t.dtype for n, t in others.items()}}
+    return _define(name or problem.name, kinds, epilogue, sizes, function, kernel, runner, problem.turned)
 
 
 def _define(

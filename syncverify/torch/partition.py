@@ -9,7 +9,16 @@ from torch.fx import Graph, Node
 
 from syncverify.torch import table
 from syncverify.torch.dims import UnfitError
-from syncverify.torch.region import BarredError, Group, is_constant, is_view, size_of, supported, value_of
+from syncverify.torch.region import (
+    BarredError,
+    Group,
+    is_constant,
+    is_view,
+    size_of,
+    source_of,
+    supported,
+    value_of,
+)
 from syncverify.torch.translate import Translation, translate
 
 #: Searches that start again without a node that stood in the way.
@@ -90,7 +99,7 @@ def surplus(group: Group) -> set[Node]:
                 del kept[node]
                 dropped.append(node)
                 again = True
-    return {n for n in dropped if any(_source(a) in kept for a in n.all_input_nodes)}
+    return {n for n in dropped if any(source_of(a) in kept for a in n.all_input_nodes)}
 
 
 def _cheaper_outside(node: Node, kept: Mapping[Node, None]) -> bool:
@@ -100,7 +109,7 @@ def _cheaper_outside(node: Node, kept: Mapping[Node, None]) -> bool:
     readers = list(_readers(node))
     if not readers or any(r in kept or not _computes(r) for r in readers):
         return False
-    made_of = [_source(a) for a in node.all_input_nodes if value_of(a) is not None and not is_constant(a)]
+    made_of = [source_of(a) for a in node.all_input_nodes if value_of(a) is not None and not is_constant(a)]
     return all(
         a in kept and any(r is not node and r not in kept for r in _readers(a)) for a in made_of
     ) and sum(map(size_of, made_of)) <= size_of(node)
@@ -161,7 +170,7 @@ class _Search:
 
     def _near(self, node: Node) -> list[int]:
         """The groups of the arguments, the largest first."""
-        found = {self.home[s] for s in map(_source, node.all_input_nodes) if s in self.home}
+        found = {self.home[s] for s in map(source_of, node.all_input_nodes) if s in self.home}
         return sorted(found, key=lambda g: (-len(self.members[g].nodes), g))
 
     def _joined(self, node: Node, homes: list[int]) -> Group:
@@ -196,13 +205,6 @@ class _Search:
         for n, has in self.needs.items():
             if has & bits:
                 self.needs[n] = has | needs
-
-
-def _source(node: Node) -> Node:
-    """What a tensor is a view of."""
-    while is_view(node) and isinstance(node.args[0], Node):
-        node = node.args[0]
-    return node
 
 
 __all__ = ["Found", "Partition", "partition"]

@@ -111,7 +111,7 @@ class Group:
     """Nodes that were found to fit together.
 
     ``axes`` holds those of nodes and leaves; a leaf is a tensor that comes from outside. ``reduced`` is what
-    rows are reduced along, ``product`` the matrix product that it starts from.
+    rows are reduced along, ``products`` the matrix product that it starts from, or two of one left factor.
     """
 
     space: Space
@@ -119,7 +119,7 @@ class Group:
     leaves: dict[Node, None]
     nodes: dict[Node, None]
     reduced: Axis = ()
-    product: Node | None = None
+    products: tuple[Node, ...] = ()
 
     @classmethod
     def empty(cls) -> Group:
@@ -134,7 +134,7 @@ class Group:
 
     def copy(self) -> Group:
         axes, leaves, nodes = dict(self.axes), dict(self.leaves), dict(self.nodes)
-        return Group(self.space.copy(), axes, leaves, nodes, self.reduced, self.product)
+        return Group(self.space.copy(), axes, leaves, nodes, self.reduced, self.products)
 
     @property
     def operations(self) -> list[Node]:
@@ -250,16 +250,20 @@ class Group:
         self.reduced = self.space.unify(self.reduced, inner)
 
     def _multiplied(self, node: Node) -> Axes:
-        if self.product is not None or self.reduced:
-            raise UnfitError("two products, or a product of rows, in one kernel")
-        self.product = node
+        if self.reduced or len(self.products) > 1:
+            raise UnfitError("three products, or a product of rows, in one kernel")
         axes = self.space.axes(value_of(node).shape)
+        for other in self.products:
+            if not _paired(other, node):
+                raise UnfitError("two products of different left factors in one kernel")
+            axes = self.space.broadcast([self.axes[other], axes])
+        self.products = (*self.products, node)
         if node.target is table.aten.addmm.default:
             return self.space.broadcast([axes, self._operand(node.args[0])])
         return axes
 
     def _reduce(self, axis: Axis) -> None:
-        if self.product is not None:
+        if self.products:
             raise UnfitError("a reduction of a product")
         if not axis:
             raise UnfitError("a reduction along a dimension of one element")
@@ -306,6 +310,33 @@ class Group:
         shape = value_of(node).shape
         sizes = [self.space.size(self.space.resolve(axis)) for axis in self.axes[node]]
         return any(a != b for a, b in zip(map(extent, shape), sizes, strict=True))
+
+
+def factors(product: Node) -> tuple[Node, Node]:
+    """Both factors of a matrix product."""
+    a, b = (n for n in product.args[-2:] if isinstance(n, Node))
+    return a, b
+
+
+def _paired(one: Node, other: Node) -> bool:
+    """Whether two products have one left factor, and right factors of one shape that lie alike in memory."""
+    if value_of(one).dtype != value_of(other).dtype:
+        return False
+    (a, b), (a2, b2) = factors(one), factors(other)
+    return source_of(a) is source_of(a2) and _placed(a) == _placed(a2) and _placed(b)[:2] == _placed(b2)[:2]
+
+
+def source_of(node: Node) -> Node:
+    """What a tensor is a view of."""
+    while is_view(node) and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def _placed(node: Node) -> tuple[Any, ...]:
+    """Where a tensor's elements lie: two views of one tensor with the same answer are the same."""
+    x = value_of(node)
+    return tuple(map(extent, x.shape)), tuple(map(extent, x.stride())), extent(x.storage_offset())
 
 
 def size_of(node: Node) -> int:
@@ -356,6 +387,6 @@ def outputs_of(group: Group) -> list[Node]:
 
 
 __all__ = [
-    "BarredError", "Group", "constant", "is_constant", "is_item", "is_view", "outputs_of", "size_of",
-    "supported", "tensor_args", "value_of",
+    "BarredError", "Group", "constant", "factors", "is_constant", "is_item", "is_view", "outputs_of",
+    "size_of", "source_of", "supported", "tensor_args", "value_of",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.pitches import extents
 from syncverify.matmul import split
-from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.source import InputError
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
@@ -232,8 +232,8 @@ def compile_fusion(
 
 
 def product_names(problem: Problem) -> tuple[str, ...]:
-    others = tuple(n for n, _ in problem.epilogue.inputs if n != PRODUCT)
-    return ("a", "b", *others, *(o.name for o in problem.epilogue.outputs))
+    others = tuple(n for n, _ in problem.others)
+    return ("a", *problem.rights, *others, *(o.name for o in problem.epilogue.outputs))
 
 
 def product_launch(product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
@@ -324,8 +324,10 @@ class _ByNumpy:
     def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         arrays = [to_numpy(x) for x in inputs]
         if self._problem is not None:
-            a, b = (x.astype(np.float32) for x in arrays[:2])
-            arrays = [_matrix(a, self._problem.a_t) @ _matrix(b, self._problem.b_t), *arrays[2:]]
+            count = 1 + len(self._problem.rights)
+            a, *rights = (x.astype(np.float32) for x in arrays[:count])
+            left = _matrix(a, self._problem.a_t)
+            arrays = [*(left @ _matrix(b, self._problem.b_t) for b in rights), *arrays[count:]]
         named = {
             n: x.reshape([sizes[d] for d in t.dims])
             for (n, t), x in zip(_product_first(self._fusion), arrays, strict=True)
@@ -335,7 +337,7 @@ class _ByNumpy:
 
 
 def _product_first(fusion: Fusion) -> list[tuple[str, Any]]:
-    return sorted(fusion.inputs, key=lambda i: i[0] != PRODUCT)
+    return sorted(fusion.inputs, key=lambda i: i[0] not in (PRODUCT, SECOND))
 
 
 def _matrix(stored: Any, transposed: bool) -> Any:

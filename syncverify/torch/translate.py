@@ -12,7 +12,7 @@ import torch
 from torch.fx import Node
 
 from syncverify.fusion import Fusion, Tensor, Value, size, take, trace
-from syncverify.matmul.problem import PRODUCT, Problem
+from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.source import InputError
 from syncverify.torch import table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
@@ -21,6 +21,7 @@ from syncverify.torch.region import (
     BarredError,
     Group,
     constant,
+    factors,
     is_constant,
     is_item,
     is_view,
@@ -61,8 +62,8 @@ def translate(group: Group) -> Translation:
         names[leaf]: Tensor(_dtype(leaf), dims.of(group, group.axes[leaf]), leaf in apart)
         for leaf in group.leaves
     }
-    if group.product is not None:
-        tensors = {PRODUCT: Tensor("f32", ("M", "N")), **tensors}
+    of_products = dict.fromkeys((PRODUCT, SECOND)[: len(group.products)], Tensor("f32", ("M", "N")))
+    tensors = {**of_products, **tensors}
     for node in outputs:
         dims.check_output(group, node)
     if dims.unit and not any(dims.of(group, group.axes[n]) for n in outputs):
@@ -80,7 +81,7 @@ def translate(group: Group) -> Translation:
     except InputError as e:
         raise UnfitError(e.message) from e
     extents = {name: group.space.size(axis) for name, axis in dims.names.items()}
-    if group.product is None:
+    if not group.products:
         made = zip(fusion.outputs, outputs, strict=True)
         fusion = replace(fusion, outputs=tuple(replace(o, apart=n in apart) for o, n in made))
         called = [*(n for n, _ in fusion.inputs), *(o.name for o in fusion.outputs)]
@@ -93,8 +94,8 @@ def translate(group: Group) -> Translation:
 def _product(
     group: Group, fusion: Fusion, outputs: Sequence[Node], extents: Mapping[str, Any]
 ) -> Translation:
-    assert group.product is not None
-    a, b = (n for n in group.product.args[-2:] if isinstance(n, Node))
+    a, b = factors(group.products[0])
+    rights = [factors(p)[1] for p in group.products]
     layout = ("M" if _transposed(a) else "K") + ("K" if _transposed(b) else "N")
     dtype = table.DTYPES[value_of(a).dtype]
     try:
@@ -102,7 +103,7 @@ def _product(
     except InputError as e:
         raise UnfitError(e.message) from e
     sizes = {**extents, "K": extent(value_of(a).shape[1])}
-    return Translation(fusion, (a, b, *group.leaves), tuple(outputs), sizes, problem)
+    return Translation(fusion, (a, *rights, *group.leaves), tuple(outputs), sizes, problem)
 
 
 def _transposed(node: Node) -> bool:
@@ -136,7 +137,7 @@ class _Dims:
 
 def _apart(group: Group, outputs: Sequence[Node]) -> dict[Node, list[Axis]]:
     """The tensors that stay where they lie although they are not contiguous, and where they part."""
-    if group.product is not None:
+    if group.products:
         return {}
     reduced = group.space.resolve(group.reduced)
     tensors = (*group.leaves, *outputs)
@@ -158,8 +159,8 @@ def _dims(group: Group, outputs: Sequence[Node], apart: Mapping[Node, list[Axis]
     # what parts in one tensor is no single dimension
     tensors += [tuple((a,) for a in end) for ends in apart.values() for end in ends]
     product: Axes = ()
-    if group.product is not None:
-        product = space.resolved(group.axes[group.product])
+    if group.products:
+        product = space.resolved(group.axes[group.products[0]])
         tensors = [*tensors, *((axis,) for axis in product)]
     if reduced:
         tensors = [*tensors, (reduced,)]
@@ -184,7 +185,7 @@ def _check_output(group: Group, node: Node) -> None:
         raise BarredError("its result is needed outside and no float", [node])
     if group.repeats(node):
         raise BarredError("its result repeats elements", [node])
-    if not (is_contiguous(x) if group.product is not None else dense(x)):
+    if not (is_contiguous(x) if group.products else dense(x)):
         raise BarredError("its result is not contiguous", [node])
 
 
@@ -219,8 +220,9 @@ class _Builder:
     def run(self, leaves: Mapping[Node, Value], values: Mapping[str, Value]) -> dict[Node, Any]:
         self.made = dict(leaves)
         for node in self.group.nodes:
-            if node is self.group.product:
-                self.made[node] = self._product(node, values[PRODUCT])
+            if node in self.group.products:
+                name = (PRODUCT, SECOND)[self.group.products.index(node)]
+                self.made[node] = self._product(node, values[name])
             else:
                 self.made[node] = self._value(node)
         return self.made

@@ -89,13 +89,36 @@ def test_every_layout_of_factors(transposed: tuple[bool, bool]) -> None:
     assert [r.kind for r in report.regions] == ["product"]
 
 
-def test_gated_products_are_two_kernels() -> None:
-    def gated(x: Any, w: Any, v: Any) -> Any:
-        return F.silu(F.linear(x, w)) * F.linear(x, v)
+def gated(x: Any, y: Any, w: Any, v: Any) -> Any:
+    return F.silu(F.linear(x, w)) * F.linear(y, v)
 
-    report = compiled(gated, *(draw(*s, dtype=BF16) for s in ((12, 16), (24, 16), (24, 16))))
+
+@pytest.mark.parametrize("shape", [(12, 16), (3, 4, 16)])
+def test_gated_products_of_one_factor_are_one_kernel(shape: tuple[int, ...]) -> None:
+    shapes = (shape, (24, 16), (24, 16))
+    report = compiled(lambda x, w, v: gated(x, x, w, v), *(draw(*s, dtype=BF16) for s in shapes))
+    (region,) = report.regions
+    assert region.kind == "product" and sorted(kernels(report)[0]) == ["mm", "mm", "mul", "silu"]
+    assert dict(region.sizes) == {"M": "12", "N": "24", "K": "16"} and not report.refused
+
+
+def test_gated_products_may_have_biases() -> None:
+    def gated(x: Any, w: Any, v: Any, b: Any, c: Any) -> Any:
+        return F.silu(F.linear(x, w, b)) * F.linear(x, v, c) + 1
+
+    shapes = ((12, 16), (24, 16), (24, 16), (24,), (24,))
+    report = compiled(gated, *(draw(*s, dtype=BF16) for s in shapes))
+    assert [sorted(k) for k in kernels(report)] == [["add", "addmm", "addmm", "mul", "silu"]]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_gated_products_of_other_factors_are_two_kernels(turned: bool) -> None:
+    x, y, w, v = (draw(*s, dtype=BF16) for s in ((16, 16), (16, 16), (24, 16), (24, 16)))
+    given = (x, w, v) if turned else (x, y, w, v)
+    function = (lambda x, w, v: gated(x, x.t(), w, v)) if turned else gated
+    report = compiled(function, *given)
     assert [r.kind for r in report.regions] == ["product"]
-    assert kernels(report) == [("mm", "silu", "mul")] or kernels(report) == [("mm", "mul")]
+    assert kernels(report) in ([("mm", "silu", "mul")], [("mm", "mul")])
 
 
 def test_products_of_f32_are_left_to_torch() -> None:

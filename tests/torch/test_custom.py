@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify.fusion import Tensor, Value, cross_entropy, gelu, index, rms_norm, trace  # noqa: E402
+from syncverify.fusion import Tensor, Value, cross_entropy, gelu, index, rms_norm, silu, trace  # noqa: E402
 from syncverify.fusion.functions import FUNCTIONS  # noqa: E402
 from syncverify.matmul import Problem  # noqa: E402
 from syncverify.source import InputError  # noqa: E402
@@ -89,6 +89,26 @@ def test_product(runner: Any, layout: str) -> None:
     weights = torch.linspace(-1, 1, got.numel()).view(got.shape)
     got.backward(weights.bfloat16())
     want.backward(weights.double())
+    for x, y in zip(given, exact, strict=True):
+        close(x.grad, y.grad)
+
+
+@RUNNERS
+def test_a_gated_pair(runner: Any) -> None:
+    c = Tensor("f32", ("M", "N"))
+
+    def swiglu(acc: Any, acc2: Any) -> Any:
+        return (silu(acc) * acc2).cast("bf16")
+
+    problem = Problem("gated_pair", "bf16", "KK", trace(swiglu, {"acc": c, "acc2": c}))
+    op = sv.matmul_op(problem, runner=runner)
+    given = (leaf(16, 24), leaf(24, 40), leaf(24, 40))
+    assert set(torch.library.opcheck(op, given).values()) == {"SUCCESS"}
+    exact = [wide(x).requires_grad_() for x in given]
+    got, want = op(*given), F.silu(exact[0] @ exact[1]) * (exact[0] @ exact[2])
+    close(got.detach(), want.detach())
+    got.sum().backward()
+    want.sum().backward()
     for x, y in zip(given, exact, strict=True):
         close(x.grad, y.grad)
 
