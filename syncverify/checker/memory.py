@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from syncverify.checker import windows
 from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
@@ -22,6 +23,8 @@ def access(run: Run, t: Thread, record: Record) -> None:
     """Judges an access against the shadow, then enters it."""
     fp = run.info.footprints[record.fp]
     shadow = run.shadow(fp.memory)
+    if run.info.relay and fp.memory == GLOBAL_MEMORY:
+        windows.check(run, record, lambda first: _follows(run, t, first, record))
     record.position = len(run.trace)
     writes = record.kind.writes
     clean: set[Record] = set()  # accesses that come before this one wherever they meet
@@ -134,6 +137,20 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if really_meet(run, first, second, lo, hi):
         fail(run, t, first, second, row, ordered, lo)
     return False
+
+
+def _follows(run: Run, t: Thread, first: Record, second: Record) -> bool:
+    """Whether an access comes after another, if they meet, or need not, for strict mode as well."""
+    need = ordering(first.kind, second.kind).need
+    return (
+        need is Need.NOTHING
+        or mutually_atomic(run, first, second)
+        or (
+            known(run, t, first, need, False, strict=False)
+            == known(run, t, first, need, False, strict=True)
+            == (True, True)
+        )
+    )
 
 
 def _plainly_known(run: Run, t: Thread, first: Record, need: Need) -> bool:

@@ -101,11 +101,11 @@ class Program:
         """The parameters among the symbols."""
         return tuple(p.name for p in self.kernel.params if p.name in self.symbols)
 
-    def numbers(self, values: list[Any], ahead: tuple[int, ...]) -> list[Any]:
-        """Operands of an event: numbers, or one for each lane; ``ahead``: which is told from which others."""
+    def numbers(self, values: list[Any], op: Op) -> list[Any]:
+        """Operands of an event: numbers, or one for each lane."""
         if self.space is None:
             raise Symbolic("a size reaches an operand")
-        return self.space.numbers(values, ahead)
+        return self.space.numbers(values, op.ahead, op.places)
 
     def class_id(self, warp: int, lanes: tuple[int, ...], warp_mask: int) -> int:
         key = (warp, lanes)
@@ -479,8 +479,8 @@ class Code(CodeText):
             here = r[PC]
             values = [read(r) for read in readers]
             opened = symbolic(key)
-            if op.ahead or any(map(symbolic, values)):
-                values = program.numbers(values, op.ahead)
+            if op.ahead or op.places or any(map(symbolic, values)):
+                values = program.numbers(values, op)
                 opened = True
             for i in fixed:
                 v = values[i]

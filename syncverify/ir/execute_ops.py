@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_tables import Tables
-from syncverify.ir.expr import Expr, Int
+from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import (
     TENSOR_SHIFT,
     Place,
@@ -24,8 +24,11 @@ from syncverify.ir.footprints import (
 )
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag
 from syncverify.model.proxies import Scope
+from syncverify.model.terms import Symbolic
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+#: Places and numbers of them beyond this are not looked at where global memory has windows.
+FARTHEST = 1 << 28
 _MAX_TX = 2**20 - 1  # PTX ISA, mbarrier: range of tx-count and of the arrival count
 
 
@@ -52,6 +55,9 @@ class Op:
     addresses: set[int] = field(default_factory=set)  # operands that are global addresses only
     by_class: bool = False  # the events depend on the class's lanes or warp beyond the operands
     ahead: tuple[int, ...] = ()  # an operand that is told from others: the block's number, how many there are
+    places: tuple[
+        tuple[int, int], ...
+    ] = ()  # places told from that of a block: these, and how far it moves them
 
     def add(self, e: Expr, varying: bool = False) -> int:
         self.operands.append(e)
@@ -97,6 +103,11 @@ class _Region:
         if isinstance(self.ranges, Shifted):
             return list(self.ranges.los)
         return [self.ranges.lo] if isinstance(self.ranges, Range) else [r.lo for r in self.ranges]
+
+
+def _far(v: Value) -> bool:
+    """Whether a place, or what it is counted in, does not fit a window."""
+    return any(abs(x) >= FARTHEST for x in (v if isinstance(v, tuple) else (v,)))
 
 
 def _int(v: Value) -> int:
@@ -229,15 +240,23 @@ class Ops:
         sizes = {i for i in (start, count, rows, pitch) if i >= 0}
         op.addresses |= sizes
         tensor, el = self.t.tensors[g.tensor]
-        base = tensor << TENSOR_SHIFT
+        moved = op.add(Var("block")) if self.t.relay else -1
+        op.places = ((start, moved),) if moved >= 0 else ()
 
         def build(where: Where, v: Sequence[Value]) -> int:
+            base, low = tensor << TENSOR_SHIFT, 0
+            if moved >= 0 and v[moved]:
+                base, low = self.t.window(tensor, where.cta, _int(v[moved]) * el), -FARTHEST
+
             def one(lane: int) -> Range:
                 s, c = _pick(v, start, lane) or 0, _pick(v, count, lane) or 0
                 if rows < 0:
-                    return Range(base + max(s, 0) * el, max(c, 0) * el)
+                    return Range(base + max(s, low) * el, max(c, 0) * el)
                 r, p = _pick(v, rows, lane) or 0, _pick(v, pitch, lane) or 0
-                return Range(base + max(s, 0) * el, max(c, 0) * el, max(r, 0), max(p, 0) * el)
+                return Range(base + max(s, low) * el, max(c, 0) * el, max(r, 0), max(p, 0) * el)
+
+            if moved >= 0 and any(_far(v[i]) for i in sizes):
+                raise Symbolic("places in global memory that are far apart")
 
             if all(isinstance(v[i], int) for i in sizes):
                 return self.t.footprints.add(footprint(GLOBAL_MEMORY, one(0), where.lanes))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
-from syncverify.ir.execute_tables import mixes_atomics
+from syncverify.ir.execute_tables import Tables, mixes_atomics
+from syncverify.model.terms import Space, Symbolic
 
 _INTEGERS = frozenset({"i32", "u32", "i64", "u64"})
 _SIGNALS = frozenset({"relaxed", "release", "acq_rel", "sc"})
@@ -61,4 +63,58 @@ def _tensors(kernel: n.Kernel, s: n.Stmt) -> Iterator[str]:
                 yield maps[name]
 
 
-__all__ = ["assumed", "flag_tensors", "written"]
+def two_blocks(across: list[Any], space: Space) -> list[tuple[str, ...]]:
+    """Any two blocks of a grid, one before the other, by what the path calls their numbers; its only block.
+
+    The first block of all is told apart from the others, which may go on where it does not.
+    """
+    if not all(isinstance(size, int) and size == 1 for size in across[1:]):
+        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+    (size, *_), numbers = across, space.path.sizes
+    if size <= 1:
+        numbers["block"] = 0
+        return [("block",)]
+    few = bool(size <= 2)  # no two but one of them the first of all
+    numbers["first"], numbers["second"] = 0, space.atom("second", 1, None)
+    space.path.assume(*space.of(size - numbers["second"] - 1))
+    if few:
+        return [("first", "second")]
+    numbers["earlier"], numbers["later"] = space.atom("earlier", 1, None), space.atom("later", 2, None)
+    space.path.assume(*space.of(numbers["later"] - numbers["earlier"] - 1))
+    space.path.assume(*space.of(size - numbers["later"] - 1))
+    return [("first", "second"), ("earlier", "later")]
+
+
+def placed(space: Space, blocks: tuple[str, ...]) -> dict[int, dict[str, Any]]:
+    """What is known of the places of some blocks, by CTA."""
+    numbers = space.path.sizes
+    at = {cta: numbers[name] for cta, name in enumerate(blocks)}
+    return {cta: {"block": x, "block.x": x, "block.y": 0, "block.z": 0} for cta, x in at.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Addresses of global memory that move with blocks, on the path that is followed."""
+
+    tables: Tables
+    space: Space
+    blocks: tuple[str, ...]
+
+    def apart(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
+        """Whether nothing of one range of addresses is what the other names, as far as the path knows."""
+        (a, b), (c, d) = self.real(*first), self.real(*second)
+        return self.sure(c - b) or self.sure(a - d)
+
+    def real(self, low: int, high: int) -> tuple[Any, Any]:
+        """Where the addresses of some window really are."""
+        middle, cta, step = self.tables.window_of(low)
+        base = self.space.path.sizes[self.blocks[cta]] * step
+        return base + low - middle, base + high - middle
+
+    def sure(self, value: Any) -> bool:
+        """Whether a value is known to be 0 or more."""
+        path = self.space.path
+        return path.decide(*path.resolve(*self.space.of(value))) is True
+
+
+__all__ = ["Windows", "assumed", "flag_tensors", "placed", "two_blocks", "written"]

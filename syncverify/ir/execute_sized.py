@@ -11,7 +11,7 @@ from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
-from syncverify.ir.execute_relays import flag_tensors, written
+from syncverify.ir.execute_relays import Windows, flag_tensors, placed, two_blocks, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
@@ -58,21 +58,25 @@ def open_systems(
             del builtins[name]
             symbols[name] = value
     named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES)))
-    places: dict[int, dict[str, Any]] = {}
-    if flags:
-        places = _two_blocks(across, space)
-        laid = tables(kernel, values, len(places), True, written(kernel))
+    choice = elections(kernel, known, grid)
+    for blocks in two_blocks(across, space) if flags else ():
+        laid = tables(kernel, values, len(blocks), True, written(kernel))
         laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
-    else:
-        laid = tables(kernel, values, 1, False)
-    program = Program(kernel, known | builtins, laid, named, space)
+        laid.apart = Windows(laid, space, blocks).apart
+        program = Program(kernel, known | builtins, laid, named, space)
+        here = placed(space, blocks)
+        for lane in elected_lanes(program, grid, 0, choice, symbols, here):
+            yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
+    if flags:
+        return
+    places: dict[int, dict[str, Any]] = {}
+    program = Program(kernel, known | builtins, tables(kernel, values, 1, False), named, space)
     control = program.code(several_lanes=True).control
     firsts: list[int] | None = [0]
-    if not flags and features(control, grid):
+    if features(control, grid):
         firsts = None if len(symbols) > len(sizes) else representatives(control, grid)
         if firsts is None or len(firsts) > MOST_BLOCKS:
             places = _anywhere(grid, across, space)
-    choice = elections(kernel, known, grid)
     for cluster in [0] if places or firsts is None else firsts:
         here = places or _placed(grid, cluster)
         for lane in elected_lanes(program, grid, cluster, choice, symbols, here):
@@ -106,19 +110,6 @@ def _anywhere(grid: Grid, across: list[Any], space: Space) -> dict[int, dict[str
         block = x + across[0] * (y + across[1] * z)
         out[cta] = {"block": block, "block.x": x, "block.y": y, "block.z": z}
     return out
-
-
-def _two_blocks(across: list[Any], space: Space) -> dict[int, dict[str, Any]]:
-    """Where two blocks of a grid are, one before the other; or its only block."""
-    if not all(isinstance(size, int) and size == 1 for size in across[1:]):
-        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
-    first, second = 0, None
-    if across[0] >= 2:
-        first, second = space.atom("block", 0, None), space.atom("later block", 1, None)
-        space.path.assume(*space.of(second - first - 1))
-        space.path.assume(*space.of(across[0] - second - 1))
-    blocks = [first] if second is None else [first, second]
-    return {cta: {"block": x, "block.x": x, "block.y": 0, "block.z": 0} for cta, x in enumerate(blocks)}
 
 
 def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:

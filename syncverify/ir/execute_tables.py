@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
@@ -10,7 +10,8 @@ from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate
 from syncverify.ir.footprints import TENSOR_SHIFT, Footprints
 from syncverify.ir.layout import BufferLayout, layout
-from syncverify.model.events import BarrierInfo, Footprint
+from syncverify.model.events import WINDOW_SHIFT, BarrierInfo, Footprint
+from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 
 _SYNC_SEMS = frozenset({"acquire", "release", "acq_rel", "sc"})
@@ -35,6 +36,9 @@ class MapInfo:
         return size
 
 
+Apart = Callable[[tuple[int, int], tuple[int, int]], bool]
+
+
 @dataclass(slots=True)
 class Tables:
     """Numbered facts of a launch. CTA numbers run over all clusters of the system."""
@@ -55,12 +59,34 @@ class Tables:
     _per_cta: int = 0
     untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
     relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
+    windows: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # tensor, CTA, bytes per block
+    apart: Apart | None = None  # whether nothing of two ranges of addresses is the same
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
         for name, count in self.barrier_counts.items():
             self._bases[name] = self._per_cta
             self._per_cta += count
+
+    def window(self, tensor: int, cta: int, step: int) -> int:
+        """The middle of a window of a tensor, which moves by so many bytes from block to block."""
+        key = (tensor, cta, step)
+        if key not in self.windows:
+            self.windows.append(key)
+        number = self.windows.index(key) + 1
+        if number >> TENSOR_SHIFT - WINDOW_SHIFT:
+            raise Symbolic("global memory is reached in too many ways")
+        return (tensor << TENSOR_SHIFT) + (number << WINDOW_SHIFT) + (1 << WINDOW_SHIFT - 1)
+
+    def window_of(self, address: int) -> tuple[int, int, int]:
+        """Of the window of an address: its middle, the CTA and how far it moves from block to block."""
+        number = (address >> WINDOW_SHIFT) % (1 << TENSOR_SHIFT - WINDOW_SHIFT)
+        if not number:
+            return address >> TENSOR_SHIFT << TENSOR_SHIFT, 0, 0
+        tensor, cta, step = self.windows[number - 1]
+        return self.window(tensor, cta, step), cta, step
 
     def range_of(self, tensor: str) -> tuple[int, int]:
         """Where in the one global memory of footprints a tensor may lie."""

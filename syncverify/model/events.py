@@ -7,7 +7,7 @@ one event of a class with n lanes stands for n lane events (n arrivals, n copies
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
@@ -186,6 +186,11 @@ class BarrierInfo:
     name: str
 
 
+#: Where two blocks stand for a grid, tensors are cut into windows of so many bits of address: the first for
+#: places that do not depend on the block, others for those that move with it.
+WINDOW_SHIFT = 34
+
+
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """A number that is told from that of the block that comes to it: so much more."""
@@ -258,6 +263,8 @@ class SystemInfo:
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
+    #: whether nothing of one range of global addresses is what another, in another window, names
+    apart: Callable[[tuple[int, int], tuple[int, int]], bool] | None = None
 
 
 class System(Protocol):

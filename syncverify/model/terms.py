@@ -432,15 +432,30 @@ class Space:
                 high = middle - 1
         return low
 
-    def numbers(self, values: list[Any], ahead: tuple[int, ...] = ()) -> list[Any]:
-        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which others."""
+    def numbers(
+        self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()
+    ) -> list[Any]:
+        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which others;
+        ``places``: which are places told from that of a block, and where stands how far it moves them."""
         told: dict[int, Any] = dict.fromkeys(ahead, 0)
         if ahead:
             told[ahead[0]] = self.ahead(*(values[i] for i in ahead))
+        for at, block in places:
+            told[at], told[block] = self.placed(values[at], values[block])
         return [told[i] if i in told else self._number_of_each(v) for i, v in enumerate(values)]
 
     def _number_of_each(self, value: Any) -> Any:
         return tuple(map(self.number, value)) if isinstance(value, tuple) else self.number(value)
+
+    def placed(self, value: Any, block: Any) -> tuple[Any, int]:
+        """A place as a number, or one for each lane, beyond a multiple of the block's number; and which."""
+        where, each = self.resolved(block), [self.resolved(x) for x in lanes(value)]
+        times = 0
+        if isinstance(where, Term):
+            atom, unit = where.parts[0]
+            times = dict(self.of(each[0])[1]).get(atom, 0) // unit
+        found = tuple(self.number(x - where * times) for x in each)
+        return found if isinstance(value, tuple) else found[0], times
 
     def ahead(self, value: Any, block: Any, blocks: Any = None) -> Ahead | None:
         """A value told from the number of a block, one for all lanes; None where it is no number more.

@@ -23,9 +23,9 @@ _CHAIN = """kernel chain {{
   launch grid [S] block [64] {launch}
   param S : i32
   {params}
-  tensor ws : f32[128] inout
+  tensor ws : f32[S * 128 + 256] inout
   tensor flag : u32[2] inout
-  tensor out : f32[128] out
+  tensor out : f32[S * 128 + 256] inout
   shared tile : f32[128]
 
   elect p
@@ -55,6 +55,11 @@ _STORE = """st.shared tile[][tid * 2 : 2], 1.0
     bulk.commit
     bulk.wait 0
   }"""
+_OWN = "st.global ws[block * 128 + tid * 2 : 2], 1.0"
+_BEFORE = "if block > 0 {\nld.global y, ws[(block - 1) * 128 + tid * 2 : 2]\n}"
+_NEXT = "ld.global y, ws[(block + 1) * 128 + tid * 2 : 2]"
+_LAST = "if block == 0 {\nld.global y, ws[(grid - 1) * 128 + tid * 2 : 2]\n}"
+_OUT = "st.global out[{} + tid * 2 : 2], 1.0"
 _OTHER = _GO.replace("flag[0]", "flag[1]").replace("tid == 0", "tid == 32")
 _ADD = _GO.replace("st.global.relaxed.gpu flag[0], block + 1", "atom.global.add.release.gpu flag[0], 1")
 
@@ -80,6 +85,12 @@ GOOD = {
     "the last sets it back": _chain(go=_GO.replace("block + 1", "select(block + 1 == grid, 0, block + 1)")),
     "two flags": _chain(wait=_WAIT + "\n" + _WAIT.replace("flag[0]", "flag[1]"), go=_GO + "\n" + _OTHER),
     "by the async proxy": _chain(work=_STORE),
+    "results of their own": _chain(go=f"{_GO}\n{_OUT.format('block * 128')}"),
+    "results with gaps": _chain(wait=f"let at = block * 200\n{_WAIT}", go=f"{_GO}\n{_OUT.format('at')}"),
+    "parts of their own": _chain(work=f"{_BEFORE}\n{_OWN}"),
+    "parts before the wait": _chain(wait=f"{_OWN}\n{_WAIT}", work=_BEFORE),
+    "parts of two before": _chain(work=f"{_BEFORE.replace('- 1', '- 2').replace('> 0', '> 1')}\n{_OWN}"),
+    "the first one's part": _chain(work=f"ld.global y, ws[tid * 2 : 2]\n{_OWN}"),
     "any number of turns": _chain(work=f"for i in 0..K {{\n{_WORK}\n}}", params="param K : i32"),
 }
 #: None may be proved; those with sizes are refuted there.
@@ -113,6 +124,25 @@ BAD = {
     "one of two flags": (_chain(wait=_WAIT, go=_OTHER), {"S": 2}),
     "the store's source only": (_chain(work=_STORE.replace("bulk.wait", "bulk.wait.read")), {"S": 2}),
     "all write one result": (_chain(go=f"{_GO}\nst.global out[tid * 2 : 2], 1.0"), {"S": 2}),
+    "results that overlap": (_chain(go=f"{_GO}\n{_OUT.format('block * 127')}"), {"S": 2}),
+    "results for every other": (_chain(go=f"{_GO}\n{_OUT.format('block % 2 * 128')}"), {"S": 3}),
+    "the last one's with the first": (
+        _chain(go=f"{_GO}\n{_OUT.format('select(block + 1 == grid, 0, block * 128)')}"), {"S": 2}
+    ),
+    "results of the next as well": (
+        _chain(go=f"{_GO}\n{_OUT.format('block * 128')}\n{_OUT.format('block * 128 + 128')}"), {"S": 2}
+    ),
+    "a part after the flag": (_chain(work=_BEFORE, go=f"{_GO}\n{_OWN}"), {"S": 2}),
+    "a part before the wait": (_chain(wait=f"{_BEFORE}\n{_WAIT}", work=_OWN), {"S": 2}),
+    "the next one's part": (_chain(work=_OWN, go=f"{_GO}\n{_NEXT}"), {"S": 2}),
+    "the last one's part": (_chain(work=_OWN, go=f"{_GO}\n{_LAST}"), {"S": 2}),
+    "a part that is still stored": (
+        _chain(work=_STORE.replace("ws[0", "ws[block * 128").replace("wait", "wait.read") + f"\n{_BEFORE}"),
+        {"S": 2},
+    ),
+    "parts without an acquire": (
+        _chain(wait=_WAIT.replace("acquire", "relaxed"), work=f"{_BEFORE}\n{_OWN}"), {"S": 2}
+    ),
     "written in a loop after it": (
         _chain(go=f"{_GO}\nfor i in 0..K {{\n{_WORK}\n}}", params="param K : i32"), {"S": 2, "K": 1}
     ),
@@ -162,12 +192,12 @@ def test_a_chain_of_the_corpus_for_every_grid() -> None:
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
 
-@pytest.mark.parametrize("name", ["as it is", "any number of turns"])
+@pytest.mark.parametrize("name", ["as it is", "parts of their own", "any number of turns"])
 def test_its_certificate(name: str) -> None:
     (kernel,) = parse(GOOD[name], name)
     data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))
     (done,) = recheck(json.dumps(data), "c.json", {kernel.name: kernel})
-    assert (done.kind, done.scope, done.met["by the checker"]) == ("sizes", ScopeKind.ALL, 4)
+    assert (done.kind, done.scope, done.met["by the checker"]) == ("sizes", ScopeKind.ALL, 8)
     every = [c for c in changes(data) if not unordered(*c)]
     for path, how in every[:: max(len(every) // 40, 1)]:
         with pytest.raises((RejectedError, InputError)):
@@ -184,6 +214,7 @@ def test_a_certificate_of_another_chain() -> None:
         "no fence",
         "written before the wait",
         "all write one result",
+        "results that overlap",
     ):
         (wrong,) = parse(BAD[name][0], name)
         with pytest.raises((RejectedError, InputError)):
