@@ -154,3 +154,70 @@ def test_a_product_that_is_shifted_out(tmp_path: Path) -> None:
     lines = "and.b32 %r9, %r1, 1; mul.hi.s32 %r11, %r9, 858993460; shr.s32 %r10, %r11, 0;"
     body = BODY.format(lines=lines, test="ne.s32", register="%r10", number=0)
     assert _compared(tmp_path, body, 0, 20, [0, 1]) in ("proved", "unknown")
+
+
+#: A multiple of N that is cut to 32 bits, and what is asked of it.
+MULTIPLES = [
+    ("mul.wide.s32 %rd1, %r1, -1294967296; cvt.u32.u64 %r10, %rd1;", "ge.s32", 1000),
+    ("cvt.s64.s32 %rd1, %r1; mul.lo.s64 %rd2, %rd1, -3000000000; cvt.u32.u64 %r10, %rd2;", "lt.s32", 0),
+    ("mad.lo.s32 %r10, %r1, 1431655766, %r1;", "lt.s32", 0),
+    ("mul.lo.s32 %r10, %r1, -1431655765;", "gt.u32", 1431655765),
+]
+
+
+@pytest.mark.parametrize(("lines", "test", "number"), MULTIPLES)
+def test_multiples_that_wrap_are_no_numbers(tmp_path: Path, lines: str, test: str, number: int) -> None:
+    body = BODY.format(lines=lines, test=test, register="%r10", number=number)
+    assert _compared(tmp_path, body, 0, 7, [*range(8)]) in ("refuted", "unknown")
+
+
+def test_multiples_that_fit_are_numbers(tmp_path: Path) -> None:
+    lines = "mul.wide.s32 %rd1, %r1, -300000000; cvt.u32.u64 %r10, %rd1;"
+    body = BODY.format(lines=lines, test="gt.s32", register="%r10", number=0)
+    assert _compared(tmp_path, body, 0, 7, []) == "proved"
+
+
+@pytest.mark.parametrize(
+    ("number", "test", "bound", "verdict"),
+    [
+        (100, "gt.u32", 100, "proved"),
+        (100, "lt.s32", 0, "proved"),
+        (100, "gt.u32", 50, "refuted"),
+        (100, "eq.s32", 0, "unknown"),
+        (-16, "lt.s32", -8, "refuted"),
+    ],
+)
+def test_shifts_by_an_open_count(tmp_path: Path, number: int, test: str, bound: int, verdict: str) -> None:
+    lines = f"mov.u32 %r9, {number}; shr.u32 %r10, %r9, %r1;"
+    body = BODY.format(lines=lines, test=test, register="%r10", number=bound)
+    assert _compared(tmp_path, body, 0, 200, [0, 1, 31, 32, 200]) == verdict
+
+
+SHIFTED = """
+    .shared .align 8 .b8 bar[8];
+    mov.u32 %r2, %tid.x;
+    ld.param.u32 %r1, [k_n];
+    setp.ge.u32 %p1, %r2, 32;
+    @%p1 bra SECOND;
+    mov.u32 %r3, 1000; shr.u32 %r4, %r3, %r1;
+    setp.gt.u32 %p2, %r4, 3;
+    @!%p2 bra END;
+    bar.sync 1, 64;
+    bra END;
+    SECOND:
+    add.u32 %r1, %r1, {more};
+    mov.u32 %r5, 1000; shr.u32 %r6, %r5, %r1;
+    setp.gt.u32 %p3, %r6, 3;
+    @!%p3 bra END;
+    bar.sync 1, 64;
+    END: ret;
+"""
+
+
+@pytest.mark.parametrize(("more", "wanted"), [(0, Verdict.PROVED), (1, Verdict.UNKNOWN)])
+def test_one_shift_has_one_value_for_all(tmp_path: Path, more: int, wanted: Verdict) -> None:
+    (path := tmp_path / "k.ptx").write_text(module_text(SHIFTED.format(more=more)))
+    facts = '[kernel.k]\nblock = [64]\ncluster = [1]\ngrid = [1]\nassume = ["N >= 0", "N <= 200"]\n'
+    (launch := tmp_path / "k.toml").write_text(facts + '[kernel.k.params]\n0 = {i32 = "N"}\n')
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    assert report.verdict is wanted

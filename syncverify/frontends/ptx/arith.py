@@ -68,9 +68,10 @@ def _shl(a: int, n: int, w: int) -> int:
     return (a << n) & (1 << w) - 1 if n < w else 0
 
 
-def _shr(a: int, n: int) -> int:
-    n = _count(n)
-    return a >> n if n < 64 else 0
+def _shr(a: Any, n: Any, w: int) -> Any:
+    if n.__class__ not in INTS:
+        return n.shifts(a, w)
+    return a >> n if n < w else 0
 
 
 def _sar(a: int, n: int, w: int) -> int:

@@ -313,7 +313,7 @@ class Expressions:
             return self._one(i, f"sar({self.text(a, bits)}, {self.text(n, 32)}, {bits})")
         if isinstance(n, Imm) and n.value >= 0:
             return self._one(i, f"{self.text(a, bits)} >> {min(n.value, 64)}")
-        return self._one(i, f"shr({self.text(a, bits)}, {self.text(n, 32)})")
+        return self._one(i, f"shr({self.text(a, bits)}, {self.text(n, 32)}, {bits})")
 
     def op_shf(self, i: Instr) -> list[tuple[str, str]]:
         a, b, n = (self.text(x, 32) for x in i.operands[1:4])

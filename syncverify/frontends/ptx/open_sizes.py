@@ -18,7 +18,7 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.ir.expr import Expr, evaluate, names
-from syncverify.model.terms import Space
+from syncverify.model.terms import Space, Term
 
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
@@ -169,7 +169,9 @@ def _places(extents: list[Any], launch: Launch, space: Space) -> dict[int, tuple
         if extent is None or (isinstance(extent, int) and extent == c):
             first.append(None if extent is None else 0)
             continue
-        at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, None)
+        most = space.bounds(extent)[1] if isinstance(extent, Term) else extent
+        last = None if most is None else most // c - 1
+        at = space.atom(f"ctaid.{axis}" if c == 1 else f"clusterid.{axis}", 0, last)
         space.path.assume(*space.of(extent - c - at * c))
         first.append(at * c)
     return _inside(first, launch)

@@ -11,7 +11,7 @@ from typing import Any
 
 from syncverify.frontends.ptx.arith import select
 from syncverify.frontends.ptx.turned import at_least
-from syncverify.frontends.ptx.values import INTS, Vec, vec
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, vec
 from syncverify.model.terms import Space, Term
 from syncverify.model.tokens import Token
 
@@ -20,6 +20,11 @@ _HALVES = {1 << 31: 32, 1 << 63: 64}
 _RAW, _BIASED, _SIGNED = range(3)
 #: Divisors from here on are taken for tiles, those below for rings.
 LEAST_TILE = 16
+#: A factor that leaves the register for numbers of more bits than this is meant to, powers of two aside.
+FEW_BITS = 4
+WRAPPING = Unknown("a product that wraps")
+#: Fewer counts of a shift than this are told apart.
+FEW_COUNTS = 64
 NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
 
 
@@ -124,6 +129,21 @@ class Size:
         if _int(n) == self.bits - 1:
             return int(self.signed() < 0)
         return size(_over(self.unsigned(), 1 << _int(n)), self.bits)
+
+    def shifts(self, o: Any, bits: int) -> Any:
+        """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
+        n = self.unsigned()
+        if not isinstance(n, Term) or _few(n) or not _known(o):
+            count = self.number()
+            return o >> count if count < bits else 0
+        space, x = n.space, o.unsigned() if isinstance(o, Size) else int(o)
+
+        def unknown() -> Any:
+            found = space.atom(f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, Term) else x)
+            space.path.assume(*space.of(x - found))
+            return found
+
+        return size(space.path.entry(("shifted", x, n), unknown), bits)
 
     def __floordiv__(self, o: Any) -> Any:
         if not _known(o):
@@ -330,6 +350,11 @@ def _quotient(x: Any, factor: int, shift: int, limit: int) -> Any:
     return -1 - _over(-1 * x, d) if rest else _over(x, d)
 
 
+def _few(n: Term) -> bool:
+    low, high = n.space.bounds(n)
+    return low is not None and high is not None and high - low < FEW_COUNTS
+
+
 def _forced(x: Scaled, bits: int) -> Any:
     return size(x.term, bits)
 
@@ -426,6 +451,10 @@ def wrapped(term: Any, bits: int) -> Any:
     unit = 1 << bits
     parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
     found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
+    if any(abs(k) >> bits - FEW_BITS and k & -k != abs(k) for _, k in parts):
+        low, high = space.bounds(found)
+        if low is None or high is None or low < -unit // 2 or high >= unit:
+            return WRAPPING
     return size(found, bits)
 
 
