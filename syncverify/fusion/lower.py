@@ -85,6 +85,8 @@ TILE = 4096
 ACCESSES = 4
 #: Warps where each thread loads once from each of several tensors: the fastest on an H200 (docs/fusion.md).
 WARPS_OF_SEVERAL = 16
+#: Of one tensor, by bytes of its widest element: warps, accesses of a thread, and blocks on an SM.
+OF_ONE = {2: (4, 1, 16), 4: (8, 2, 8)}
 
 
 def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
@@ -113,9 +115,15 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
 def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
     """An open schedule without a ring, which leaves least to wait for."""
     direct = replace(schedule, source="direct")
+    widest = max(_element_sizes(fusion))
+    vector = VECTOR_BYTES // widest
     if len(fusion.streamed) < 2:
-        return direct
-    vector = VECTOR_BYTES // max(_element_sizes(fusion))
+        if widest not in OF_ONE or "random" in fusion.ops():
+            return direct
+        warps, accesses, blocks = OF_ONE[widest]
+        return replace(
+            direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks
+        )
     return replace(direct, compute_warps=WARPS_OF_SEVERAL, tile=vector * WARPS_OF_SEVERAL * 32)
 
 

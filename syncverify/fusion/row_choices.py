@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from syncverify.fusion.functions import REDUCTIONS
+from syncverify.fusion.functions import COMPARISONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import DTYPE_BYTES
 
@@ -33,7 +33,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (32769, 32, 0),
     ),
     ("scaled", 4): (
-        (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 16, 0), (32769, 32, 0),
+        (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 32, 1), (32769, 32, 0),
     ),
     ("norm", 2): (
         (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
@@ -56,15 +56,32 @@ _KEPT: dict[tuple[Kind, int], range] = {
     ("norm", 2): range(2049, 16385), ("norm", 4): range(513, 1025),
     ("scaled", 2): range(2049, 16385), ("scaled", 4): range(513, 4097),
 }  # fmt: skip
-#: Rows that are read again for every step, so that more of them are under way.
-_REREAD: dict[tuple[Kind, int], range] = {
-    ("loss", 2): range(16385, 32769), ("one", 2): range(16385, 32769), ("norm", 2): range(16385, 32769),
-    ("scaled", 2): range(16385, 32769), ("norm", 4): range(1025, 2049),
-}  # fmt: skip
+#: Rows that are read again for every step, from the caches, so that more are under way: longer than the first
+#: number, up to the second; their warps, and blocks on an SM.
+_REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
+    ("loss", 2): ((16384, 32768, 16, 3),),
+    ("loss", 4): ((16384, 32768, 32, 2),),
+    ("scaled", 2): ((2048, 4096, 8, 6), (4096, 8192, 16, 4), (8192, 16384, 16, 3), (16384, 32768, 32, 2)),
+    ("scaled", 4): ((1024, 2048, 8, 6), (2048, 4096, 16, 4), (4096, 8192, 16, 3), (8192, 16384, 32, 2)),
+    ("norm", 2): ((16384, 32768, 16, 2),),
+    ("norm", 4): ((1024, 2048, 8, 6), (4096, 8192, 16, 3)),
+    ("one", 2): ((2048, 4096, 8, 8), (4096, 8192, 8, 6), (8192, 16384, 16, 3), (16384, 32768, 16, 2)),
+    ("one", 4): ((1024, 4096, 8, 6), (4096, 8192, 16, 3), (8192, 16384, 32, 2)),
+    ("several", 2): ((2048, 4096, 16, 4), (4096, 8192, 32, 2), (16384, 32768, 32, 1)),
+    ("several", 4): ((1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
+}
+#: The most rows of one shape that the caches hold for that.
+_MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
 _ONCE = 65536
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
+#: And those that are cheap to compute once more.
+_CHEAP = _ARITHMETIC | {
+    "exp", "exp2", "abs", "relu", "maximum", "minimum", "where", "float", "integer", "take", "log",
+    *COMPARISONS, *REDUCTIONS,
+}  # fmt: skip
+_CASTS = frozenset({"cast.f32", "cast.bf16", "cast.f16"})
 #: The ring of bulk copies hides the second pass over rows that are longer and of 16 bits.
 RING_FROM = 16385
 #: Registers of an SM, and those of a thread by the elements of a row that it holds.
@@ -76,15 +93,19 @@ MOST_BLOCKS = 16
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers."""
+    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again."""
 
     warps: int
     blocks: int
     keeps: bool
+    rereads: bool = False
 
 
-def choice(fusion: Fusion, width: int) -> Choice:
-    """What was fastest for such a fusion and rows of about this length."""
+def choice(fusion: Fusion, width: int, again: bool = True) -> Choice:
+    """What was fastest for such a fusion and rows of about this length; ``again``: they may be read again."""
+    found = _again(fusion, width) if again else None
+    if found is not None:
+        return Choice(*found, keeps=False, rereads=True)
     kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
     warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
     kept = _KEPT.get((kind, size), range(0))
@@ -99,7 +120,24 @@ def ring(fusion: Fusion, width: int) -> bool:
 
 def rereads(fusion: Fusion, width: int) -> bool:
     """Whether rows are loaded again for every step, and stay in no registers."""
-    return width in _REREAD.get((_kind(fusion), 2 if _widest(fusion) <= 2 else 4), ())
+    return _again(fusion, width) is not None
+
+
+def _again(fusion: Fusion, width: int) -> tuple[int, int] | None:
+    """Warps and blocks of rows that are read again."""
+    widest = _widest(fusion)
+    key: tuple[Kind, int] = (_kind(fusion), 2 if widest <= 2 else 4)
+    narrow = width * widest % 16 > 0
+    dear = "random" in fusion.ops() or not (width >= RING_FROM or _cheap(fusion))
+    if len(fusion.streamed) > _MOST_READ or narrow or dear:
+        return None
+    found = (x for x in _REREAD.get(key, ()) if x[0] < width <= x[1])
+    return next(((warps, blocks) for _, _, warps, blocks in found), None)
+
+
+def _cheap(fusion: Fusion) -> bool:
+    """Whether elements cost little to compute again."""
+    return all(op in _CHEAP or op in _CASTS for op in fusion.ops())
 
 
 def once(fusion: Fusion, width: int) -> bool:

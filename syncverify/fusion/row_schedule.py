@@ -121,7 +121,10 @@ def row_bytes(fusion: Fusion, width: int) -> int:
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
-    choice = row_choices.choice(fusion, width)
+    # what was measured together is chosen together
+    open_ = not (schedule.warps or schedule.blocks_per_sm or schedule.stages or schedule.split == "yes")
+    again = schedule.reread == "yes" or (schedule.reread == "auto" and open_ and schedule.source != "bulk")
+    choice = row_choices.choice(fusion, width, again)
     warps = schedule.warps or choice.warps
     tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
     source = _source(fusion, schedule, width, tile)
@@ -133,24 +136,23 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         raise InputError(
             f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
         )
-    again = schedule.reread == "auto" and source == "direct" and row_choices.rereads(fusion, width)
     if schedule.reread == "yes" and source == "bulk":
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
     if schedule.split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
-    reread: Literal["auto", "yes", "no"] = "yes" if again else "no"
+    reread: Literal["auto", "yes", "no"] = "yes" if choice.rereads and source == "direct" else "no"
     chosen = replace(
         schedule, warps=warps, lanes=lanes, source=source, reread=_either(schedule.reread, reread)
     )
     if source == "bulk":
         found = _ring(fusion, chosen, per_thread, tile)
     else:
-        # what was measured together is chosen together
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    once: Literal["loads", "normal"] = "loads" if row_choices.once(fusion, width) else "normal"
+    once: Told = "loads" if row_choices.once(fusion, width) else "normal"
+    told: Told = "streaming" if source == "bulk" else "first" if chosen.reread == "yes" else once
     return replace(
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
-        cache=_either(found.cache, once if source == "direct" else "streaming"),
+        cache=_either(found.cache, told),
     )  # fmt: skip
 
 

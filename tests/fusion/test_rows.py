@@ -18,6 +18,7 @@ from syncverify.fusion import (
     Value,
     fusion,
     index,
+    silu,
     size,
     softmax,
     trace,
@@ -272,11 +273,12 @@ def test_a_launch_has_a_block_for_each_row() -> None:
 @pytest.mark.parametrize(
     ("f", "width", "expected"),
     [
-        (examples.softmax, 4096, ("direct", "tiles", "normal", "reload")),
+        (examples.softmax, 4096, ("direct", "tiles", "first", "reload")),
+        (examples.softmax, 2048, ("direct", "tiles", "normal", "reload")),
         (examples.log_softmax, 32768, ("direct", "tiles", "normal", "reload")),  # f32
         (examples.layer_norm, 16384, ("direct", "tiles", "normal", "reload")),
-        (examples.layer_norm, 32768, ("direct", "tiles", "normal", "reload")),
-        (examples.rms_norm, 32768, ("direct", "tiles", "normal", "reload")),
+        (examples.layer_norm, 32768, ("direct", "tiles", "first", "reload")),
+        (examples.rms_norm, 32768, ("direct", "tiles", "first", "reload")),
         (examples.row_sum, 4096, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 16384, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 32761, ("direct", "tiles", "loads", "reload")),  # no multiple of 16 bytes
@@ -287,17 +289,38 @@ def test_what_a_schedule_leaves_open(f: Fusion, width: int, expected: tuple[str,
     assert (found.source, found.grid, found.cache, found.operands) == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "last"),
+    [("auto", "ld.global.L1::evict_first.L2::cache_hint.v4"), ("normal", "ld.global.L1::evict_first.v4")],
+)
 @pytest.mark.parametrize("f", [examples.layer_norm, examples.softmax, examples.cross_entropy])
-def test_rows_may_be_read_again_for_every_step(f: Fusion) -> None:
-    schedule = RowSchedule(width=256).with_settings(["warps=2", "reread=yes"])
+def test_rows_may_be_read_again_for_every_step(f: Fusion, told: str, last: str) -> None:
+    schedule = RowSchedule(width=256).with_settings(["warps=2", "reread=yes", f"cache={told}"])
     kernel = gate.compile(f, schedule)
     assert kernel.report.scope.kind is kernel.ptx_report.scope.kind is ScopeKind.ALL
-    assert "ld.global.L1::evict_first.v4" in kernel.ptx
+    assert last in kernel.ptx
     sizes = {"R": 5, "C": 256}
     given = inputs(f, 5, 256)
     for name, want in zip((o.name for o in f.outputs), f.reference(given, np.float64), strict=True):
         got = simulate.run(kernel.ir, kernel.launch_values(sizes, 2), given)[name]
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=2e-2, atol=2e-3)
+
+
+def test_what_is_read_again_is_chosen_as_a_whole() -> None:
+    chosen = fitted(examples.rms_norm, RowSchedule(), 8192)
+    assert (chosen.warps, chosen.blocks_per_sm, chosen.reread, chosen.hint) == (16, 4, "yes", "held")
+    for settings in ("reread=no", "warps=8", "blocks_per_sm=2", "source=bulk", "stages=2"):
+        own = fitted(examples.rms_norm, RowSchedule().with_settings(settings.split()), 8192)
+        assert own.reread == "no" and own.warps in (4, 8)
+    # what is dear to compute, or does not fit the caches with others
+    three = {n: Tensor("bf16", ("R", "C")) for n in "abc"}
+    dear = trace(lambda a: softmax(silu(a)), {"a": three["a"]})
+    wide = trace(lambda a, b, c: softmax(a + b + c), three)
+    assert [fitted(f, RowSchedule(), 8192).reread for f in (examples.softmax, dear, wide)] == [
+        "yes",
+        "no",
+        "no",
+    ]
 
 
 def test_a_ring_is_read_once() -> None:
