@@ -21,7 +21,7 @@ from syncverify.diagnostics import Severity
 from syncverify.model.events import GLOBAL_MEMORY, Event
 from syncverify.model.proxies import Access, Scope
 
-_COMPARE = {
+COMPARE = {
     ">=": operator.ge,
     ">": operator.gt,
     "<=": operator.le,
@@ -184,7 +184,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     at = location(run, fp)
     if at.value is None:
         raise Unmodelled("the value that this spin waits for is not known", site)
-    if not _COMPARE[compare](at.value, value):
+    if not COMPARE[compare](at.value, value):
         if run.forced and t.waits_on == ("forced",):
             t.waits_on = ()
             return DONE
@@ -228,10 +228,10 @@ def acquire(run: Run, t: Thread, w: Write, scope: int, site: int, flags: int) ->
 
 def first_true(at: Location, compare: str, value: int) -> int:
     """How many writes the condition needed in this run."""
-    if _COMPARE[compare](0, value):
+    if COMPARE[compare](0, value):
         return 0
     for i, w in enumerate(at.writes):
-        if w.value is not None and _COMPARE[compare](w.value, value):
+        if w.value is not None and COMPARE[compare](w.value, value):
             return i + 1
     return len(at.writes)
 
@@ -275,7 +275,7 @@ def _decided(at: Location, spin: Spin) -> bool:
     if all(w.added is not None for w in early):
         return _sum_decided(at, spin, early)
     last = at.writes[spin.seen - 1]
-    holds = _COMPARE[spin.compare]
+    holds = COMPARE[spin.compare]
     for i, w in enumerate(at.writes):
         satisfies = w.value is not None and holds(w.value, spin.value)
         later = w.past[spin.cls] >= spin.time or (i >= spin.seen and bool(w.past[last.cls] >= last.time))
@@ -290,7 +290,7 @@ def _decided(at: Location, spin: Spin) -> bool:
 
 def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
     """A counter: every add the spin was joined with, each lane of it, is needed for the value."""
-    holds = _COMPARE[spin.compare]
+    holds = COMPARE[spin.compare]
     if spin.compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
         return False
     if spin.compare == "==" and sum(w.added or 0 for w in early) != spin.value:

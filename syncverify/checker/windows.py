@@ -18,8 +18,8 @@ TENSOR_SHIFT = 40
 
 def check(run: Run, record: Record, follows: Callable[[Record], bool]) -> None:
     """Raises Unmodelled where an access may meet another in another window that it does not follow."""
-    apart, intervals = run.info.apart, run.info.footprints[record.fp].intervals
-    if apart is None or not intervals:
+    windows, intervals = run.info.windows, run.info.footprints[record.fp].intervals
+    if windows is None or not intervals:
         return
     lo, hi = intervals[0][0], max(b for _, b in intervals)
     if lo >> WINDOW_SHIFT != hi - 1 >> WINDOW_SHIFT:
@@ -29,7 +29,7 @@ def check(run: Run, record: Record, follows: Callable[[Record], bool]) -> None:
         met = [] if s.write is None else [s.write]
         met += s.reads.values() if record.kind.writes else []
         elsewhere = s.lo >> WINDOW_SHIFT != lo >> WINDOW_SHIFT
-        if elsewhere and met and not apart((lo, hi), (s.lo, s.hi)) and not all(map(follows, met)):
+        if elsewhere and met and not windows.apart((lo, hi), (s.lo, s.hi)) and not all(map(follows, met)):
             raise Unmodelled("two blocks may reach the same places in global memory", record.site)
 
 

@@ -317,7 +317,7 @@ class IrSystem:
             smem_names=t.smem_names,
             tracks_global=t.tracks_global,
             relay=t.relay,
-            apart=t.apart,
+            windows=t.moved,
             edits_maps=any(isinstance(s, n.TensormapReplace) for s in statements(kernel.body)),
             dependent_launch=any(
                 isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)

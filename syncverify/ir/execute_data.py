@@ -421,7 +421,7 @@ class DataOps(Ops):
         stored = op.maybe(value if self.t.tracks_global else None, varying=True)
         op.addresses |= {stored}
         if code == Ev.GLOBAL_WRITE and stored >= 0 and flags & (Flag.STRONG | Flag.RELEASE):
-            self._from_block(op, stored, "grid")
+            self._from_block(op, stored)
 
         def build(where: Where, v: Sequence[Value]) -> list[Event]:
             head = (code, site, fp(where, v), flags, level)
@@ -433,10 +433,10 @@ class DataOps(Ops):
         op.build = build
         return op
 
-    def _from_block(self, op: Op, at: int, *more: str) -> None:
+    def _from_block(self, op: Op, at: int) -> None:
         """Where blocks hand on flags, what one holds or is compared with is told from the block's number."""
         if self.t.relay:
-            op.ahead = at, op.add(Var("block")), *(op.add(Var(name)) for name in more)
+            op.ahead = at, op.add(Var("block"))
 
     def spin(self, s: n.SpinGlobal, site: int) -> Op:
         op = Op()

@@ -54,7 +54,7 @@ class Op:
     build: Build = lambda where, v: []
     addresses: set[int] = field(default_factory=set)  # operands that are global addresses only
     by_class: bool = False  # the events depend on the class's lanes or warp beyond the operands
-    ahead: tuple[int, ...] = ()  # an operand that is told from others: the block's number, how many there are
+    ahead: tuple[int, ...] = ()  # an operand, and the block's number, from which it is told
     places: tuple[
         tuple[int, int], ...
     ] = ()  # places told from that of a block: these, and how far it moves them

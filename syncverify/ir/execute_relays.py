@@ -93,7 +93,7 @@ def placed(space: Space, blocks: tuple[str, ...]) -> dict[int, dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class Moved:
     """Addresses of global memory that move with blocks, on the path that is followed."""
 
     tables: Tables
@@ -104,6 +104,28 @@ class Windows:
         """Whether nothing of one range of addresses is what the other names, as far as the path knows."""
         (a, b), (c, d) = self.real(*first), self.real(*second)
         return self.sure(c - b) or self.sure(a - d)
+
+    def before(self, first: int, second: int) -> bool:
+        """Whether what the second block names is, told from the block before it, what the first names."""
+        middle, _, step = self.tables.window_of(second)
+        here, there = (self.space.resolved(self.space.path.sizes[name]) for name in self.blocks)
+        if not step and not (isinstance(here, int) and isinstance(there, int) and there == here + 1):
+            return False
+        return self.same(self.real(first, first)[0], (here + 1) * step + second - middle)
+
+    def next(self, one: int, other: int) -> bool:
+        """Whether the block after this one would name by one address what this one names by the other."""
+        middle, cta, step = self.tables.window_of(one)
+        window = self.tables.window_of(other) == (middle, cta, step)
+        return window and (other - one == step if step else self.known(cta))
+
+    def known(self, cta: int) -> bool:
+        """Whether a block has a number."""
+        return isinstance(self.space.resolved(self.space.path.sizes[self.blocks[cta]]), int)
+
+    def same(self, one: Any, other: Any) -> bool:
+        """Whether two values are known to be equal."""
+        return self.sure(one - other) and self.sure(other - one)
 
     def real(self, low: int, high: int) -> tuple[Any, Any]:
         """Where the addresses of some window really are."""
@@ -117,4 +139,4 @@ class Windows:
         return path.decide(*path.resolve(*self.space.of(value))) is True
 
 
-__all__ = ["Windows", "assumed", "flag_tensors", "placed", "two_blocks", "written"]
+__all__ = ["Moved", "assumed", "flag_tensors", "placed", "two_blocks", "written"]

@@ -11,7 +11,7 @@ from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
-from syncverify.ir.execute_relays import Windows, flag_tensors, placed, two_blocks, written
+from syncverify.ir.execute_relays import Moved, flag_tensors, placed, two_blocks, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
@@ -62,7 +62,7 @@ def open_systems(
     for blocks in two_blocks(across, space) if flags else ():
         laid = tables(kernel, values, len(blocks), True, written(kernel))
         laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
-        laid.apart = Windows(laid, space, blocks).apart
+        laid.moved = Moved(laid, space, blocks)
         program = Program(kernel, known | builtins, laid, named, space)
         here = placed(space, blocks)
         for lane in elected_lanes(program, grid, 0, choice, symbols, here):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
@@ -10,7 +10,7 @@ from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate
 from syncverify.ir.footprints import TENSOR_SHIFT, Footprints
 from syncverify.ir.layout import BufferLayout, layout
-from syncverify.model.events import WINDOW_SHIFT, BarrierInfo, Footprint
+from syncverify.model.events import WINDOW_SHIFT, BarrierInfo, Footprint, Windows
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 
@@ -36,9 +36,6 @@ class MapInfo:
         return size
 
 
-Apart = Callable[[tuple[int, int], tuple[int, int]], bool]
-
-
 @dataclass(slots=True)
 class Tables:
     """Numbered facts of a launch. CTA numbers run over all clusters of the system."""
@@ -59,10 +56,8 @@ class Tables:
     _per_cta: int = 0
     untracked: frozenset[int] = frozenset()  # tensors that are left alone even so
     relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
-    windows: list[tuple[int, int, int]] = field(
-        default_factory=list
-    )  # tensor, CTA, bytes per block
-    apart: Apart | None = None  # whether nothing of two ranges of addresses is the same
+    windows: list[tuple[int, int, int]] = field(default_factory=list)  # tensor, CTA, bytes per block
+    moved: Windows | None = None  # the same, as the checker sees them
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)

@@ -7,7 +7,7 @@ one event of a class with n lanes stands for n lane events (n arrivals, n copies
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
@@ -193,9 +193,23 @@ WINDOW_SHIFT = 34
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A number that is told from that of the block that comes to it: so much more."""
+    """A number as such, and how much more it is than that of the block that comes to it; None: not known."""
 
-    by: int
+    by: int | None
+    number: int | None = None
+
+
+class Windows(Protocol):
+    """Addresses of global memory that move with the blocks of a system, wherever these are in their grid."""
+
+    def apart(self, first: tuple[int, int], second: tuple[int, int]) -> bool:
+        """Whether nothing of one range of addresses is what the other names."""
+
+    def before(self, first: int, second: int) -> bool:
+        """Whether what the second block names is, told from the block before it, what the first names."""
+
+    def next(self, one: int, other: int) -> bool:
+        """Whether the block after this one would name by one address what this one names by the other."""
 
 
 class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
@@ -263,8 +277,7 @@ class SystemInfo:
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
-    #: whether nothing of one range of global addresses is what another, in another window, names
-    apart: Callable[[tuple[int, int], tuple[int, int]], bool] | None = None
+    windows: Windows | None = None
 
 
 class System(Protocol):

@@ -457,22 +457,24 @@ class Space:
         found = tuple(self.number(x - where * times) for x in each)
         return found if isinstance(value, tuple) else found[0], times
 
-    def ahead(self, value: Any, block: Any, blocks: Any = None) -> Ahead | None:
-        """A value told from the number of a block, one for all lanes; None where it is no number more.
-
-        The last of ``blocks`` may leave what it likes: as well what others do, for nobody looks.
-        """
-        if blocks is not None and self.bounds(self.resolved(blocks - block))[1] == 1:
-            return Ahead(1)
-        found = {self.of(self.resolved(x) - self.resolved(block)) for x in lanes(value)}
-        c, parts = found.pop()
-        return None if found or parts else Ahead(c)
+    def ahead(self, value: Any, block: Any) -> Ahead | None:
+        """A value told from the number of a block, and as such, one for all lanes; None where neither."""
+        each = [self.resolved(x) for x in lanes(value)]
+        by = {self.of(x - self.resolved(block)) for x in each}
+        found = Ahead(*(_only(sums) for sums in (by, {self.of(x) for x in each})))
+        return None if found == Ahead(None) else found
 
     # ------------------------------------------------------------ text
 
     def text(self, c: int, parts: Parts) -> str:
         out = [(f"{k}*" if k != 1 else "") + self.atoms[a].name for a, k in parts]
         return " + ".join([*out, str(c)] if c else out)
+
+
+def _only(sums: set[Sum]) -> int | None:
+    """The number that is all of some sums."""
+    ((c, parts), *others) = sums
+    return None if parts or others else c
 
 
 def lanes(value: Any) -> tuple[Any, ...]:

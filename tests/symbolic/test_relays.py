@@ -24,7 +24,7 @@ _CHAIN = """kernel chain {{
   param S : i32
   {params}
   tensor ws : f32[S * 128 + 256] inout
-  tensor flag : u32[2] inout
+  tensor flag : u32[S * 4 + 8] inout
   tensor out : f32[S * 128 + 256] inout
   shared tile : f32[128]
 
@@ -60,6 +60,8 @@ _BEFORE = "if block > 0 {\nld.global y, ws[(block - 1) * 128 + tid * 2 : 2]\n}"
 _NEXT = "ld.global y, ws[(block + 1) * 128 + tid * 2 : 2]"
 _LAST = "if block == 0 {\nld.global y, ws[(grid - 1) * 128 + tid * 2 : 2]\n}"
 _OUT = "st.global out[{} + tid * 2 : 2], 1.0"
+_ADDED = "atom.global.add.release.gpu flag[block]"
+_RAISE = "if tid == 0 {{\nst.global.release.gpu flag[{}], 1\n}}"
 _OTHER = _GO.replace("flag[0]", "flag[1]").replace("tid == 0", "tid == 32")
 _ADD = _GO.replace("st.global.relaxed.gpu flag[0], block + 1", "atom.global.add.release.gpu flag[0], 1")
 
@@ -68,6 +70,15 @@ def _chain(
     wait: str = _WAIT, work: str = _WORK, go: str = _GO, launch: str = "cooperative", params: str = ""
 ) -> str:
     return _CHAIN.format(wait=wait, work=work, go=go, launch=launch, params=params)
+
+
+def _own(
+    look: str = "block - 1", compare: str = ">= 1", at: str = "block", left: str = "1", work: str = _WORK,
+    more: str = "",
+) -> str:  # fmt: skip
+    """A chain in which each block has a flag of its own."""
+    wait = _WAIT.replace("flag[0] >= block", f"flag[{look}] {compare}")
+    return _chain(wait, work, _GO.replace("flag[0], block + 1", f"flag[{at}], {left}") + "\n" + more)
 
 
 GOOD = {
@@ -91,6 +102,14 @@ GOOD = {
     "parts before the wait": _chain(wait=f"{_OWN}\n{_WAIT}", work=_BEFORE),
     "parts of two before": _chain(work=f"{_BEFORE.replace('- 1', '- 2').replace('> 0', '> 1')}\n{_OWN}"),
     "the first one's part": _chain(work=f"ld.global y, ws[tid * 2 : 2]\n{_OWN}"),
+    "flags of their own": _own(work=f"{_BEFORE}\n{_OWN}"),
+    "left as it is": _own(compare="== 1"),
+    "above nothing": _own(compare="> 0"),
+    "of another value": _own(compare=">= 2", left="2"),
+    "the flag of the next": _own("block", at="block + 1"),
+    "flags with gaps": _own("block * 4 - 4", at="block * 4"),
+    "flags that count": _own(compare=">= block", left="block + 1"),
+    "added to": _own().replace("st.global.relaxed.gpu flag[block]", _ADDED),
     "any number of turns": _chain(work=f"for i in 0..K {{\n{_WORK}\n}}", params="param K : i32"),
 }
 #: None may be proved; those with sizes are refuted there.
@@ -143,6 +162,25 @@ BAD = {
     "parts without an acquire": (
         _chain(wait=_WAIT.replace("acquire", "relaxed"), work=f"{_BEFORE}\n{_OWN}"), {"S": 2}
     ),
+    "no flag before the first": (_own().replace("if block > 0", "if tid >= 0"), {"S": 1}),
+    "its own flag": (_own("block"), {"S": 2}),
+    "the flag of two before": (_own("block - 2").replace("if block > 0", "if block > 1"), {"S": 2}),
+    "true at launch": (_own(compare=">= 0"), {"S": 2}),
+    "more than it is left with": (_own(compare=">= 2"), {"S": 2}),
+    "one flag that is up": (_own("0", at="0"), {"S": 3}),
+    "flags of two": (_own("(block - 1) // 2", at="block // 2"), {"S": 3}),
+    "strides that differ": (_own("block * 2 - 2"), {"S": 3}),
+    "one raises another's": (_own(at="select(block == 3, 4, block)"), {"S": 5}),
+    "the first raises another's too": (
+        _own(more=f"if block == 0 {{\n{_RAISE.format('5')}\n}}"), {"S": 7}
+    ),
+    "all raise the next one's too": (_own(more=_RAISE.format("block + 1")), {"S": 3}),
+    "a count among flags": (_chain(go=f"{_GO}\n{_RAISE.format('block + 9')}"), {}),
+    "a count and flags at one place": (
+        _chain(go=f"{_GO}\n{_RAISE.format('block')}").replace("flag[0]", "flag[7]"), {}
+    ),
+    "own flags without a fence": (_own().replace("fence.acq_rel.gpu\n", ""), {"S": 2}),
+    "own flags first": (_own(work="", more=_WORK), {"S": 2}),
     "written in a loop after it": (
         _chain(go=f"{_GO}\nfor i in 0..K {{\n{_WORK}\n}}", params="param K : i32"), {"S": 2, "K": 1}
     ),
@@ -192,7 +230,7 @@ def test_a_chain_of_the_corpus_for_every_grid() -> None:
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
 
-@pytest.mark.parametrize("name", ["as it is", "parts of their own", "any number of turns"])
+@pytest.mark.parametrize("name", ["as it is", "flags of their own", "any number of turns"])
 def test_its_certificate(name: str) -> None:
     (kernel,) = parse(GOOD[name], name)
     data = json.loads(dumps([certify(kernel, check_kernel(kernel, scope=ScopeKind.ALL))]))

@@ -33,7 +33,7 @@ def form(run: Run, at: At, keep: Callable[[Matrix | None], int]) -> Hashable:
         (
             where,
             tuple(at(*spin) for spin in leg.spins),
-            leg.write is not None and (keep(leg.write.past), keep(leg.write.released)),
+            leg.write is not None and (leg.left, keep(leg.write.past), keep(leg.write.released)),
         )
         for where, leg in sorted(run.relays.items())
     )
