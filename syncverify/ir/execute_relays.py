@@ -24,8 +24,10 @@ def flag_tensors(kernel: n.Kernel) -> frozenset[str]:
             return frozenset()
     if any(t.name in spun and t.dtype not in _INTEGERS for t in kernel.tensors):
         return frozenset()
+    # boxes of a tensor lie apart by sizes that have no number
+    boxes = bool(written(kernel) & {m.tensor for m in kernel.maps})
     edits = any(isinstance(s, n.TensormapReplace) for s in body)
-    return frozenset() if edits or mixes_atomics(kernel) else spun
+    return frozenset() if boxes or edits or mixes_atomics(kernel) else spun
 
 
 def assumed(kernel: n.Kernel) -> tuple[str, ...]:

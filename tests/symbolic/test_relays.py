@@ -193,6 +193,11 @@ BAD = {
             go="if tid == 32 {\nfence.acq_rel.gpu\nst.global.relaxed.gpu flag[0], block + 1\n}",
         ), {},
     ),
+    "stored in boxes": (
+        _chain(work=_STORE.replace("bulk.store ws[0 : 128]", "tma.store box[0]")).replace(
+            "  shared", "  tensormap box of ws box [128]\n  shared"
+        ), {},
+    ),
     "a flag of few bits": (_chain().replace("flag : u32", "flag : u8"), {}),
 }  # fmt: skip
 
