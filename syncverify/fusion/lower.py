@@ -121,9 +121,7 @@ def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
         if widest not in OF_ONE or "random" in fusion.ops():
             return direct
         warps, accesses, blocks = OF_ONE[widest]
-        return replace(
-            direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks
-        )
+        return replace(direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks)
     return replace(direct, compute_warps=WARPS_OF_SEVERAL, tile=vector * WARPS_OF_SEVERAL * 32)
 
 

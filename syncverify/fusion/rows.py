@@ -29,7 +29,8 @@ from syncverify.fusion.dataflow import (
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
-from syncverify.fusion.online import reduced_over_lanes
+from syncverify.fusion.moments import Moments
+from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import dealt, facts, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
 from syncverify.fusion.streamed import check_operands, part_buffer
@@ -228,7 +229,23 @@ class RowKernel:
 
     @cached_property
     def _flow(self) -> Dataflow:
-        return Dataflow(self.fusion, self.fusion.dims[-1])
+        together = {m.squares: m.total for m in self._moments}
+        return Dataflow(self.fusion, self.fusion.dims[-1], together)
+
+    @cached_property
+    def _moments(self) -> tuple[Moments, ...]:
+        """Sums and squares about the mean that are made in one step."""
+        if self.schedule.source != "direct" or any(g.count is not None for g in self.groups):
+            return ()
+        inner = self.fusion.dims[-1]
+        found = statistics(self.fusion, inner, Dataflow(self.fusion, inner).live)
+        return tuple(Moments(s.total, s.squares, s.argument) for s in found if isinstance(s, Squares))
+
+    def _arguments(self, step: int) -> list[int]:
+        """What is reduced at the end of a step."""
+        pairs = {i: m.argument for m in self._moments for i in (m.total, m.squares)}
+        found = self._flow.reductions.get(step, [])
+        return [pairs[i] if i in pairs else self._flow.node(i).args[0] for i in found]
 
     @property
     def _exchanges(self) -> dict[int, list[int]]:
@@ -263,14 +280,15 @@ class RowKernel:
                 loaded.clear()
             for g in self.groups:
                 part = self._part(g)
-                roots = [*wide, *(a for i in reduced for a in flow.node(i).args)]
+                roots = [*wide, *self._arguments(step)]
                 roots += [stored_node(self.fusion, o) for o in outputs]
                 for name in flow.inputs_of(roots):
                     if (name, g.number) not in loaded and not self._kept(name):
                         loaded.add((name, g.number))
                         yield from self._load(name, g, staged)
                 yield from (Compute(part.name(i), part.expression(i, top=True)) for i in wide)
-                yield from (self._local(i, g) for i in reduced)
+                for i in reduced:
+                    yield from self._local(i, g)
                 for o in outputs:
                     if flow.wide(stored_node(self.fusion, o)) or o.dims == self.fusion.dims:
                         yield _guarded(self._store(o, g), stores)
@@ -286,7 +304,7 @@ class RowKernel:
     def _computed_again(self, step: int, outputs: list[Output]) -> list[int]:
         """What a step needs of every element, where none of it stays in registers."""
         flow = self._flow
-        roots = {a for i in flow.reductions.get(step, []) for a in flow.node(i).args}
+        roots = set(self._arguments(step))
         roots |= {stored_node(self.fusion, o) for o in outputs}
         needed = roots.union(*(nx.ancestors(self.fusion.graph, r) for r in roots))
         wide = (i for i in flow.live if i in needed and i in flow.named and flow.wide(i))
@@ -337,22 +355,33 @@ class RowKernel:
         assert g.count is not None
         return self.member < g.count // self.vector
 
-    def _local(self, i: int, g: Group) -> Stmt:
+    def _local(self, i: int, g: Group) -> Iterator[Stmt]:
         """A reduction's part in one thread, over one more group."""
         node = self.fusion.node(i)
+        if i in self._flow.together:
+            return
+        for m in self._moments:
+            if m.total == i:
+                before = sum(other.rows for other in self.groups[: g.number]) * self.vector
+                yield from m.local(self._part(g).expression(m.argument), before, g.rows * self.vector)
+                return
         made = REDUCTIONS[node.op]
         (a,) = node.args
         x = self._part(g).expression(a)
         if g.count is not None:
             x = Call("select", (self._inside(g), x, Float(made.identity)))
         part: Expr = Call(node.op, (x,))
-        return Compute(f"t{i}", part if g.number == 0 else made.combine(Var(f"t{i}"), part))
+        yield Compute(f"t{i}", part if g.number == 0 else made.combine(Var(f"t{i}"), part))
 
     def _across(self, step: int) -> Iterator[Stmt]:
         """What threads reduced, reduced over the warp and over the warps of a row."""
         found = self._flow.reductions.get(step, [])
-        for i in found:
-            yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, min(LANES, self.threads))
+        pairs, lanes = {m.total: m for m in self._moments}, min(LANES, self.threads)
+        for i in (i for i in found if i not in self._flow.together):
+            if i in pairs:
+                yield from pairs[i].over_lanes(lanes, self.width // self.threads)
+            else:
+                yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, lanes)
         warps = self.schedule.warps
         if not found or warps == 1:
             return
@@ -367,7 +396,11 @@ class RowKernel:
         )
         for i, k in places.items():
             yield LdShared(f"q{i}", Region(part_buffer(step), slot, Int(k), Int(warps)))
-            yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
+        for i in (i for i in places if i not in self._flow.together):
+            if i in pairs:
+                yield from pairs[i].over_warps(self.width // warps, self.width)
+            else:
+                yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
     def _store(self, o: Output, g: Group) -> Stmt:
         at = stored_from(self.fusion, o, Var("row"), Int(self.width)) + self._place(g)
