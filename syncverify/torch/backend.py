@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from syncverify.source import InputError
 from syncverify.torch import table
@@ -88,6 +89,8 @@ def lower(module: GraphModule, runner: Runner, least: int = 2) -> tuple[GraphMod
     module.graph.eliminate_dead_code()
     module.graph.lint()
     module.recompile()
+    if isinstance(module, _LazyGraphModule):
+        module.real_recompile()  # else every call asks for it
     return module, report
 
 
