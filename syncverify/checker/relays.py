@@ -94,8 +94,8 @@ def _before(run: Run, fp: int, compare: str, value: Ahead, site: int) -> globals
     if counted and flag in gone and gone[flag][1].by == 1 and _apart(run, fp, gone):
         return gone[flag][0]
     for at, (write, left) in gone.items() if len(gone) == 1 else ():
-        own = (counted and left.by == 1) or (compare, value.number) in _just(left)
-        if own and run.info.windows is not None and run.info.windows.before(at, flag):
+        tells = (counted and left.by == 1) or _tells(left, compare, value.number)
+        if tells and run.info.windows is not None and run.info.windows.before(at, flag):
             return write
     raise Unmodelled("a block that waits for something else than all blocks before it", site)
 
@@ -106,10 +106,13 @@ def _apart(run: Run, fp: int, others: Iterable[int]) -> bool:
     return windows is not None and all(windows.apart((a, b), (x, x + b - a)) for x in others if x != a)
 
 
-def _just(left: Ahead) -> set[tuple[str, int | None]]:
-    """Comparisons that are true of what a flag is left with, and not of what it is at launch."""
-    n = left.number
-    return {(">=", n), ("==", n), (">", n - 1)} if n is not None and n > 0 else set()
+def _tells(left: Ahead, compare: str, number: int | None) -> bool:
+    """Whether a comparison is true of what a flag is left with, and not of what it is at launch."""
+    if number is None or COMPARE[compare](0, number):
+        return False
+    if left.by == 1 and (compare, number) in {(">=", 1), (">", 0), ("!=", 0)}:
+        return True  # all that is told from a block in this way is above 0
+    return left.number is not None and left.number > 0 and bool(COMPARE[compare](left.number, number))
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
