@@ -23,8 +23,8 @@ from syncverify.model.proxies import Access
 
 #: What a block may wait for: that all before it have let the next one go on.
 AWAITED = {(">=", 0), ("==", 0), (">", -1)}
-#: What one lane adds to a flag.
-ONE = Ahead(1, 1)
+#: What a flag of its own is left with by a block that adds to it, and what a flag that counts is.
+ADDED, COUNTED = Ahead(None, 1), Ahead(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Leg:
     spins: tuple[tuple[int, int], ...] = ()
     handed: globals.Write | None = None
     write: globals.Write | None = None
-    left: Ahead = ONE
+    left: tuple[Ahead, Ahead] = ADDED, COUNTED  # a flag of its own, one that counts
 
     def spun(self, t: Thread, handed: globals.Write | None) -> Leg:
         """The same after a spin."""
@@ -91,9 +91,9 @@ def _before(run: Run, fp: int, compare: str, value: Ahead, site: int) -> globals
     """
     counted, flag = (compare, value.by) in AWAITED, _single(run, fp, site)
     gone = {at: (leg.write, leg.left) for at, leg in legs(run, 0, flag) if leg.write is not None}
-    if counted and flag in gone and gone[flag][1].by == 1 and _apart(run, fp, gone):
+    if counted and flag in gone and gone[flag][1][1].by == 1 and _apart(run, fp, gone):
         return gone[flag][0]
-    for at, (write, left) in gone.items() if len(gone) == 1 else ():
+    for at, (write, (left, _)) in gone.items() if len(gone) == 1 else ():
         tells = (counted and left.by == 1) or _tells(left, compare, value.number)
         if tells and run.info.windows is not None and run.info.windows.before(at, flag):
             return write
@@ -122,7 +122,7 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
     globals.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
     if not isinstance(value, Ahead) or not flags & (STRONG | RELEASE):
         raise Unmodelled("a flag that blocks wait for is given another value", site)
-    _let_go(run, t, site, fp, flags, scope, value)
+    _let_go(run, t, site, fp, flags, scope, (value, value))
     return DONE
 
 
@@ -133,7 +133,7 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
     globals.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
     if (op, value) != ("add", 1) or not flags & (STRONG | RELEASE):
         raise Unmodelled("a flag that blocks wait for is given another value", site)
-    _let_go(run, t, site, fp, flags, scope, ONE)
+    _let_go(run, t, site, fp, flags, scope, (ADDED, COUNTED))
     return DONE
 
 
@@ -144,7 +144,9 @@ def _single(run: Run, fp: int, site: int) -> int:
     return found[0]
 
 
-def _let_go(run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, left: Ahead) -> None:
+def _let_go(
+    run: Run, t: Thread, site: int, fp: int, flags: int, scope: int, left: tuple[Ahead, Ahead]
+) -> None:
     """A block lets the next one go on: once, after its own turn has come, with all that it was handed."""
     flag, cta = _single(run, fp, site), t.info.cta
     mine = run.relays.get((flag, cta), Leg())

@@ -171,6 +171,9 @@ BAD = {
     "anything but what it is left with": (_own(compare="!= 1"), {"S": 2}),
     "less than nothing": (_own(compare="< 1"), {"S": 2}),
     "nothing at the first": (_own(compare=">= 1", left="block"), {"S": 2}),
+    "added to by one, and counted": (
+        _own(compare=">= block").replace("st.global.relaxed.gpu flag[block]", _ADDED), {"S": 3}
+    ),
     "more than it is left with": (_own(compare=">= 2"), {"S": 2}),
     "one flag that is up": (_own("0", at="0"), {"S": 3}),
     "flags of two": (_own("(block - 1) // 2", at="block // 2"), {"S": 3}),
