@@ -39,14 +39,12 @@ def _tiles(vector: int) -> Iterator[str]:
         for accesses in (1, 2, 4):
             tile = f"tile={accesses * vector * warps * LANES} source=direct compute_warps={warps}"
             yield f"{tile} blocks_per_sm={64 // warps}"
-            if accesses < 4:
-                yield f"{tile} blocks_per_sm={64 // warps} cache=near"
-        yield f"tile={2 * vector * warps * LANES} source=direct compute_warps={warps} cache=first"
+            yield f"{tile} blocks_per_sm={32 // warps}"
 
 
 def _rows(case: str, width: int, vector: int) -> Iterator[str]:
     several = 2 if case == "add+rmsnorm" else 1
-    yield from ("cache=near", "cache=first", "grid=persistent")
+    yield "grid=persistent"
     for warps in (2, 4, 8, 16, 32):
         threads = warps * LANES
         accesses = width // (threads * vector)
@@ -57,10 +55,9 @@ def _rows(case: str, width: int, vector: int) -> Iterator[str]:
         fitting = max(1, min(most, REGISTERS // (held * threads)))
         for blocks in sorted({fitting, max(1, fitting * 3 // 4)}, reverse=True):
             yield f"warps={warps} blocks_per_sm={blocks}"
-        yield f"warps={warps} blocks_per_sm={fitting} cache=near"
         if case not in ONCE:
             for blocks in sorted({most, max(1, most * 3 // 4)}, reverse=True):
-                yield f"reread=yes cache=first warps={warps} blocks_per_sm={blocks}"
+                yield f"reread=yes warps={warps} blocks_per_sm={blocks}"
 
 
 def best(found: dict[str, Any], count: int = 3) -> dict[str, list[str]]:

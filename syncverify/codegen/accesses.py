@@ -25,9 +25,8 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
-#: What caches are told: nothing; that copies and stores bring what nobody reads soon, that loads do, or both;
-#: that loads may bring what lies beside; that what they bring gives way first, in all caches or in L2 alone.
-Told = Literal["normal", "streaming", "loads", "both", "ahead", "first", "near"]
+#: What caches are told: nothing; that copies and stores bring what nobody reads soon, or that loads do.
+Told = Literal["normal", "streaming", "loads"]
 #: The same; or that registers are loaded again, which the compiler must not leave out: what was loaded gives
 #: way behind the last time, and is "held" until then or not.
 Hint = Literal[Told, "again", "held"]
@@ -38,10 +37,8 @@ class Accesses:
 
     def __init__(self, kernel: Kernel, hint: Hint) -> None:
         self.kernel_ir = kernel
-        self.stored = "_streaming" if hint in ("streaming", "both") else ""
-        self.loaded = {"loads": "_streaming", "both": "_streaming"}.get(hint, "")
-        if hint in ("ahead", "first", "near"):
-            self.loaded = f"_{hint}"
+        self.stored = "_streaming" if hint == "streaming" else ""
+        self.loaded = "_streaming" if hint == "loads" else ""
         self.holds = hint == "held"
         loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
         self.reloads = Counter(loads) if hint in ("again", "held") else Counter()

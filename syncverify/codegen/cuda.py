@@ -28,7 +28,7 @@ _CTYPES = {
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
 #: Headers of functions that few kernels call.
 _MORE = {
-    r"\bload(_rows)?_(streaming|again|last|ahead|held|over|first|near)\b": "loads.cuh",
+    r"\bload(_rows)?_(streaming|again|last|held|over)\b": "loads.cuh",
     r"\bdivide_fast\b": "division.cuh",
 }
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}

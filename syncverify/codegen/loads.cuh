@@ -2,7 +2,6 @@
 template <class T> __device__ __forceinline__ T fetch_streaming(const T* from) { return __ldcs(from); }
 template <class T> __device__ __forceinline__ T fetch_again(const T* from) { return *static_cast<const volatile T*>(from); }
 template <class T> __device__ __forceinline__ T fetch_last(const T* from) { return fetch_again(from); }
-template <class T> __device__ __forceinline__ T fetch_ahead(const T* from) { return *from; }
 #define SYNCVERIFY_FETCH(How, Cache)                                                                                           \
   __device__ __forceinline__ uint4 fetch_##How(const uint4* from) {                                                            \
     uint4 v;                                                                                                                   \
@@ -17,7 +16,6 @@ template <class T> __device__ __forceinline__ T fetch_ahead(const T* from) { ret
   }
 SYNCVERIFY_FETCH(again, "")
 SYNCVERIFY_FETCH(last, ".L1::evict_first")
-SYNCVERIFY_FETCH(ahead, ".L2::256B")
 #undef SYNCVERIFY_FETCH
 // what is read again stays in the caches; what is not makes room there for what is written
 __device__ __forceinline__ uint64 evict_last() {
@@ -27,25 +25,21 @@ __device__ __forceinline__ uint64 evict_last() {
 }
 template <class T> __device__ __forceinline__ T fetch_held(const T* from) { return fetch_again(from); }
 template <class T> __device__ __forceinline__ T fetch_over(const T* from) { return fetch_again(from); }
-template <class T> __device__ __forceinline__ T fetch_first(const T* from) { return *from; }
-template <class T> __device__ __forceinline__ T fetch_near(const T* from) { return *from; }
-#define SYNCVERIFY_FETCH(How, Cache, Policy, Asm)                                                                              \
+#define SYNCVERIFY_FETCH(How, Cache, Policy)                                                                                   \
   __device__ __forceinline__ uint4 fetch_##How(const uint4* from) {                                                            \
     uint4 v;                                                                                                                   \
-    Asm("ld.global" Cache ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"                                                   \
+    asm volatile("ld.global" Cache ".L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"                                                   \
         : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(__cvta_generic_to_global(from)), "l"(Policy()));                      \
     return v;                                                                                                                  \
   }                                                                                                                            \
   __device__ __forceinline__ uint2 fetch_##How(const uint2* from) {                                                            \
     uint2 v;                                                                                                                   \
-    Asm("ld.global" Cache ".L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"                                                           \
+    asm volatile("ld.global" Cache ".L2::cache_hint.v2.u32 {%0, %1}, [%2], %3;"                                                           \
         : "=r"(v.x), "=r"(v.y) : "l"(__cvta_generic_to_global(from)), "l"(Policy()));                                            \
     return v;                                                                                                                  \
   }
-SYNCVERIFY_FETCH(held, ".L1::evict_last", evict_last, asm volatile)
-SYNCVERIFY_FETCH(over, ".L1::evict_first", evict_first, asm volatile)
-SYNCVERIFY_FETCH(first, ".L1::evict_first", evict_first, asm)
-SYNCVERIFY_FETCH(near, "", evict_first, asm)
+SYNCVERIFY_FETCH(held, ".L1::evict_last", evict_last)
+SYNCVERIFY_FETCH(over, ".L1::evict_first", evict_first)
 #undef SYNCVERIFY_FETCH
 #define SYNCVERIFY_LOADS(How)                                                                                                  \
   template <int Align = 0, int N, class X, class T> __device__ __forceinline__ void load_##How(X (&x)[N], const T* from) {        \
@@ -62,9 +56,6 @@ SYNCVERIFY_FETCH(near, "", evict_first, asm)
 SYNCVERIFY_LOADS(streaming)
 SYNCVERIFY_LOADS(again)
 SYNCVERIFY_LOADS(last)
-SYNCVERIFY_LOADS(ahead)
 SYNCVERIFY_LOADS(held)
 SYNCVERIFY_LOADS(over)
-SYNCVERIFY_LOADS(first)
-SYNCVERIFY_LOADS(near)
 #undef SYNCVERIFY_LOADS

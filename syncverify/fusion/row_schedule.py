@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 from syncverify.codegen.accesses import Hint, Told
 from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.schedule import TOLD_HELP, apply_settings, choice, require, shared_per_block
+from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
@@ -43,7 +43,8 @@ class RowSchedule:
     ``operands``: those that are the same for all rows stay in registers or are loaded again for each.
     ``reread``: elements are loaded again for every step of reductions, and none stays in registers.
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
-    ``arrive``, ``index``, ``blocks_per_sm``, ``cache``: as in ``Schedule``.
+    ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``held``: what is read
+    again stays in the caches until the last time, and then gives way first.
     """
 
     width: int = 4096
@@ -60,7 +61,7 @@ class RowSchedule:
     reread: Literal["auto", "yes", "no"] = "auto"
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
-    cache: Literal["auto", Told] = "auto"
+    cache: Literal["auto", "held", Told] = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -79,8 +80,8 @@ class RowSchedule:
     def hint(self) -> Hint:
         """What L2 is told of global data; ``fitted`` has chosen."""
         if self.reread == "yes":
-            return "held" if self.cache == "first" else "again"
-        return "normal" if self.cache == "auto" else self.cache
+            return "held" if self.cache == "held" else "again"
+        return "normal" if self.cache == "auto" or self.cache == "held" else self.cache
 
     @property
     def compute_warps(self) -> int:
@@ -149,10 +150,10 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
     once: Told = "loads" if row_choices.once(fusion, width) else "normal"
-    told: Told = "streaming" if source == "bulk" else "first" if chosen.reread == "yes" else once
+    told: Literal["held", Told] = "held" if chosen.reread == "yes" else once
     return replace(
         found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
-        cache=_either(found.cache, told),
+        cache=_either(found.cache, "streaming" if source == "bulk" else told),
     )  # fmt: skip
 
 
@@ -232,7 +233,7 @@ _PARSERS: dict[str, Any] = {
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", *get_args(Told)),
+    "cache": choice("auto", "held", *get_args(Told)),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
@@ -241,6 +242,6 @@ _HELP = {
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
-    "cache": f"auto, {TOLD_HELP}",
+    "cache": "auto, held, normal, streaming or loads",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -19,8 +19,6 @@ SHARED_PER_SM = 228 * 1024
 RESERVED = 2 * 1024
 #: The largest grid.
 MOST_BLOCKS = 2**31 - 1
-#: What may be said of ``cache``.
-TOLD_HELP = f"{', '.join(get_args(Told)[:-1])} or {get_args(Told)[-1]}"
 #: Slots of a circular buffer where the schedule does not say.
 STAGES = 3
 
@@ -40,9 +38,8 @@ class Schedule:
     ``store``: by the threads that compute, or staged and issued by one of them, or by a warp of its own.
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
-    ``index``: width of element indices. ``cache``: whether caches are told that what is copied and stored
-    (``streaming``), loaded (``loads``), or ``both`` is used once; ``ahead``: that loads may bring more;
-    ``first``, ``near``: that what is loaded gives way first, in all or in L2.
+    ``index``: width of element indices. ``cache``: whether L2 is told that what is copied and stored
+    (``streaming``), or loaded (``loads``), is used once.
     ``source``: tiles come by bulk copies, or each thread loads its own part. ``grid``: as many blocks as run
     together, which take one tile after the other, or a block for each tile.
     """
@@ -223,7 +220,7 @@ _HELP = {
     "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": TOLD_HELP,
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal, streaming or loads",
     "source": "auto, bulk or direct", "grid": "auto, persistent or tiles",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}

@@ -186,7 +186,7 @@ def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:
 
     ``apart``: the kernel reads its rows where they lie.
     """
-    x = x.detach()
+    x = x.detach() if x.requires_grad else x
     if apart:
         return x
     x = (x.t() if turned else x).contiguous()

@@ -50,11 +50,8 @@ def test_proved_for_every_size(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("hint", "texts"),
-    [("streaming", ["st.global.cs.v4"]), ("loads", ["ld.global.cs.v4"]), ("ahead", ["ld.global.L2::256B.v4"]),
-     ("first", ["createpolicy.fractional.L2::evict_first", "ld.global.L1::evict_first.L2::cache_hint.v4"]),
-     ("near", ["createpolicy.fractional.L2::evict_first", "ld.global.L2::cache_hint.v4"]),
-     ("both", ["st.global.cs.v4", "ld.global.cs.v4"])],
-)  # fmt: skip
+    [("streaming", ["st.global.cs.v4"]), ("loads", ["ld.global.cs.v4"])],
+)
 def test_what_caches_are_told(hint: str, texts: list[str], tmp_path: Path) -> None:
     schedule = Schedule(source="direct").with_settings([f"cache={hint}"])
     kernel = gate.compile(examples.mul, schedule, cache=Cache(tmp_path))

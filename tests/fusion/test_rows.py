@@ -170,6 +170,13 @@ def test_a_variance_is_made_in_the_step_of_its_mean(settings: str, barriers: int
     assert check_kernel(kernel, {}, scope=ScopeKind.ALL).verdict is Verdict.PROVED
 
 
+def test_a_variance_without_its_barrier_is_refuted() -> None:
+    f = examples.layer_norm
+    schedule = fitted(f, RowSchedule().with_settings(["warps=2", "source=direct"]), 1024)
+    kernel = build_rows(f, schedule, 1024, without=frozenset({"exchange-barriers"}))
+    assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
 def test_threads_that_hold_unlike_parts_make_it_in_two_steps() -> None:
     kernel = built(examples.layer_norm, 1032, "warps=2 source=direct")
     assert len([s for s in walk(kernel.body) if isinstance(s, BarrierSync)]) == 2
@@ -300,12 +307,12 @@ def test_a_launch_has_a_block_for_each_row() -> None:
 @pytest.mark.parametrize(
     ("f", "width", "expected"),
     [
-        (examples.softmax, 4096, ("direct", "tiles", "first", "reload")),
+        (examples.softmax, 4096, ("direct", "tiles", "held", "reload")),
         (examples.softmax, 2048, ("direct", "tiles", "normal", "reload")),
         (examples.log_softmax, 32768, ("direct", "tiles", "normal", "reload")),  # f32
-        (examples.layer_norm, 16384, ("direct", "tiles", "first", "reload")),
-        (examples.layer_norm, 32768, ("direct", "tiles", "first", "reload")),
-        (examples.rms_norm, 32768, ("direct", "tiles", "first", "reload")),
+        (examples.layer_norm, 16384, ("direct", "tiles", "held", "reload")),
+        (examples.layer_norm, 32768, ("direct", "tiles", "held", "reload")),
+        (examples.rms_norm, 32768, ("direct", "tiles", "held", "reload")),
         (examples.row_sum, 4096, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 16384, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 32761, ("direct", "tiles", "loads", "reload")),  # no multiple of 16 bytes
