@@ -16,7 +16,7 @@ from .test_sizes import MISTAKES
 
 SIZES = Path(__file__).parents[2] / "corpus" / "sizes"
 WRONG = sorted(SIZES.glob("*.bad.syncir"))
-LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True)
+LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
 
 
 def shown(kernel: Kernel, limits: Limits = LAST) -> tuple[Verdict, int]:
@@ -41,3 +41,11 @@ def test_a_wrong_ring_is_not(name: str) -> None:
 def test_no_wrong_kernel_of_the_corpus_is_proved(path: Path) -> None:
     for kernel in read_source(path).kernels:
         assert shown(kernel)[0] is not Verdict.PROVED
+
+
+@pytest.mark.parametrize(("nodes", "stretch", "wanted"), [
+    (18, 1, Verdict.UNKNOWN), (18, 4, Verdict.PROVED), (10, 4, Verdict.UNKNOWN),
+])  # fmt: skip
+def test_limits_stretch_while_states_come_to_no_new_point(nodes: int, stretch: int, wanted: Verdict) -> None:
+    (kernel,) = read_source(SIZES / "bytes_of_all_tiles_gathered.good.syncir").kernels
+    assert shown(kernel, Limits(nodes=nodes, stretch=stretch))[0] is wanted

@@ -62,6 +62,7 @@ class Limits:
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
     asks_last: bool = False  # an agent asks only when no class before it can go on: fewer events
     asks_after_all: bool = False  # the same, and no class after it either
+    stretch: int = 1  # times the events and nodes, while states come to no new point
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class Explorer:
     events: int = 0
     took_long: bool = False
     repeats: bool = False  # some state was a case of another, or was widened
+    newest: int = 0  # the last node whose key was a new one
     held: int = 0  # bytes of the states that are left to follow, roughly
     _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
     _heap: list[tuple[int, int, State]] = field(default_factory=list)
@@ -127,8 +129,13 @@ class Explorer:
         """Raises Exceeded where the events, with ``more`` of the run that is followed, are too many."""
         if not self.repeats and self.events + more > self.limits.soon:
             raise Exceeded(f"no state repeats within {self.limits.soon} events")
-        if self.events + more > self.limits.events:
+        if self._beyond(self.events + more, self.limits.events):
             raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
+
+    def _beyond(self, spent: int, most: int) -> bool:
+        """Whether a limit is reached; it is stretched if nothing in the last third was at a new point."""
+        settling = spent > most and 3 * self.newest < 2 * len(self.graph.nodes)
+        return spent > most * (self.limits.stretch if settling else 1)
 
     @property
     def pending(self) -> bool:
@@ -266,7 +273,7 @@ class Explorer:
 
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
-        if len(self.graph.nodes) > self.limits.nodes:
+        if self._beyond(len(self.graph.nodes), self.limits.nodes):
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
@@ -354,6 +361,8 @@ class Explorer:
             rows=rows,
             path=path,
         )
+        if not self._seen[key]:
+            self.newest = node.number
         self._seen[key].append(_Seen(node, view, path, state.widened))
         return node
 
