@@ -126,7 +126,12 @@ def open_systems(
             for one in launches
             for lane in elected
         ]
-        return [x.apart() for x in found] if apart else found
+        for x in found:
+            x.agents()  # parts of sizes ask which they are: here, where answers part the paths
+        out = [x.apart() for x in found] if apart else found
+        for x in out:
+            x.agents()
+        return out
 
     return systems
 

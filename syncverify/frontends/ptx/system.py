@@ -231,19 +231,17 @@ class PtxSystem:
 
     def _id(self, c: ThreadClass) -> int:
         key = (c.cta, c.warp, c.lanes)
-        found = self.ids.get(key)
-        if found is None:
+        if key not in self.ids:
             # of no other system: compiled code remembers events by class, with this system's numbers in them
-            found = self.ids[key] = next(_SERIALS)
-        return found
+            self.ids[key] = next(_SERIALS)
+        return self.ids[key]
 
     def context(self, cta: int, warp: int, lanes: int) -> ClassContext:
         key = (cta, warp, lanes)
-        found = self.contexts.get(key)
-        if found is None:
+        if key not in self.contexts:
             whole = _warp_mask(self.launch.threads, warp)
-            found = self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
-        return found
+            self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
+        return self.contexts[key]
 
     def _start(self, program: Program, cta: int, warp: int) -> list[Any]:
         """The slots of a warp at the kernel's entry."""
@@ -353,7 +351,9 @@ class PtxSystem:
         if self.launch.space is None:
             return self._discovered(_DISCOVERY)
         with self.launch.space.guessing():
-            return self._discovered(_SIZED_DISCOVERY)
+            found = self._discovered(_SIZED_DISCOVERY)
+        self.starts.clear()  # they hold what was guessed
+        return found
 
     def _discovered(self, most: int) -> list[ThreadClass]:
         agents = list(self.agents())
