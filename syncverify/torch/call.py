@@ -144,10 +144,11 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             else torch.empty(s, dtype=dtype, device=device)
             for (s, strides), dtype in zip(shapes, self._outputs, strict=True)
         ]
-        named, apart = dict(zip(self._shapes.dims, sizes, strict=True)), set[str]()
+        tensors: dict[str, tuple[Any, Layout]] = {}
         if layouts:
-            tensors = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
-            named, apart = self._views(named, {n: (x, layouts[n]) for n, x in tensors if n in layouts})
+            pairs = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
+            tensors = {n: (x, layouts[n]) for n, x in pairs if n in layouts}
+        named, apart = self._views(sizes, tensors)
         if not self._kernel.prepared(named, device) and _capturing(device):
             self.region.note("captured before its kernel was compiled for these sizes: torch ran instead")
             return self.nodes(*given)
@@ -170,14 +171,15 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         return tuple(x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True))
 
     def _views(
-        self, sizes: dict[str, int], tensors: dict[str, tuple[Any, Layout]]
+        self, sizes: tuple[int, ...], tensors: dict[str, tuple[Any, Layout]]
     ) -> tuple[dict[str, int], set[str]]:
         """The sizes with all pitches, and the tensors that stay where they are: found once for all alike."""
         places = tuple((x.stride(), x.data_ptr() % ALIGNMENT) for x, _ in tensors.values())
-        key = (*sizes.values(), places)
-        found = self._seen.get(key)
+        found = self._seen.get((sizes, places))
         if found is None:
-            found = self._seen[key] = views(self._fusion, sizes, tensors)
+            named = dict(zip(self._shapes.dims, sizes, strict=True))
+            found = views(self._fusion, named, tensors) if tensors else (named, set())
+            self._seen[sizes, places] = found
         return found
 
 

@@ -171,7 +171,9 @@ class _OnGpu(ABC):
             with self._lock:
                 found = self._launch(sizes, device)
         addresses = {n: t.data_ptr() for n, t in zip(self._names, (*inputs, *outputs), strict=True)}
-        index, stream = device.index or 0, torch.cuda.current_stream(device).cuda_stream
+        index = device.index or 0
+        # the number alone: an object for the stream takes microseconds
+        stream = int(torch._C._cuda_getCurrentRawStream(index))
         # the launch makes the device's context current; a call leaves the caller's as it was
         with _SAME if torch.cuda.current_device() == index else torch.cuda.device(device):
             if found.shared:

@@ -79,9 +79,6 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
             if name in arrays:
                 arrays[name][...] = np.asarray(result).reshape(arrays[name].shape)
 
-    class Stream:
-        cuda_stream = 77
-
     class Device:
         def __init__(self, device: Any) -> None: ...
         def __enter__(self) -> None: ...
@@ -90,7 +87,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(gate, "launch", launch)
     monkeypatch.setattr(gate.Program, "function", lambda self, device: None)
     monkeypatch.setattr(driver, "multiprocessors", lambda device: 2)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Stream())
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 77)
     monkeypatch.setattr(torch.cuda, "device", Device)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     return seen
