@@ -59,10 +59,19 @@ def _prologue(source: str) -> Problem:
     return Problem("prologue", "bf16", "KK", product().epilogue, made)
 
 
-#: Other types of factors, and A from registers.
+def _pair() -> Problem:
+    def both(acc, acc2):  # type: ignore[no-untyped-def]
+        return (acc * acc2).cast("bf16")
+
+    c = Tensor("f32", ("M", "N"))
+    return Problem("pair", "bf16", "KK", trace(both, {"acc": c, "acc2": c}))
+
+
+#: Other types of factors, A from registers, and two products.
 OTHERS: dict[str, tuple[Problem, Schedule]] = {
     "fp8": (product("e4m3"), Schedule(128, 64, stages=2, store="tma", persistent=True)),
     "tf32": (product("tf32"), Schedule(64, 64, consumers=1, stages=3, pending=1)),
+    "gated pair": (_pair(), Schedule(128, 64, stages=3, store="tma", persistent=True)),
     "prologue": (_prologue("bf16"), Schedule(128, 64, stages=2, persistent=True)),
     "prologue of 8 bits": (_prologue("e4m3"), Schedule(64, 128, stages=2, store="tma", persistent=True,
                                                         consumers=1, cluster=2)),

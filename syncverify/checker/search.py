@@ -106,9 +106,10 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
         run = fresh(model, budget)
         # Every fourth schedule is random from the start.
         aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
-        if aim is not None and not provoke(run, model, aim):
-            run, aim = fresh(model, budget), None
         starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
+        if aim is not None and not provoke(run, model, aim):
+            # what comes before it cannot be followed alone: it may still come late
+            run = fresh(model, budget)
         try:
             explore(run, rng, starve, lambda r: bool(r.harms()), min(budget.steps, 4 * events + 1000))
             finish_if_over(run)

@@ -268,3 +268,19 @@ def test_a_block_waits_for_lower_numbers_only() -> None:
 def test_impossible_splits(schedule: Schedule) -> None:
     with pytest.raises(InputError):
         schedule.check()
+
+
+def test_slots_that_free_each_other_hang_where_the_loader_is_late() -> None:
+    """No schedule follows what comes before the loader's look alone: it has to be kept waiting."""
+    kernel = build(product(), Schedule(128, 256, stages=2, store="tma", split_k=3, registers=(40, 232)))
+    freed: list[n.Stmt] = []
+
+    def other(s: n.Stmt) -> tuple[n.Stmt, ...]:
+        if not isinstance(s, n.MbarrierArrive) or s.bar.name != "empty" or s.bar.index is None:
+            return (s,)
+        freed.append(s)
+        return (replace(s, bar=replace(s.bar, index=(s.bar.index + 1) % 2)),)
+
+    report = check_kernel(replace(kernel, body=flat_map(kernel.body, other)))
+    assert freed and report.verdict is Verdict.REFUTED
+    assert {d.rule for d in report.diagnostics if d.severity.value == "error"} == {"SV201"}
