@@ -39,9 +39,10 @@ class Accesses:
         self.kernel_ir = kernel
         self.stored = "_streaming" if hint == "streaming" else ""
         self.loaded = "_streaming" if hint == "loads" else ""
-        self.holds = hint == "held"
         loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
         self.reloads = Counter(loads) if hint in ("again", "held") else Counter()
+        # what is loaded once is told nothing
+        self.held = {name for name, times in self.reloads.items() if hint == "held" and times > 1}
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()
@@ -119,7 +120,7 @@ class Accesses:
         hint = self.loaded
         if self.reloads and isinstance(region, n.GlobalRegion):
             self.reloads[name] -= 1
-            if self.holds:
+            if name in self.held:
                 hint = "_held" if self.reloads[name] else "_over"
             elif name in self.lengths:
                 hint = "_again" if self.reloads[name] else "_last"

@@ -340,6 +340,15 @@ def test_rows_may_be_read_again_for_every_step(f: Fusion, told: str, last: str) 
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=2e-2, atol=2e-3)
 
 
+def test_what_is_read_once_is_not_held() -> None:
+    rows = Tensor("f32", ("R", "C"))
+    gated = trace(lambda x, y: softmax(x) * y, {"x": rows, "y": rows})
+    kernel = gate.compile(gated, RowSchedule(width=256).with_settings(["warps=2", "reread=yes"]))
+    assert isinstance(kernel, gate.CompiledKernel)
+    assert "load_held(x_v0" in kernel.source and "load_over(x_v0" in kernel.source
+    assert "load(y_v0" in kernel.source
+
+
 def test_what_is_read_again_is_chosen_as_a_whole() -> None:
     chosen = fitted(examples.rms_norm, RowSchedule(), 8192)
     assert (chosen.warps, chosen.blocks_per_sm, chosen.reread, chosen.hint) == (16, 4, "yes", "held")
