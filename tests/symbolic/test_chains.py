@@ -1,0 +1,40 @@
+"""Random kernels whose blocks hand on flags: what is proved for every grid against exact checks."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.parser import parse
+from syncverify.sizes import all_sizes
+from syncverify.verify import check_kernel
+
+from .chains import Chain
+
+SEEDS = range(60)
+
+
+def _kernel(seed: int) -> Kernel:
+    (kernel,) = parse(Chain(seed).text(), f"chain{seed}")
+    return kernel
+
+
+def _proved(kernel: Kernel) -> bool:
+    """Whether it is proved for every grid; no exact check is made for it."""
+    return all_sizes(kernel, {}, Policy.PRACTICAL, lambda _: Verdict.UNKNOWN).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_proved_is_right_in_small_grids(seed: int) -> None:
+    kernel = _kernel(seed)
+    if _proved(kernel):
+        for blocks in range(Chain(seed).least, 7):
+            assert check_kernel(kernel, {"S": blocks}).verdict is Verdict.PROVED
+
+
+def test_chains_are_of_both_kinds() -> None:
+    proved = [seed for seed in SEEDS if _proved(_kernel(seed))]
+    assert len(SEEDS) // 8 < len(proved) < len(SEEDS) * 7 // 8
+    report = check_kernel(_kernel(proved[0]), scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
