@@ -69,7 +69,8 @@ class Chain:
         """Where a block looks, and which flag it raises."""
         return self.rarely(
             ("block - 1", "block"), ("block", "block + 1"), ("block * 4 - 4", "block * 4"),
-            ("block", "block"), ("block - 2", "block"), ("block * 2", "block"), ("block - 1", "select(block == 2, 3, block)"),
+            ("block", "block"), ("block - 2", "block"), ("block * 2", "block"),
+            ("block - 1", "select(block == 2, 3, block)"),
         )  # fmt: skip
 
     def rarely(self, usual: T, *others: T) -> T:
