@@ -340,6 +340,16 @@ def test_rows_may_be_read_again_for_every_step(f: Fusion, told: str, last: str) 
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=2e-2, atol=2e-3)
 
 
+@pytest.mark.parametrize("without", [frozenset[str](), frozenset({"exchange-barriers"})])
+def test_the_check_of_ptx_sees_past_what_caches_are_told(without: frozenset[str]) -> None:
+    schedule = fitted(examples.rms_norm, RowSchedule(), 8192)
+    kernel = build_rows(examples.rms_norm, schedule, 8192, without=without)
+    program = gate.Program(kernel, Policy.PRACTICAL, schedule.blocks_per_sm, schedule.hint)
+    assert schedule.hint == "held" and ".L2::cache_hint" in program.ptx
+    expected = Verdict.REFUTED if without else Verdict.PROVED
+    assert program.check("ir").verdict is program.check("ptx").verdict is expected
+
+
 def test_what_is_read_once_is_not_held() -> None:
     rows = Tensor("f32", ("R", "C"))
     gated = trace(lambda x, y: softmax(x) * y, {"x": rows, "y": rows})
