@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from syncverify.checker.engine import MANY_IN_A_ROW
-from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.checker.outcome import Outcome
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
+from syncverify.frontends.ptx.check import Checker, check_module
+from syncverify.frontends.ptx.parser import parse
+from syncverify.judge import merge
 from syncverify.launch import read_facts
+from syncverify.model.events import System
 from tests.ptx.execute_helpers import module_text
 
 BARRIER = """
@@ -56,3 +61,31 @@ def test_a_loop_that_nothing_ends(tmp_path: Path, scope: ScopeKind) -> None:
 
 def test_a_long_loop_that_ends(tmp_path: Path) -> None:
     assert check(tmp_path, COUNTED, ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+PLACED = """
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, 0;
+    AGAIN:
+    bar.sync 0;
+    add.u32 %r2, %r2, 1;
+    setp.le.u32 %p2, %r2, %r1;
+    @%p2 bra AGAIN;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("reason", "runs"), [("the run exceeds 9 events", 1), ("nobody knows", 4)])
+def test_a_run_without_an_end_is_not_taken_for_every_block(tmp_path: Path, reason: str, runs: int) -> None:
+    judged: list[int] = []
+
+    def judge(system: System, policy: Policy) -> Outcome:
+        judged.append(system.cluster)  # type: ignore[attr-defined]
+        return Outcome(Verdict.UNKNOWN, (), None, reason, {})
+
+    text = module_text(PLACED)
+    (launch := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [32]\ngrid = [4]\ncluster = [1]\n")
+    (report,) = check_module(
+        parse(text, "k.ptx"), read_facts(launch), Policy.PRACTICAL, Checker(judge, merge), infer=False
+    )
+    assert report.verdict is Verdict.UNKNOWN and len(judged) == runs

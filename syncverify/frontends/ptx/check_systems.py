@@ -22,6 +22,8 @@ from syncverify.frontends.ptx.tickets import Question, Taken, Tickets
 MAX_CLUSTERS = 16
 #: Clusters whose events are compared, so that those alike are run once.
 MAX_COMPARED = 512
+#: Begins the reason of a run without an end.
+TOO_LONG = "the run exceeds"
 #: Questions about data and parameters of which both answers are tried together.
 MAX_CHOICES = 5
 #: Ways in which a kernel's atomics hand numbers out.
@@ -217,7 +219,10 @@ def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcom
                 text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
                 yield unknown(text, k.span)
                 return
-            yield _judged(k, system)
+            outcome = _judged(k, system)
+            yield outcome
+            if outcome.verdict is Verdict.UNKNOWN and (outcome.reason or "").startswith(TOO_LONG):
+                return  # the others take as long, most likely
 
 
 def _judged(k: Kernel, system: PtxSystem) -> Outcome:

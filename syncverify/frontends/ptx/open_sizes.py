@@ -17,7 +17,7 @@ from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.expr import Expr, evaluate, names
+from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.model.terms import Space, Term
 
 _PLACES = ("%ctaid", "%clusterid")
@@ -101,7 +101,11 @@ def open_systems(
         def value(e: Any) -> Any:
             if not isinstance(e, Expr):
                 return e
-            return evaluate(e, sizes) if names(e) <= sizes.keys() else None
+            if not names(e) <= sizes.keys():
+                return None
+            if isinstance(e, Binary) and e.op == "%" and e.right == Int(1 << 32):
+                return _word(evaluate(e.left, sizes), space)
+            return evaluate(e, sizes)
 
         def parameter(name: str, offset: int, type_: str) -> Any:
             leaf = parameter_leaf(facts, program.function, f"param {name}+{offset}:{type_}")
@@ -134,6 +138,22 @@ def open_systems(
         return out
 
     return systems
+
+
+def _word(x: Any, space: Space) -> Any:
+    """A size modulo ``2**32``: one unknown where it may be below zero, no question."""
+    x = space.resolved(x)
+    low, high = space.bounds(x) if isinstance(x, Term) else (0, None)
+    if low is None or low >= 0 or low < -(1 << 31) or high is None or high >= 1 << 32:
+        return x % (1 << 32)
+
+    def unknown() -> Any:
+        found = space.atom("word", 0, (1 << 32) - 1)
+        space.path.assume(*space.of(found - x))
+        space.path.assume(*space.of(x + (1 << 32) - found))
+        return found
+
+    return space.path.entry(("word", x), unknown)
 
 
 class _Bytes(dict[int, Any]):
