@@ -118,7 +118,9 @@ def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
     widest = max(_element_sizes(fusion))
     vector = VECTOR_BYTES // widest
     if len(fusion.streamed) < 2:
-        if widest not in OF_ONE or "random" in fusion.ops():
+        # 32 registers hold a few tensors' elements
+        many = len(fusion.inputs) > 3 or len(fusion.outputs) > 1 or "random" in fusion.ops()
+        if widest not in OF_ONE or many:
             return direct
         warps, accesses, blocks = OF_ONE[widest]
         return replace(direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks)

@@ -59,6 +59,21 @@ def test_what_caches_are_told(hint: str, texts: list[str], tmp_path: Path) -> No
     assert all(text in kernel.ptx for text in texts), kernel.ptx
 
 
+@pytest.mark.parametrize(
+    ("name", "warps", "tile", "blocks"),
+    [
+        ("bias_gelu", 4, 1024, 16),
+        ("scale", 8, 2048, 8),
+        ("dropout_mask", 8, 8192, 2),
+        ("mul_bf16", 16, 4096, 2),
+    ],
+)
+def test_tiles_that_fill_an_sm(name: str, warps: int, tile: int, blocks: int) -> None:
+    chosen = plan_of(getattr(examples, name)).schedule
+    assert isinstance(chosen, Schedule)
+    assert (chosen.compute_warps, chosen.tile, chosen.blocks_per_sm) == (warps, tile, blocks)
+
+
 def test_what_says_nothing_of_a_ring_has_none() -> None:
     def sources(*settings: str) -> str:
         return plan_of(examples.mul, Schedule().with_settings(settings)).schedule.source
