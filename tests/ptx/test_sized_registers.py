@@ -8,6 +8,7 @@ from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.widening import Widening
 from syncverify.frontends.ptx.arith import bfe, clz, popc, prmt, sar, shl, shr
 from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.values import Unknown
 from syncverify.model.path import Path
 from syncverify.model.terms import Space, Symbolic
 
@@ -45,6 +46,12 @@ def test_bits_of_a_size_are_known_for_its_numbers_only() -> None:
     assert shr(512, known, 32) == 64
     shifted = shr(512, n, 32)
     assert space.bounds(shifted.term) == (0, 512) and shr(512, n, 32).term is shifted.term
+
+
+def test_sizes_and_data_make_data() -> None:
+    n, data = Size(Space().atom("n", 0, 1 << 20), 32), Unknown("data")
+    found = (shr(n, data, 32), shl(n, data, 32), sar(n, data, 32), bfe(n, data, 1, 32, 0), shr(data, n, 32))
+    assert all(isinstance(x, Unknown) for x in found)
 
 
 def test_a_sum_is_taken_not_to_wrap_where_it_is_read_as_signed() -> None:

@@ -181,8 +181,8 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
 
 def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     for v in args:
-        if v.__class__ not in INTS:
-            return v.derived() if isinstance(v, Unknown) else f(*args)
+        if isinstance(v, Unknown):
+            return v.derived()
     return f(*args)
 
 
