@@ -9,9 +9,11 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_tables import Tables, mixes_atomics
+from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, names, walk
 from syncverify.model.terms import Space, Symbolic
 
 _INTEGERS = frozenset({"i32", "u32", "i64", "u64"})
+_IN_BLOCK = LANE_BUILTINS | {"warp", "wg"}
 _SIGNALS = frozenset({"relaxed", "release", "acq_rel", "sc"})
 
 
@@ -24,10 +26,29 @@ def flag_tensors(kernel: n.Kernel) -> frozenset[str]:
             return frozenset()
     if any(t.name in spun and t.dtype not in _INTEGERS for t in kernel.tensors):
         return frozenset()
+    if any(_scattered(s, kernel) for s in body if spun & set(_tensors(kernel, s))):
+        return frozenset()
     # boxes of a tensor lie apart by sizes that have no number
     boxes = bool(written(kernel) & {m.tensor for m in kernel.maps})
     edits = any(isinstance(s, n.TensormapReplace) for s in body)
     return frozenset() if boxes or edits or mixes_atomics(kernel) else spun
+
+
+def _scattered(s: n.Stmt, kernel: n.Kernel) -> bool:
+    """Whether quotients of blocks or sizes say where a flag is: no chain is seen, and a look takes long."""
+    given: dict[str, list[Expr]] = {}
+    for x in statements(kernel.body):
+        if isinstance(x, n.Let | n.Assign):
+            given.setdefault(x.name, []).append(x.value)
+    work = [f.start for f in (getattr(s, x.name) for x in fields(s)) if isinstance(f, n.GlobalRegion)]
+    seen: set[str] = set()
+    for e in work:
+        parts = [x for x in walk(e) if isinstance(x, Binary) and x.op in ("//", "%")]
+        if any(not names(x) <= _IN_BLOCK for x in parts):
+            return True
+        work += [x for name in names(e) - seen for x in given.get(name, ())]
+        seen |= names(e)
+    return False
 
 
 def assumed(kernel: n.Kernel) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from syncverify.certificate import RejectedError, certify, dumps, recheck, resealed
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.ir.execute_relays import flag_tensors
 from syncverify.ir.parser import parse, parse_file
 from syncverify.ir.printer import print_kernel
 from syncverify.judge import text_hash
@@ -235,6 +236,19 @@ def test_blocks_that_do_not(name: str) -> None:
         assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, sizes)
     else:
         assert report.verdict is not Verdict.PROVED
+
+
+def test_which_tensors_hold_flags() -> None:
+    named = ("let here = block\n  let look = here - 1", "let half = (block // 2)\n  let look = half + 1")
+    for text, found in (
+        (GOOD["as it is"], {"flag"}),
+        (_own("look", at="here").replace("elect p", f"elect p\n  {named[0]}"), {"flag"}),
+        (BAD["flags of two"][0], set()),
+        (_own("look").replace("elect p", f"elect p\n  {named[1]}"), set()),
+        (BAD["stored in boxes"][0], set()),
+    ):
+        (kernel,) = parse(text)
+        assert flag_tensors(kernel) == found, text
 
 
 def test_a_chain_of_the_corpus_for_every_grid() -> None:
