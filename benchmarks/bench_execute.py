@@ -1,6 +1,6 @@
 """Processor time of execution alone: setting systems up, and stepping their agents, without the checker.
 
-    python benchmarks/bench_execute.py [FILE.syncir] [NAME=VALUE ...]
+python benchmarks/bench_execute.py [FILE.syncir] [NAME=VALUE ...]
 """
 
 from __future__ import annotations

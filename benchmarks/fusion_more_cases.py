@@ -87,10 +87,13 @@ def _rows() -> dict[str, Case]:
     for dtype in ("bf16", "f32", "f16"):
         for case in fusion_cases.CASES:
             found[f"{case}_{dtype}"] = Case(
-                lambda c=case, d=dtype: fusion_cases.fusion_of(c, d), ROWS  # type: ignore[misc]
+                lambda c=case, d=dtype: fusion_cases.fusion_of(c, d),
+                ROWS,  # type: ignore[misc]
             )
         found[f"row_statistics_{dtype}"] = Case(
-            lambda d=dtype: trace(row_statistics, {"x": Tensor(d, ("R", "C"))}), ROWS, mean=1.0  # type: ignore[misc]
+            lambda d=dtype: trace(row_statistics, {"x": Tensor(d, ("R", "C"))}),
+            ROWS,
+            mean=1.0,  # type: ignore[misc]
         )
     return found
 
@@ -106,7 +109,12 @@ def _reductions() -> dict[str, Case]:
     }  # fmt: skip
     return by_tma | {
         name.replace(" ", "_"): Case(
-            lambda c=c: c.fusion, c.correct, c.timed, None, 2.0, 0.5  # type: ignore[misc]
+            lambda c=c: c.fusion,
+            c.correct,
+            c.timed,
+            None,
+            2.0,
+            0.5,  # type: ignore[misc]
         )
         for name, c in reduction_cases.CASES.items()
     }

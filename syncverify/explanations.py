@@ -75,8 +75,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "SV112": (
         "Two writes to the same bytes are in no order, so either may be the one that lasts. Two copies in"
         " flight to one buffer count as well.",
-        "Give the writers disjoint bytes, or order them by a barrier or by the completion of the first "
-        "copy.",
+        "Give the writers disjoint bytes, or order them by a barrier or by the completion of the first copy.",
     ),
     "SV114": (
         "The access leaves the buffer it names and touches its neighbour, or memory that the block does "
@@ -166,8 +165,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
     "SV302": (
         "A barrier of the whole block, or cluster, waits for every thread of it. Threads that take "
         "another branch, or have left, never come.",
-        "Move the barrier to where all threads pass, or use a named barrier for the threads of the "
-        "branch.",
+        "Move the barrier to where all threads pass, or use a named barrier for the threads of the branch.",
     ),
     "SV303": (
         "elect, wgmma, setmaxnreg, ldmatrix and aligned barriers are instructions of a whole warp or "
@@ -188,8 +186,7 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "Commit the group and wait for it before the registers are touched.",
     ),
     "SV402": (
-        "Registers that were written since the last wgmma.fence may not have arrived when wgmma reads "
-        "them.",
+        "Registers that were written since the last wgmma.fence may not have arrived when wgmma reads them.",
         "Execute wgmma.fence after the last write and before the first wgmma.mma; back-to-back operations"
         " on one accumulator need none between them.",
     ),

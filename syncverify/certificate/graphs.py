@@ -45,6 +45,7 @@ def _node(g: Graph, n: Node, space: Space) -> dict[str, Any]:
             return {
                 **out,
                 "by": n.target,
+                **({"less": True} if n.less >= 0 else {}),
                 "as": [sums.plain(found[a], names) for a in sums.order(target.rows)],
             }
         case Settled.WIDENED:
@@ -62,6 +63,7 @@ def _node(g: Graph, n: Node, space: Space) -> dict[str, Any]:
                 "registers": [sums.plain(r, atoms) for r in n.rows],
                 "facts": [sums.plain(s, atoms) for s in facts],
                 "as": [sums.plain(found[a], names) for a in new],
+                **({"less": n.less} if n.less >= 0 else {}),
                 **({"products": [sorted(map(atoms.index, f)) for f in pairs.values()]} if pairs else {}),
             }
         case _:

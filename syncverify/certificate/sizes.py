@@ -20,7 +20,7 @@ from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
-from syncverify.checker.explore import tails
+from syncverify.checker.explore import knowledge, tails
 from syncverify.checker.explore.states import State, View
 from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.failure import Failure
@@ -142,6 +142,8 @@ class _Kept:
     rows: list[Sum]
     path: Path
     judged: Hashable = None  # the judge's form of it
+    known: knowledge.Known | None = None  # where others are compared by what they know
+    loosely: bool = False  # it fails more often than others of that form
 
 
 @dataclass(slots=True)
@@ -165,12 +167,16 @@ class _Replay:
     not_apart: str = ""  # why the judge cannot judge this system
     asks_last: bool = False  # an agent asks only when no other can go on
     covering: set[int] = field(default_factory=set)  # nodes that others are cases of
+    knowing: set[int] = field(default_factory=set)  # nodes that others are compared with by what they know
 
     def all(self, root: Path, slack: int) -> None:
         """Every node in turn; afterwards nothing may be left to follow."""
         waiting: dict[tuple[int, bool | None], _Point] = {(-1, None): self.start(root, slack)}
         claimed = [n.get("by") for n in self.nodes if isinstance(n, dict) and n.get("is") == "covered"]
         self.covering = {by for by in claimed if isinstance(by, int)}
+        loose = (n for n in self.nodes if isinstance(n, dict) and "less" in n)
+        less = (n.get("by") if n["less"] is True else n["less"] for n in loose)
+        self.knowing = {of for of in less if isinstance(of, int)}
         kept: dict[int, _Kept] = {}
         for i, node in enumerate(self.nodes):
             at = f"{self.where}[{i}]"
@@ -262,11 +268,14 @@ class _Replay:
                     run.ready.appendleft(t)
                     return t, o
                 event = t.event
+                if event is not None and self.knowing and knowledge.asks_more(event):
+                    raise RejectedError(at, "states are compared without the last uses of barriers")
                 others = len(run.ready)
                 result = run.step(t)
                 if event is not None and event[0] == Ev.ARRIVE:
                     t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
+                    self.comparable(run, state.looked, at)
                     state.looked = len(run.failures)
                     state.tails = tuple(f for f in failing(run, self.policy) if tails.open_end(f))
                     self.clean(run, [f for f in failing(run, self.policy) if not tails.open_end(f)], at)
@@ -281,8 +290,14 @@ class _Replay:
         if run.hung:
             raise RejectedError(at, "the run hangs")
         finish(run)
+        self.comparable(run, state.looked, at)
         self.clean(run, tails.counted(run, failing(run, self.policy)), at)
         return None
+
+    def comparable(self, run: Run, looked: int, at: str) -> None:
+        """Where states are compared by what they know, failures may not be lesser ones for what is not."""
+        if self.knowing and knowledge.hides(run, looked, self.policy):
+            raise RejectedError(at, "states are compared by what they know, which may hide a failure here")
 
     def clean(self, run: Run, failures: list[Failure], at: str) -> None:
         for f in failures:
@@ -327,26 +342,48 @@ class _Replay:
                 rows = list(view.rows.values())
                 known["state"] = sums.state(rows, state.path)
                 judged = self.form(point) if i in self.covering else None
-                kept[i] = _Kept(view.comparable, rows, state.path.fork(), judged)
+                if i in self.knowing:
+                    knowledge.loosen(state.run, self.policy)
+                knows = knowledge.knowledge(state.run) if i in self.knowing else None
+                kept[i] = _Kept(view.comparable, rows, state.path.fork(), judged, knows, state.run.loosely)
             same(known, self.fields(node, "asked", at, *known), at)
             return self.both(point, o)
         if view is None:
             raise RejectedError(f"{at}.is", "a question where another was asked just before")
         if node.get("is") == "covered":
-            claimed = self.fields(node, "covered", at, "by", "as")
+            loosely_by = ["less"] if "less" in node else []
+            claimed = self.fields(node, "covered", at, "by", "as", *loosely_by)
             target = kept.get(number(claimed["by"], f"{at}.by", 0))
-            if target is None or target.key != view.comparable:
+            if target is None or not self.like(target, view, state, claimed, at):
                 raise RejectedError(f"{at}.by", "that node has another form")
-            if target.judged != self.form(point):
+            if loosely_by or target.judged != self.form(point):
                 self.not_apart = "the judge tells states apart that the checker does not"
             self.case_of(target.rows, target.path, view, state.path, claimed["as"], at)
             return []
-        multiplied = ["products"] if "products" in node else []
+        multiplied = [x for x in ("less", "products") if x in node]
         claimed = self.fields(node, "widened", at, "registers", "facts", "as", *multiplied)
         if state.widened:
             raise RejectedError(f"{at}.is", "widened twice")
+        if "less" in claimed:
+            less = kept.get(number(claimed["less"], f"{at}.less", 0))
+            if less is None or less.known is None:
+                raise RejectedError(f"{at}.less", "no node that may be compared by what it knows")
+            knowledge.loosen(state.run, self.policy)
+            knowledge.lower(state.run, less.known)
+            state.formed = None
+            self.not_apart = "states that know less than the run that led to them"
         self.widen(state, view, claimed, at)
         return [(None, point)]
+
+    def like(self, target: _Kept, view: View, state: State, claimed: dict[str, Any], at: str) -> bool:
+        """Whether a point may be a case of one that is kept: by its form, or as it knows no less."""
+        if "less" not in claimed:
+            return target.key == view.comparable and (target.loosely or not state.run.loosely)
+        if claimed["less"] is not True:
+            raise RejectedError(f"{at}.less", "true where it is said")
+        knows = knowledge.knowledge(state.run)
+        besides = isinstance(target.key, tuple) and target.key[1:] == view.comparable[1:]
+        return bool(besides and knows and target.known and target.known.covers(knows))
 
     def viewed(self, state: State) -> View:
         state.flush()

@@ -268,7 +268,7 @@ def on_init_fence(run: Run, t: Thread, event: Event) -> int:
     return DONE
 
 
-def knows_phase(row: Matrix, s: Barrier, k: int) -> bool:
+def knows_phase(run: Run, row: Matrix, s: Barrier, k: int) -> bool:
     """Whether the completion of phase ``k`` is in every past with these E clocks.
 
     ``row`` is what one lane knows: its sibling lanes' contributions only as far as they were joined.
@@ -276,6 +276,6 @@ def knows_phase(row: Matrix, s: Barrier, k: int) -> bool:
     if k < 0 or row[s.column] > k:
         return True
     back = s.auto.phase - k
-    if back >= len(s.phases) or s.phases[back].asynchronous:
+    if run.loosely or back >= len(s.phases) or s.phases[back].asynchronous:
         return False
     return all(row[c] >= time for c, time in s.phases[back].con.items())

@@ -155,6 +155,9 @@ class Run:
         self.parks = False
         self.forks: dict[int, set[int]] = {}  # barriers whose polls steer their classes
         self.saw: dict[int, int] = {}  # position of a wait or poll that passed -> the phase it saw complete
+        #: what is over is known of barriers that say so, not of those who contributed: fails more often
+        self.loosely = False
+        self.unobserved = True  # it is asked who has looked at which phase
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.walker: Thread | None = None  # who has made the last events, and how many in a row

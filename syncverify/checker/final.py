@@ -106,7 +106,7 @@ def _aliased_waits(run: Run) -> None:
             continue
         s: Barrier = run.barriers[t.waits_on[1]]
         c = s.auto.phase
-        if c >= 1 and not knows_phase(t.clock.m[E], s, c - 1):
+        if c >= 1 and not knows_phase(run, t.clock.m[E], s, c - 1):
             assert t.event is not None
             run.report(
                 Obligation.O7,

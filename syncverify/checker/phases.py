@@ -66,7 +66,7 @@ def land(run: Run, op: Async) -> None:
         k = s.auto.phase
         s.last_tx = k
         run.contributors.setdefault(("wait", b), set()).add(t.cls)
-        if k >= 1 and not knows_phase(op.known, s, k - 1):
+        if k >= 1 and not knows_phase(run, op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV203",
@@ -114,7 +114,7 @@ def _land_arrival(run: Run, op: Async) -> None:
         if s.auto.pending == 0:
             over_arrival(run, op.thread, s, op.site)
             return
-        if k >= 1 and not knows_phase(op.known, s, k - 1):
+        if k >= 1 and not knows_phase(run, op.known, s, k - 1):
             run.report(
                 Obligation.O1,
                 "SV202",

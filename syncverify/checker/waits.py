@@ -66,7 +66,7 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
     if polled is not None:
         # Either may pass: what both give is sure.
         flags = (flags | polled[1]) & RELAXED | flags & polled[1] & CLUSTER
-    if c >= 2 and not knows_phase(t.clock.m[E] if polled is None else polled[0], s, c - 2):
+    if c >= 2 and not knows_phase(run, t.clock.m[E] if polled is None else polled[0], s, c - 2):
         with_earlier = past.copy()
         if len(s.phases) > 3:
             np.maximum(with_earlier, s.phases[3].m[E], out=with_earlier)

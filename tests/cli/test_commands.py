@@ -132,9 +132,7 @@ def test_run_equals_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
         ([MUL, "--print-after", "nothing"], "no such pass"),
     ],
 )
-def test_bad_compile_is_one_error(
-    args: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_compile_is_one_error(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compile", *args]) == 2
     err = capsys.readouterr().err
     assert says in err

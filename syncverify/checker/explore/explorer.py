@@ -20,7 +20,18 @@ from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
+from syncverify.checker.explore.kin import Loops, Seen, alike, stands_for
+from syncverify.checker.explore.knowledge import (
+    Known,
+    asks_more,
+    demoted,
+    knowledge,
+    loosen,
+    lower,
+    strict_alone,
+)
 from syncverify.checker.explore.lattice import included
+from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.states import State, View
 from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.explore.widening import Widening
@@ -40,29 +51,14 @@ from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
 MOST_SIBLINGS = 1
+#: States at one point that differ in what is known, before all are compared by that.
+MOST_FORMS = 3
+#: Decisions after which an exploration gives up that compares states so.
+MOST_LOOSE = 1_200
 
 
-class Exceeded(Symbolic):
-    """A limit was reached: with more of it there might be an answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What an exploration may cost; counts, so that two runs agree."""
-
-    events: int = 1_200_000  # of all runs together
-    long: int = 80_000  # events after which small sizes are worth a try
-    path: int = 60_000  # of one run
-    soon: int = 1 << 60  # events within which some state must be a case of another, or be widened
-    nodes: int = 6_000
-    bytes: int = 1 << 30  # of the states that are left to follow, roughly
-    failures: int = 3  # that the exact check does not confirm
-    patience: int = 0  # earlier nodes of the same key before a state is widened
-    forms: int = 16  # of sizes at one key, before states with other forms of them are widened
-    new_facts: int = 2  # widenings of a key that may keep what only the later state knows
-    asks_last: bool = False  # an agent asks only when no class before it can go on: fewer events
-    asks_after_all: bool = False  # the same, and no class after it either
-    stretch: int = 1  # times the events and nodes, while states come to no new point
+class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
+    """A state that was made to know less meets a failure that it might not have met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +67,6 @@ class Failed:
 
     path: Path
     reason: str
-
-
-@dataclass(slots=True)
-class _Seen:
-    node: Node
-    view: View
-    path: Path
-    widenings: int  # that it comes from, one of the other
 
 
 @dataclass(slots=True)
@@ -97,9 +85,16 @@ class Explorer:
     took_long: bool = False
     repeats: bool = False  # some state was a case of another, or was widened
     newest: int = 0  # the last node whose key was a new one
+    lowers: bool = True  # states may be made to know less
+    compared: bool = False  # some were compared by what they know
+    delicate: bool = False  # failures were met that knowing less may turn into lesser ones
     held: int = 0  # bytes of the states that are left to follow, roughly
-    _seen: dict[Hashable, list[_Seen]] = field(default_factory=dict)
-    _heap: list[tuple[int, int, State]] = field(default_factory=list)
+    _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
+    _loops: Loops = field(init=False)
+    _sure: set[tuple[object, ...]] = field(default_factory=set)  # failures of states that know all
+    _crowd: bool = False
+    _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
+    _heap: list[tuple[bool, int, int, State]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
     _columns: Columns | None = None
 
@@ -108,11 +103,24 @@ class Explorer:
 
         Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled.
         """
-        for path in self.roots:
-            self.push(self.start(path))
-        self.roots = []
+        while True:
+            try:
+                yield from self._explored()
+                return
+            except KnowsTooLittle:
+                self.lowers = self.compared = False
+                self.events = self.held = self.newest = 0
+                self.graph = Graph(splits=self.graph.splits, asks_last=self.graph.asks_last)
+                for kept in (self.notes, self._seen, self._heap, self._crowds):
+                    kept.clear()
+
+    def _explored(self) -> Iterator[Failed | None]:
+        if not self.graph.nodes and not self._heap:
+            self._loops = Loops(self.space)
+            for path in self.roots:
+                self.push(self.start(path))
         while self._heap:
-            _, _, state = heappop(self._heap)
+            *_, state = heappop(self._heap)
             self.held -= state.weight
             state.traced = len(state.run.trace)
             found = self.follow(state)
@@ -158,7 +166,8 @@ class Explorer:
         return state
 
     def push(self, state: State) -> None:
-        """Keeps a state for later; those of the smallest sizes come first."""
+        """Keeps a state for later; those that were made to know less come first, for they stand for others,
+        and then those of the smallest sizes."""
         self.space.path = state.path
         total: Any = 0
         for value in state.path.sizes.values():
@@ -168,7 +177,9 @@ class Explorer:
         self.held += state.weight
         if self.held > self.limits.bytes:
             raise Exceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
-        heappush(self._heap, (least if least is not None else -(1 << 62), next(self._numbers), state))
+        if least is None:
+            least = -(1 << 62)
+        heappush(self._heap, (not state.general, least, next(self._numbers), state))
 
     # ------------------------------------------------------------ one run
 
@@ -204,12 +215,15 @@ class Explorer:
                     run.ready.popleft()
                     continue
                 event = t.event
+                if event is not None and asks_more(event):
+                    self.ends_barrier()
                 state.formed = None
                 others = len(run.ready)
                 result = run.step(t)
                 if event is not None and event[0] == Ev.ARRIVE:
                     t.answer = answered(run, event, t.answer)
                 if len(run.failures) > state.looked:
+                    self.judge(state)
                     state.looked = len(run.failures)
                     failures = [f for f in run.failures.values() if counts(f, self.policy)]
                     failure = next((f for f in failures if not tails.open_end(f)), None)
@@ -228,6 +242,25 @@ class Explorer:
                     run.ready = deque(sorted([*run.ready, *again], key=lambda x: x.cls))
                     break
         return self.end(state)
+
+    def judge(self, state: State) -> None:
+        """Begins anew where failures, warnings too, may be due to what a state was made to forget."""
+        run, failures = state.run, state.run.failures
+        self.delicate |= any(demoted(f) or tails.open_end(f) for f in failures.values())
+        practical = self.policy == Policy.PRACTICAL
+        if not run.loosely:
+            self._sure |= failures.keys()
+        new = list(failures.items())[state.looked :] if run.loosely else []
+        if not all(k in self._sure and practical and strict_alone(run, f) for k, f in new):
+            raise KnowsTooLittle
+        if self.compared and self.delicate:
+            raise KnowsTooLittle
+
+    def ends_barrier(self) -> None:
+        """Begins anew where the last uses of a barrier matter: states were compared without them."""
+        self.delicate = True
+        if self.compared:
+            raise KnowsTooLittle
 
     def fetch(self, state: State, t: Thread) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
@@ -258,6 +291,8 @@ class Explorer:
         if run.hung:
             return Failed(state.path, "the run hangs")
         finish(run)
+        if len(run.failures) > state.looked:
+            self.judge(state)
         failures = list(run.failures.values())
         judged = tails.counted(run, failures)
         failure = next((f for f in judged if counts(f, self.policy)), None)
@@ -275,6 +310,8 @@ class Explorer:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         if self._beyond(len(self.graph.nodes), self.limits.nodes):
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
+        if self.compared and len(self.graph.nodes) > MOST_LOOSE:
+            raise KnowsTooLittle
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
             # a further question at the same point: nothing is repeated yet that could be covered
@@ -286,52 +323,74 @@ class Explorer:
         state.asked_at = progress
         state.flush()
         state.forget(self.space.forgotten if self.space.forgets else set())
-        view = state.view()
+        knows = knowledge(state.run) if self.crowded(state) else None
+        if knows is not None:
+            loosen(state.run, self.policy)
+        form = None if knows is None else knows.key
+        view = state.view(form)
         state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
         if state.path.stale:
             state.flush()
-            view = state.view()
+            view = state.view(form)
         key = view.key
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
+        if knows is None:
+            self._crowds.setdefault(state.where(), set()).add(key)
+        else:
+            self.compared = True
         rows = list(view.rows.values())
         for seen in reversed(earlier[-MOST_COMPARED:]):
-            if included(self.space, list(seen.view.rows.values()), seen.path, rows, state.path):
+            if stands_for(seen, state.run.loosely, knows) and included(
+                self.space, list(seen.view.rows.values()), seen.path, rows, state.path
+            ):
                 self.repeats = True
+                number = seen.node.number
+                less = -1 if knows is None else number
                 self.graph.add(
                     state.parent,
                     Settled.COVERED,
                     answer=state.answer,
-                    target=seen.node.number,
+                    target=number,
                     rows=tuple(rows),
+                    less=less,
                 )
                 return False
-        like = None if state.widened else self.like(state, view, earlier)
+        like = None if state.widened else self.like(state, view, earlier, knows)
         if like is not None:
-            self.widen(state, view, like)
+            self.widen(state, view, like, None if knows is None else alike(earlier, knows)[-1])
             return True
-        self.branch(state, self.remember(state, view, key, t, o), o)
+        if knows is not None and earlier and not state.widened:
+            last = alike(earlier, knows)[-1]
+            if last.known is not None and not knows.covers(last.known):
+                # what is known is made less at once, registers stay what they are
+                self.widen(state, view, replace(last, view=view, path=state.path, widenings=0), last)
+                return True
+        self.branch(state, self.remember(state, view, key, t, o, knows), o)
         return False
 
-    def like(self, state: State, view: View, earlier: list[_Seen]) -> _Seen | None:
+    def crowded(self, state: State) -> bool:
+        """Whether many states at some point differ, perhaps only in what is known."""
+        self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > MOST_FORMS
+        return self._crowd and self.lowers and not self.delicate
+
+    def like(self, state: State, view: View, earlier: list[Seen], knows: Known | None) -> Seen | None:
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
         that it comes from; what answers to other questions tell apart is mixed only where it is much."""
-        if len(earlier) <= self.limits.patience:
+        if not earlier or len(earlier) <= self.limits.patience:
             return None
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
+        if same and same[0].known is not None:
+            return self._loops.nearest(view, alike(same, knows))
         before = self.ancestors(state, same) or same[MOST_SIBLINGS:]
         if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
             before = self.ancestors(state, earlier) or earlier
         return before[-1] if before else None
 
-    def ancestors(self, state: State, earlier: list[_Seen]) -> list[_Seen]:
+    def ancestors(self, state: State, earlier: list[Seen]) -> list[Seen]:
         """The nodes among some that the state comes from, oldest first."""
-        above: set[int] = set()
-        number = state.parent
-        while number >= 0:
-            above.add(number)
-            number = self.graph.nodes[number].parent
+        above = self.graph.above(state.parent)
         return [seen for seen in earlier if seen.node.number in above]
 
     def branch(self, state: State, node: Node, o: Open) -> None:
@@ -348,7 +407,9 @@ class Explorer:
                 one.flush()
                 self.push(one)
 
-    def remember(self, state: State, view: View, key: Hashable, t: Thread, o: Open) -> Node:
+    def remember(
+        self, state: State, view: View, key: Hashable, t: Thread, o: Open, knows: Known | None = None
+    ) -> Node:
         rows = tuple(view.rows.values())
         path = state.path.fork()
         node = self.graph.add(
@@ -363,11 +424,13 @@ class Explorer:
         )
         if not self._seen[key]:
             self.newest = node.number
-        self._seen[key].append(_Seen(node, view, path, state.widened))
+        self._loops.seen(state.parent, node.number, view)
+        self._seen[key].append(Seen(node, view, path, state.widened, knows, state.run.loosely))
         return node
 
-    def widen(self, state: State, view: View, seen: _Seen) -> None:
-        """Replaces the state by one that it and an earlier one are cases of."""
+    def widen(self, state: State, view: View, seen: Seen, less: Seen | None) -> None:
+        """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
+        ``less``."""
         self.repeats = True
         places = list(view.rows)
         w = Widening(
@@ -390,7 +453,11 @@ class Explorer:
             rows=rows,
             found=found,
             facts=tuple(w.facts),
+            less=-1 if less is None else less.node.number,
         )
+        if less is not None and less.known is not None:
+            lower(state.run, less.known)
+            state.formed, state.general = None, True
         state.put(view, w, seen.view)
         state.flush()
         state.parent, state.answer = node.number, None

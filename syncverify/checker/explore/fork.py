@@ -25,8 +25,8 @@ from syncverify.model.terms import Symbolic
 
 #: Fields of a run that its copies share: facts, and tables that number things.
 SHARED = (
-    "system info handlers land eager ignores_pool parks forced max_events columns ctas lanes "
-    "object_footprints barrier_bytes forks saw"
+    "system info handlers land eager ignores_pool parks forced loosely unobserved max_events columns ctas "
+    "lanes object_footprints barrier_bytes forks saw"
 ).split()
 #: Containers of things that do not change.
 FLAT = (
@@ -80,10 +80,7 @@ class _Copy:
 
     def flat(self, x: Any, **changed: Any) -> Any:
         """An object with slots, its fields shared but for ``changed``."""
-        new = object.__new__(type(x))
-        for name in _slots(type(x)):
-            setattr(new, name, changed[name] if name in changed else getattr(x, name))
-        return new
+        return flat(x, **changed)
 
     def matrix(self, m: Matrix) -> Matrix:
         found = self.matrices.get(id(m))
@@ -206,6 +203,14 @@ class _Copy:
         return Cluster(auto, c.column, self.generation(c.gen), last)
 
 
+def flat(x: Any, **changed: Any) -> Any:
+    """An object with slots, its fields shared but for ``changed``."""
+    new = object.__new__(type(x))
+    for name in _slots(type(x)):
+        setattr(new, name, changed[name] if name in changed else getattr(x, name))
+    return new
+
+
 def _groups(g: Groups) -> Groups:
     return Groups(g.issued, list(g.committed))
 
@@ -219,4 +224,4 @@ def _slots(kind: type) -> tuple[str, ...]:
     return _SLOTS[kind]
 
 
-__all__ = ["FLAT", "SHARED", "TREATED", "fork"]
+__all__ = ["FLAT", "SHARED", "TREATED", "flat", "fork"]

@@ -25,9 +25,10 @@ class Settled(Enum):
 class Node:
     """``answer``: the one of the parent that led here. ``question``: the sum that may be 0 or more, or less.
 
-    ``target``: what covers or replaces the node. ``rows`` of a widened node are those that replace it,
-    ``facts`` what is known of them, in order, ``found`` each of their atoms in terms of those before; one
-    that stays is itself.
+    ``target``: what covers or replaces the node; ``less``: the target may know less, and what replaces the
+    node knows no more than the target. ``rows`` of a widened node are those that replace it, ``facts`` what
+    is known of them, in order, ``found`` each of their atoms in terms of those before; one that stays is
+    itself.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Node:
     rows: tuple[Sum, ...] = ()
     path: Path | None = None
     target: int = -1
+    less: int = -1
     events: int = 0
     answer: bool | None = None
     found: tuple[tuple[int, Sum], ...] = ()
@@ -62,6 +64,14 @@ class Graph:
         node = Node(len(self.nodes), parent, settled, key, **more)  # type: ignore[arg-type]
         self.nodes.append(node)
         return node
+
+    def above(self, number: int) -> set[int]:
+        """A node and those that it comes from."""
+        found: set[int] = set()
+        while number >= 0:
+            found.add(number)
+            number = self.nodes[number].parent
+        return found
 
     def count(self, settled: Settled) -> int:
         return sum(n.settled is settled for n in self.nodes)

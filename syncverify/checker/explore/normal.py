@@ -36,7 +36,6 @@ from syncverify.checker.explore.thresholds import (
     counts,
 )
 from syncverify.checker.explore.tokens import relative, relative_event
-from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.checker.tensor_maps import Map
@@ -77,11 +76,16 @@ TREATED: dict[type, tuple[str, str]] = {
 
 def normal(run: Run) -> Hashable:
     """The normal form of a run that stands between two steps."""
+    standing(run)
+    return Normal(run).form()
+
+
+def standing(run: Run) -> None:
+    """Raises Symbolic for runs that have no form."""
     if run.pending or run.met:
         raise Symbolic("operations in flight between two steps")
     if run.far_writes:
         raise Symbolic("plain stores to other CTAs")
-    return Normal(run).form()
 
 
 class Normal(Thresholds):
@@ -131,9 +135,16 @@ class Normal(Thresholds):
             return found
 
         out: list[tuple[int, int, int, Hashable]] = []
-        for lo, hi, write, reads in segments:
-            held = (None if write is None else form(write), frozenset((used, form(r)) for used, r in reads),
-                    len(reads))  # fmt: skip
+        held_as: dict[int, Hashable] = {}
+        for lo, hi, what in segments:
+            held = held_as.get(id(what))
+            if held is None:
+                write, reads = what
+                held = held_as[id(what)] = (
+                    None if write is None else form(write),
+                    frozenset((used, form(r)) for used, r in reads),
+                    len(reads),
+                )
             if out and out[-1][2] == lo and out[-1][3] == held:
                 out[-1] = (memory, out[-1][1], hi, held)
             else:
@@ -148,7 +159,7 @@ class Normal(Thresholds):
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
             tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
             if r.kind == Access.MMA_READ:
-                tag = (tag, tuple(self.at(c, r.tag_value, SEEN) for c in mma_siblings(self.run, r.cls)))
+                tag = (tag, tuple(self.at(c, r.tag_value, SEEN) for c in self.siblings(r.cls)))
         used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
         where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
         time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)

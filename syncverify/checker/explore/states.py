@@ -48,6 +48,7 @@ class State:
     traced: int = 0  # events of its run when it was taken up
     asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
     after_all: bool = False  # all others, and not only the classes before
+    general: bool = False  # it comes from a state that was made to know less
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
@@ -76,7 +77,7 @@ class State:
         new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
         new.answer, new.tails = self.answer, self.tails
         new.asked_after = None if self.asked_after is None else dict(self.asked_after)
-        new.after_all = self.after_all
+        new.after_all, new.general = self.after_all, self.general
         return new
 
     def weigh(self) -> None:
@@ -130,8 +131,9 @@ class State:
 
     # ------------------------------------------------------------ rows
 
-    def view(self) -> View:
-        """Everything that the future depends on: a key, and rows of numbers and terms."""
+    def view(self, form: Hashable | None = None) -> View:
+        """Everything that the future depends on: a key, and rows of numbers and terms.
+        ``form``: in place of the normal form."""
         shape: list[Hashable] = []
         apart: list[Hashable] = []
         again = self.path.space.forgotten
@@ -166,7 +168,14 @@ class State:
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
                 shape.append((place, relative(self.run, value)))
-        return View(self.form(), tuple(shape), rows, tuple(apart))
+        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart))
+
+    def where(self) -> Hashable:
+        """Where all agents and barriers stand."""
+        return (
+            tuple(self.agent(t).point() for t in self.run.threads),
+            tuple((b, s.auto.phase % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())),
+        )
 
     def form(self) -> Hashable:
         """The normal form of the run, made once for each point."""

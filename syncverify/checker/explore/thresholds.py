@@ -27,8 +27,10 @@ from syncverify.model.proxies import Access
 
 #: The name of a column: one text for each, for these are hashed once.
 Column = str
-#: A segment of the shadow: its bytes, the write and the reads that matter.
-Kept = tuple[int, int, Record | None, tuple[tuple[bool, Record], ...]]
+#: The write and the reads of a segment of the shadow that matter; one object for segments that hold the same.
+Held = tuple[Record | None, tuple[tuple[bool, Record], ...]]
+#: Such a segment: its bytes, and what they hold.
+Kept = tuple[int, int, Held]
 Ranks = npt.NDArray[np.int16]
 #: Asynchronous accesses that need no fence once they are complete.
 ONE_PROXY = frozenset(
@@ -44,6 +46,9 @@ NEVER = 1 << 30
 COMPARED = 3
 
 
+_NAMES: dict[tuple[Any, ...], Column] = {}
+
+
 class Thresholds:
     """The thresholds of a run, and the matrices whose entries are ranked among them."""
 
@@ -51,11 +56,13 @@ class Thresholds:
         self.run = run
         self.index = run.columns._index
         self.failing = {f.barrier for f in run.failures.values()}
-        self.names: dict[int, Column] = {column: self.named_by_age(key) for key, column in self.index.items()}
+        self.names: dict[int, Column] = {t.cls: f"class {t.cls}" for t in run.threads}
+        self.names |= {column: self.named_by_age(key) for key, column in self.index.items()}
         #: by what asks for them (an index of ``ASKING``) and column
         self.thresholds: dict[tuple[int, int], set[int]] = {}
         self.sorted: dict[tuple[int, int], list[int]] = {}
         self.places: dict[tuple[int, int], dict[int, tuple[Column, int]]] = {}
+        self.beside: dict[int, list[int]] = {}
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
         left = [t.clock.m for t in run.threads if not t.done and t.waits_on != LATER]
@@ -76,13 +83,11 @@ class Thresholds:
 
     def collect(self) -> None:
         run = self.run
-        seen: dict[int, Record] = {}
-        for kept in self.shadows.values():
-            for _, _, write, reads in kept:
-                for r in (write, *(r for _, r in reads)):
-                    if r is not None and id(r) not in seen:
-                        seen[id(r)] = r
-                        self.access(r)
+        seen: dict[Record, None] = {}
+        for write, reads in {held: None for kept in self.shadows.values() for _, _, held in kept}:
+            seen |= dict.fromkeys(r for r in (write, *(r for _, r in reads)) if r is not None)
+        for r in seen:
+            self.access(r)
         for s in run.barriers.values():
             self.barrier_thresholds(s)
         for n in run.named.values():
@@ -131,8 +136,15 @@ class Thresholds:
             kinds = (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED)
             self.mark(r.tag, r.tag_value, *kinds)
             if r.kind == Access.MMA_READ:
-                for column in mma_siblings(self.run, r.cls):
+                for column in self.siblings(r.cls):
                     self.mark(column, r.tag_value, *kinds)
+
+    def siblings(self, cls: int) -> list[int]:
+        """The columns of wgmmas of a class's warpgroup."""
+        found = self.beside.get(cls)
+        if found is None:
+            found = self.beside[cls] = mma_siblings(self.run, cls)
+        return found
 
     def fence_after(self, r: Record) -> int:
         fences = self.run.threads[r.cls].fences
@@ -184,13 +196,16 @@ class Thresholds:
     def named_by_age(self, key: tuple[Any, ...]) -> Column:
         """The name of a column: that of a barrier's life says how many lives ago it was."""
         if key[0] != "bar":
-            return " ".join(map(str, key))
+            found = _NAMES.get(key)
+            if found is None:
+                found = _NAMES[key] = " ".join(map(str, key))
+            return found
         born = key[2] if len(key) > 2 else 0
         barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
         return f"bar {key[1]} {max(barrier.inits - 1 if barrier else 0, 0) - born}"
 
     def name(self, column: int) -> Column:
-        return self.names.get(column) or f"class {column}"
+        return self.names[column]
 
     # ------------------------------------------------------------ ranks
 
@@ -257,11 +272,16 @@ class Thresholds:
                 found = known[id(r)] = memory == GLOBAL_MEMORY or not self.settled(r)
             return found
 
+        alike: dict[tuple[Any, ...], Held] = {}
         for s in segments:
-            write = s.write if s.write is not None and matters(s.write) else None
-            reads = tuple((key[2] >= 0, r) for key, r in s.reads.items() if matters(r))
-            if write is not None or reads:
-                yield s.lo, s.hi, write, reads
+            what = (s.write, *s.reads.values(), *(key[2] for key in s.reads))
+            held = alike.get(what)
+            if held is None:
+                write = s.write if s.write is not None and matters(s.write) else None
+                held = write, tuple((key[2] >= 0, r) for key, r in s.reads.items() if matters(r))
+                held = alike[what] = alike.setdefault((write, *held[1]), held)
+            if held[0] is not None or held[1]:
+                yield s.lo, s.hi, held
 
     def settled(self, r: Record) -> bool:
         """Whether every thread knows of an access, in every row that any pair of accesses is judged by."""

@@ -1,0 +1,87 @@
+"""Which of the earlier states a state is compared with, and which it is widened with.
+
+States that are compared by what they know differ less in form than others, and many have one key. Of these
+the one is taken where the fewest registers move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from math import gcd
+
+from syncverify.checker.explore.graph import Node
+from syncverify.checker.explore.knowledge import Known
+from syncverify.checker.explore.states import Place, View
+from syncverify.model.inequalities import Sum, combined
+from syncverify.model.path import Path
+from syncverify.model.terms import Space
+
+#: States that differ in registers of several loops, before they are widened to one.
+MOST_APART = 3
+
+
+@dataclass(slots=True)
+class Seen:
+    """An earlier state."""
+
+    node: Node
+    view: View
+    path: Path
+    widenings: int  # that it comes from, one of the other
+    known: Known | None = None
+    loosely: bool = False  # it fails more often than others of that form
+
+
+@dataclass(slots=True)
+class Loops:
+    """How often registers have changed between nodes: those of inner loops more often than of outer ones."""
+
+    space: Space
+    views: dict[int, View] = field(default_factory=dict)  # of nodes
+    changes: Counter[Place] = field(default_factory=Counter)
+
+    def seen(self, parent: int, number: int, view: View) -> None:
+        """Takes note of a node and the one before it."""
+        before = self.views.get(parent)
+        if before is not None:
+            self.changes.update(self.moved(before, view))
+        self.views[number] = view
+
+    def nearest(self, view: View, same: list[Seen]) -> Seen | None:
+        """The state where the fewest registers move; at first none where those of inner and of outer loops
+        do at once, for their lattice would tie the ones to the others."""
+        moved = [(self.moved(seen.view, view), seen) for seen in reversed(same)]
+        places, best = min(moved, key=lambda m: len(m[0]))
+        counts = [self.changes[p] for p in places if self.changes[p]]
+        crossing = bool(counts) and 2 * min(counts) < max(counts)
+        return None if crossing and len(same) < MOST_APART else best
+
+    def moved(self, earlier: View, later: View) -> list[Place]:
+        """Where rows differ, and do not move already."""
+        kept = {a for _, (_, parts) in earlier.sizes for a, _ in parts}
+        return [p for p, row in later.rows.items() if not self.moves(earlier.rows.get(p, row), row, kept)]
+
+    def moves(self, row: Sum, later: Sum, kept: set[int]) -> bool:
+        """Whether a row may come to another, all others aside."""
+        if row == later:
+            return True
+        rest = combined([(1, later), (-1, row)])
+        free = gcd(*(k for a, k in row[1] if a not in kept))
+        return free > 0 and not any(k % free for k in (rest[0], *(k for _, k in rest[1])))
+
+
+def stands_for(seen: Seen, loosely: bool, knows: Known | None) -> bool:
+    """Whether what fails from a state on fails from an earlier one with its key too, registers aside."""
+    if knows is None or seen.known is None:
+        return seen.loosely or not loosely
+    return seen.known.covers(knows)
+
+
+def alike(earlier: list[Seen], knows: Known | None) -> list[Seen]:
+    """Those with the same accesses on record, if there are some: no state can be given what another holds."""
+    accesses = None if knows is None else knows.accesses
+    return [s for s in earlier if s.known is not None and s.known.accesses == accesses] or earlier
+
+
+__all__ = ["Loops", "Seen", "alike", "stands_for"]

@@ -1,0 +1,355 @@
+"""States that know less than others: what fails from the one that knows more fails from the other too.
+
+``loose`` takes the normal form apart: a key without ranks, and for each clock entry which thresholds it
+has reached. Checks ask whether an entry has reached a threshold, and fail where it has not; joins give an
+entry all that either has reached, and what is recorded later is above all of today. So with equal keys,
+agents that do the same, and entries that reach thresholds only where those of the other do, the one meets
+every failure of the other. It may hold more that is asked of: accesses, ends of copies, barriers whose
+phases or generations are over. ``lower`` makes a run know no more than another did.
+
+Requests for registers are no such checks: there an order that is known may do harm. Of them both must know
+the same (no time of a request is put off, and no entry of a class is lowered). Nor are failures that
+are lesser ones for what is not known (``demoted``), or that the end may excuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from syncverify.checker.barriers import Phase
+from syncverify.checker.clocks import Matrix
+from syncverify.checker.engine import Run
+from syncverify.checker.explore import tails
+from syncverify.checker.explore.fork import flat
+from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place
+from syncverify.checker.explore.thresholds import ALL, ORDER
+from syncverify.checker.failure import Failure
+from syncverify.checker.shadow import Record
+from syncverify.diagnostics import Policy, Severity
+from syncverify.model.events import Ev, Event
+
+#: A limit that lowers nothing.
+ANYTHING = (1 << 31) - 1
+Reached = npt.NDArray[np.bool_]
+Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """``key``: equal where states may be compared; ``flags``: numbers of which more is worse. ``bits``: for
+    each kind of question which entry (rows) has reached which threshold. ``held``: thresholds that the key
+    names, ``more``: those that others may lack. ``waits``: whose rows are last. ``records``: of accesses what
+    tells them apart, and their thresholds."""
+
+    key: Hashable
+    flags: tuple[int, ...]
+    sizes: tuple[int, ...]
+    bits: tuple[npt.NDArray[np.uint8], ...]
+    held: tuple[Place, ...]
+    more: dict[Hashable, Place]
+    waits: tuple[Hashable, ...]
+    pieces: tuple[Piece, ...]
+    records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
+    times: tuple[int, ...]  # of these
+
+    def covers(self, other: Known) -> bool:
+        """Whether whatever fails from the other state on fails from this one on."""
+        if self.key != other.key or len(self.held) != len(other.held):
+            return False
+        if not all(a >= b for a, b in zip(self.flags, other.flags, strict=True)):
+            return False
+        if not (other.more.keys() <= self.more.keys() and set(other.waits) <= set(self.waits)):
+            return False
+        if self.same(other):
+            return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
+        pairs = matched(self, other)
+        if pairs is None:
+            return False
+        for kind, (here, there) in enumerate(self.pairs(other, pairs)):
+            mine, theirs = self.rows(kind, other, here), other.rows(kind, self, there)
+            if (mine & ~theirs).any():
+                return False
+        return True
+
+    @property
+    def accesses(self) -> Hashable:
+        """What is on record, and where."""
+        names = [name for name, _ in self.records]
+        return tuple(
+            (m, lo, hi, names[w] if w >= 0 else None, frozenset(names[r] for r in reads))
+            for m, lo, hi, w, reads in self.pieces
+        )
+
+    def newest(self, reads: tuple[int, ...]) -> dict[Hashable, int]:
+        """Reads by what tells them apart; those that nothing else does by how many are newer."""
+        found: dict[Hashable, int] = {}
+        for r in sorted(reads, key=lambda r: -self.times[r]):
+            name: Hashable = self.records[r][0]
+            while name in found:
+                name = (name, "older")
+            found[name] = r
+        return found
+
+    def same(self, other: Known) -> bool:
+        """Whether thresholds are the same by number."""
+        return (
+            self.sizes == other.sizes
+            and self.held == other.held
+            and self.waits == other.waits
+            and self.pieces == other.pieces
+            and self.more == other.more
+            and self.records == other.records
+        )
+
+    def pairs(self, other: Known, records: set[tuple[int, int]], held: bool = True) -> list[Pairs]:
+        """For each kind the numbers of thresholds here, and of those of the other that they stand for."""
+        found: tuple[set[tuple[int, int]], ...] = (set(), set(), set())
+        for (kind, i), (_, j) in zip(self.held, other.held, strict=True) if held else ():
+            found[kind].add((i, j))
+        for name, (kind, j) in other.more.items():
+            if name in self.more:
+                found[kind].add((self.more[name][1], j))
+        for a, b in records:
+            for (kind, i), (_, j) in zip(self.records[a][1], other.records[b][1], strict=True):
+                found[kind].add((i, j))
+        arrays = [np.array(sorted(some), dtype=np.intp).reshape(-1, 2) for some in found]
+        return [(a[:, 0], a[:, 1]) for a in arrays]
+
+    def rows(self, kind: int, other: Known, thresholds: npt.NDArray[np.intp]) -> Reached:
+        """Which rows that both have reach thresholds."""
+        bits = np.unpackbits(self.bits[kind], axis=1, count=self.sizes[kind]).view(np.bool_)
+        if self.waits != other.waits:
+            width = SLICES[kind].stop - SLICES[kind].start
+            first = len(bits) - width * len(self.waits)
+            both = set(self.waits) & set(other.waits)
+            some = [
+                first + width * i + k for i, w in enumerate(self.waits) if w in both for k in range(width)
+            ]
+            bits = bits[[*range(first), *some]]
+        return bits[:, thresholds]
+
+
+def matched(mine: Known, other: Known, partly: bool = False) -> set[tuple[int, int]] | None:
+    """For each access of the other state the one of mine that stands for it, byte by byte; None if one has
+    none. ``partly``: as far as there are such."""
+    if mine.pieces == other.pieces and [n for n, _ in mine.records] == [n for n, _ in other.records]:
+        return {(i, i) for i in range(len(mine.records))}
+    pairs: set[tuple[int, int]] = set()
+    i = 0
+    for memory, lo, hi, write, reads in other.pieces:
+        while i < len(mine.pieces) and (mine.pieces[i][0], mine.pieces[i][2]) <= (memory, lo):
+            i += 1
+        at, j = lo, i
+        while at < hi:
+            held = mine.pieces[j] if j < len(mine.pieces) else None
+            if held is None or held[0] != memory or held[1] >= hi or (held[1] > at and not partly):
+                if partly:
+                    break
+                return None
+            if write >= 0 and held[3] >= 0 and mine.records[held[3]][0] == other.records[write][0]:
+                pairs.add((held[3], write))
+            elif write >= 0 and not partly:
+                return None
+            there = mine.newest(held[4]) if reads else {}
+            for name, r in other.newest(reads).items():
+                found = there.get(name)
+                if found is not None:
+                    pairs.add((found, r))
+                elif not partly:
+                    return None
+            at = held[2]
+            j += 1
+    return pairs
+
+
+def knowledge(run: Run) -> Known | None:
+    """What a run knows; None where states are not compared so."""
+    if run.grid_waits or run.early or run.spun or any(True for _ in tails.pending(run)):
+        return None
+    if run.info.edits_maps or run.info.relay:
+        return None
+    loose = Loose(run)
+    return known(loose) if loose.taken_apart() else None
+
+
+def known(loose: Loose) -> Known:
+    bits = []
+    for kind in ALL:
+        entries = loose.entries(kind, [c for c, _ in loose.asked[kind]], loose.waits)
+        values = np.array([v for _, v in loose.asked[kind]], dtype=np.int64)
+        bits.append(np.packbits(entries >= values, axis=1))
+    return Known(
+        loose.key,
+        tuple(loose.flags),
+        tuple(map(len, loose.asked)),
+        tuple(bits),
+        tuple(loose.held),
+        loose.more,
+        tuple(loose.waits),
+        loose.pieces,
+        tuple(loose.records),
+        tuple(r.time for r in loose.seen),
+    )
+
+
+def lower(run: Run, less: Known) -> None:
+    """Makes a run know no more than another with the same key did, of all that both have on record.
+
+    Times that fewer are to know of are put off; of other columns the entries are lowered.
+    """
+    loose = Loose(run, everything=True)
+    if not loose.taken_apart() or loose.key != less.key:
+        return
+    mine = known(loose)
+    holders: dict[Place, list[Record]] = {}
+    records = matched(less, mine, partly=True) or set()
+    for _, j in records:
+        for place in loose.records[j][1]:
+            holders.setdefault(place, []).append(loose.seen[j])
+    change = _Change(loose)
+    for kind, (there, here) in enumerate(less.pairs(mine, records)):
+        bad = mine.rows(kind, less, here) & ~less.rows(kind, mine, there)
+        asked = list(loose.asked[kind])
+        for k in np.flatnonzero(bad.any(axis=0)).tolist():
+            column, value = asked[here[k]]
+            rows = np.flatnonzero(bad[: change.width(kind), k])
+            change.forget(kind, column, value, rows, holders.get((kind, int(here[k])), []))
+    change.all(run)
+
+
+def hides(run: Run, looked: int, policy: Policy) -> bool:
+    """Whether failures, of which the first few were looked at, may hide that a run which knows more would
+    meet another."""
+    new = list(run.failures.values())[looked:] if run.loosely else []
+    delicate = any(demoted(f) or tails.open_end(f) for f in run.failures.values())
+    return delicate or not all(policy is Policy.PRACTICAL and strict_alone(run, f) for f in new)
+
+
+def strict_alone(run: Run, f: Failure) -> bool:
+    """Whether a pair of accesses is judged in strict mode only: a failure that hides no other."""
+    if not f.strict_only or f.first is None or f.second is None:
+        return False
+    first, second = f.first.site, f.second.site
+    plain = {(first, second, False), (-1 - first, second, False)}
+    return (first, second, True) in run.judged and run.judged.isdisjoint(plain)
+
+
+def loosen(run: Run, policy: Policy) -> None:
+    """Makes a run fail more often, so that less is asked of what it knows: see ``Run.loosely``. Who has
+    looked at which phase is asked in strict mode only."""
+    run.loosely, run.unobserved = True, policy == Policy.STRICT
+
+
+def asks_more(event: Event) -> bool:
+    """Whether an event asks what is not compared: the end of a barrier, who has used it last."""
+    return bool(event[0] == Ev.INVAL)
+
+
+def demoted(f: Failure) -> bool:
+    """Whether a failure is a lesser one for what is not known: two stores of one value."""
+    return f.rule == "SV112" and f.severity != Severity.ERROR and f.contested is None
+
+
+class _Change:
+    """What makes a run know less: limits of its matrices, and times that are put off."""
+
+    def __init__(self, loose: Loose) -> None:
+        self.run = loose.run
+        self.times: dict[tuple[int, int], int] = {}  # by class and by identity of the access
+        self.requests = loose.requests
+        self.whole = loose.originals
+        self.single = loose.rows
+        self.limits: dict[int, Matrix] = {}  # by identity of the matrix
+
+    def width(self, kind: int) -> int:
+        """How many rows are asked for thresholds of a kind, without those of waits."""
+        return len(self.whole) * (SLICES[kind].stop - SLICES[kind].start) + len(self.single) * (kind == ORDER)
+
+    def limit(self, kind: int, row: int) -> Matrix:
+        """The limits of one of these rows."""
+        i, k = divmod(row, SLICES[kind].stop - SLICES[kind].start)
+        m = self.whole[i] if i < len(self.whole) else self.single[i - len(self.whole)]
+        if id(m) not in self.limits:
+            self.limits[id(m)] = np.full(m.shape, ANYTHING, dtype=np.int32)
+        limits = self.limits[id(m)]
+        row_limits: Matrix = limits[SLICES[kind].start + k] if i < len(self.whole) else limits
+        return row_limits
+
+    def entry(self, kind: int, row: int, column: int) -> int:
+        width = SLICES[kind].stop - SLICES[kind].start
+        i, k = divmod(row, width)
+        if i >= len(self.whole):
+            return int(self.single[i - len(self.whole)][column])
+        return int(self.whole[i][SLICES[kind].start + k, column])
+
+    def forget(self, kind: int, column: int, value: int, rows: Any, holders: list[Record]) -> None:
+        """Makes rows that have reached a threshold miss it."""
+        limit = value - 1
+        if kind == ORDER:
+            # what is known of requests stays
+            limit = max(limit, *(v for c, v in self.requests if c == column), limit)
+        elif column < self.run.columns.classes:
+            most = max(self.entry(kind, row, column) for row in rows)
+            later = [self.put_off(column, r, most + 1) for r in holders]
+            limit = min(later, default=value) - 1
+        for row in rows:
+            limits = self.limit(kind, int(row))
+            limits[column] = min(int(limits[column]), limit)
+
+    def put_off(self, cls: int, r: Record, new: int) -> int:
+        """A time of a class, never beyond what it has come to; returns that."""
+        key = cls, id(r)
+        self.times[key] = max(min(new, self.run.threads[cls].time), self.times.get(key, 0))
+        return self.times[key]
+
+    def less(self, m: Matrix) -> Matrix:
+        """A copy of a matrix or a row with its entries lowered."""
+        limit = self.limits.get(id(m))
+        new: Matrix = m.copy() if limit is None else np.minimum(m, limit)
+        return new
+
+    def all(self, run: Run) -> None:
+        for t in run.threads:
+            t.clock.m[:] = self.less(t.clock.m)  # in place: what a lane knows of itself is a part of it
+            t.release_fence = None if t.release_fence is None else self.less(t.release_fence)
+            t.acquirable = None if t.acquirable is None else self.less(t.acquirable)
+            t.issues = [self.less(m) if id(m) in self.limits else m for m in t.issues]
+        for s in run.barriers.values():
+            s.phases = [*(self.phase(p) for p in s.phases[:2]), *s.phases[2:]]
+        for n in (*run.named.values(), *run.clusters.values()):
+            for g in (n.gen, *getattr(n, "partial", {}).values()):
+                g.m = self.less(g.m)
+        self.accesses(run)
+
+    def phase(self, p: Phase) -> Phase:
+        far = None if p.far is None else self.less(p.far)
+        new: Phase = flat(p, m=self.less(p.m), tx=self.less(p.tx), far=far)
+        return new
+
+    def accesses(self, run: Run) -> None:
+        """Puts copies in place of accesses whose times are put off."""
+        copies: dict[int, Record] = {}
+
+        def new(r: Record) -> Record:
+            time = self.times.get((r.cls, id(r)), 0)
+            if time <= r.time:
+                return r
+            if id(r) not in copies:
+                copies[id(r)] = flat(r, time=time, used=max(r.used, time) if r.used > 0 else r.used)
+            return copies[id(r)]
+
+        for shadow in run.memory.values():
+            for s in shadow._segments:
+                s.write = None if s.write is None else new(s.write)
+                s.reads = {key: new(r) for key, r in s.reads.items()}
+        for t in run.threads:
+            t.registers = {key: new(r) for key, r in t.registers.items()}
+            t.unsure = {key: new(r) for key, r in t.unsure.items()}
+
+
+__all__ = ["Known", "asks_more", "demoted", "hides", "knowledge", "loosen", "lower", "strict_alone"]

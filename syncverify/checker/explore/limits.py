@@ -1,0 +1,33 @@
+"""What an exploration may cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncverify.model.terms import Symbolic
+
+
+class Exceeded(Symbolic):
+    """A limit was reached: with more of it there might be an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an exploration may cost; counts, so that two runs agree."""
+
+    events: int = 1_200_000  # of all runs together
+    long: int = 80_000  # events after which small sizes are worth a try
+    path: int = 60_000  # of one run
+    soon: int = 1 << 60  # events within which some state must be a case of another, or be widened
+    nodes: int = 6_000
+    bytes: int = 1 << 30  # of the states that are left to follow, roughly
+    failures: int = 3  # that the exact check does not confirm
+    patience: int = 0  # earlier nodes of the same key before a state is widened
+    forms: int = 16  # of sizes at one key, before states with other forms of them are widened
+    new_facts: int = 2  # widenings of a key that may keep what only the later state knows
+    asks_last: bool = False  # an agent asks only when no class before it can go on: fewer events
+    asks_after_all: bool = False  # the same, and no class after it either
+    stretch: int = 1  # times the events and nodes, while states come to no new point
+
+
+__all__ = ["Exceeded", "Limits"]

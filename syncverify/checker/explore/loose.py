@@ -1,0 +1,346 @@
+"""The normal form of a run taken apart: a key, and which thresholds each clock entry has reached.
+
+Thresholds are named by what holds them, not ranked, so that two runs can be compared by what is known in
+each. A run whose ``loosely`` is set asks for less than others (see there): no times of contributors, last
+uses or last waits are thresholds. What only some runs with a key have (idle barriers, groups of bulk copies)
+stands beside it, by name.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from syncverify.checker.barriers import Barrier, Phase
+from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore import maps
+from syncverify.checker.explore.normal import Normal, standing
+from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
+from syncverify.checker.explore.tokens import relative, relative_event
+from syncverify.checker.shadow import IN_FLIGHT, Record
+from syncverify.checker.sync import Generation, Named
+from syncverify.model.proxies import Access
+from syncverify.model.terms import Symbolic
+
+#: An entry that reaches nothing.
+NOTHING = -(1 << 31) + 1
+#: The rows of a matrix that questions of each kind ask.
+SLICES = (slice(E, E + 1), slice(H, A), slice(A, ROWS))
+#: Groups of bulk copies and cp.asyncs that are committed and not known to be over, at most.
+MOST_GROUPS = 8
+#: A threshold: what asks for it, its column and value.
+Asked = tuple[int, int, int]
+#: The same as the kind and its number among those of the kind.
+Place = tuple[int, int]
+#: Bytes of a memory, the write there and the reads, as numbers of records.
+Piece = tuple[int, int, int, int, tuple[int, ...]]
+
+
+class Loose(Normal):
+    """The parts of one run. ``everything``: with the accesses of which all agents know."""
+
+    def __init__(self, run: Run, everything: bool = False) -> None:
+        self.everything = everything
+        super().__init__(run)
+        self.asked: tuple[dict[tuple[int, int], int], ...] = ({}, {}, {})  # by kind: column, value -> number
+        self.held: list[Place] = []  # thresholds that the key names
+        self.more: dict[Hashable, Place] = {}  # thresholds that not all runs with the key have
+        self.requests: list[tuple[int, int]] = []  # thresholds of requests
+        self.asks = False
+        self.flags: list[int] = []  # numbers of which more is worse
+        self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
+        self.rows: list[Matrix] = []
+        self.waits: dict[Hashable, Matrix] = {}  # what waits for groups make known
+        self.records: list[tuple[Hashable, tuple[Place, ...]]] = []
+        self.seen: list[Record] = []  # accesses, by number
+        self.pieces: tuple[Piece, ...] = ()
+        self.key: Hashable = None
+        self.many = False
+
+    def taken_apart(self) -> bool:
+        """Fills all the fields; False where runs are not compared so."""
+        standing(self.run)
+        key = self.form()
+        for t in self.run.threads if self.run.ctas > 1 else ():
+            self.at(t.cls, 1)  # whether it is known to run
+        self.memory()
+        for t in self.run.threads:
+            self.bulk(t)
+        rows = self.entries(ORDER, [c for c, _ in self.requests])
+        asked = np.array([v for _, v in self.requests], dtype=np.int64)
+        self.key = key, np.packbits(rows >= asked, axis=1).tobytes() if self.requests else b""
+        return not self.many
+
+    def entries(self, kind: int, columns: list[int], names: Iterable[Hashable] = ()) -> Matrix:
+        """What all rows that are asked for a kind of thresholds have at some columns; those of the waits
+        of these names last."""
+        whole = [*self.originals, *(self.waits[name] for name in names)]
+        width = SLICES[kind].stop - SLICES[kind].start
+        stacked = np.stack(whole)[:, SLICES[kind]].reshape(len(whole) * width, -1)
+        found = stacked[:, columns]
+        if kind != ORDER or not self.rows:
+            return found
+        first = len(self.originals)
+        single = np.stack(self.rows)[:, columns]
+        return np.concatenate([found[:first], single, found[first:]])
+
+    # ------------------------------------------------------------ thresholds
+
+    def place(self, kind: int, column: int, value: int) -> Place:
+        found = self.asked[kind]
+        return kind, found.setdefault((column, value), len(found))
+
+    def at(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
+        if self.asks:
+            self.requests.append((column, value))
+        else:
+            self.held.append(self.place(kind, column, value))
+        return self.name(column), 0
+
+    def ranks(self, times: dict[int, int]) -> Hashable:
+        for column in sorted(times, key=self.name):
+            self.at(column, times[column])
+        return tuple(sorted(map(self.name, times)))
+
+    def keep(self, m: Matrix | None) -> int:
+        if m is None:
+            return -1
+        (self.originals if m.ndim == 2 else self.rows).append(m)
+        return 0
+
+    # ------------------------------------------------------------ the key
+
+    def form(self) -> Hashable:
+        run = self.run
+        parts: list[Hashable] = [
+            tuple(sorted(t.cls for t in run.ready)),
+            tuple(sorted(run.live.items())),
+            frozenset(run.judged),
+            frozenset(run.failures),
+            tuple(
+                (k, *(self.at(k[0], u[0], x) for x in range(3))) for k, u in sorted(run.remote_uses.items())
+            ),
+            tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
+            tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
+            tuple(self.request(r) for r in run.requests),
+            self.together(),
+            maps.form(run, self.everywhere),
+        ]
+        parts += [self.thread(t) for t in run.threads]
+        parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
+        for key, n in sorted(run.named.items()):
+            if key[1] >= 0:
+                self.more["named", key] = self.place(ORDER, n.column, n.auto.generation)
+            if not idle(n):
+                parts.append((key, self.named(n)))
+        parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
+        for (column, cta), value in self.landed().items():
+            self.more["landed", cta, self.name(column)] = self.place(ORDER, column, value)
+        return tuple(parts)
+
+    def request(self, r: Any) -> Hashable:
+        self.asks = True
+        try:
+            return super().request(r)
+        finally:
+            self.asks = False
+
+    def leaves_knowing(self, column: int, cta: int, value: int) -> bool:
+        return False
+
+    def thread(self, t: Thread) -> Hashable:
+        event = relative_event(self.run, t.event)
+        waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
+        self.keep(t.clock.m)
+        if t.clock.multi:
+            self.keep(self.made(t.clock.own))
+        return (
+            t.agent.point() if hasattr(t.agent, "point") else None,
+            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
+            (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
+            (self.products(t), *(self.open(g.committed, g.issued) for g in (t.bulk, t.cp))),
+            tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
+            tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
+        )
+
+    def made(self, values: dict[int, Any]) -> Matrix:
+        """A matrix that says something of some columns only."""
+        m = np.full((ROWS, self.run.columns.capacity), NOTHING, dtype=np.int32)
+        for column, v in values.items():
+            m[:, column] = v
+        return m
+
+    def wait(self, numbers: dict[int, int]) -> Matrix:
+        """What a wait for groups makes known."""
+        m = np.full((ROWS, self.run.columns.capacity), NOTHING, dtype=np.int32)
+        for column, value in numbers.items():
+            m[PROGRESS, column] = value
+        return m
+
+    def products(self, t: Thread) -> Hashable:
+        """The wgmmas of a thread's warp."""
+        column = t.columns.get("mma", -1)
+        if column < 0:
+            return None
+        if t.mma.issued:
+            self.more["issued", t.cls, "mma"] = self.place(ORDER, column, t.mma.issued)
+        base = self.base(t)
+        committed = [x for x in t.mma.committed if x > base]
+        for x in committed:
+            self.keep(self.wait({column: x}))
+        for m in t.issues[base:]:
+            self.keep(m)
+        fragments = sorted(t.fragments.items())
+        for _, (number, _) in fragments:
+            self.at(column, number)
+        waited = t.clock.knows(E, column, True) - base
+        pasts = len(t.issues[base:])
+        left = tuple(x - base for x in committed)
+        touched = tuple((f, state[1]) for f, state in fragments)
+        return (t.mma.issued - base, left, waited, base > 0, pasts, touched)
+
+    def bulk(self, t: Thread) -> None:
+        """Groups of copies, once all other thresholds are known."""
+        if t.bulk.issued and "bulk.read" in t.columns:
+            self.more["issued", t.cls, "bulk"] = self.place(ORDER, t.columns["bulk.read"], t.bulk.issued)
+        for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
+            over = {c: t.clock.knows(E, c, True) for c in (t.columns[k] for k in kinds if k in t.columns)}
+            if not over:
+                continue
+            values = {
+                (kind, c): sorted(v for x, v in self.asked[kind] if x == c)
+                for c in over
+                for kind in (ORDER, SEEN)
+            }
+
+            def reached(x: int, over: dict[int, int] = over, values: Any = values) -> list[int]:
+                return [bisect_right(v, max(x, over[c])) for (_, c), v in values.items()]
+
+            # a wait that reaches no further threshold cannot be told from none
+            ahead = [x for x in reversed(groups.committed) if reached(x) != reached(-1)]
+            self.many |= len(ahead) > MOST_GROUPS
+            for i in range(MOST_GROUPS):
+                x = ahead[i] if i < len(ahead) else -1
+                self.waits[t.cls, kinds, i] = self.wait({c: max(x, k) for c, k in over.items()})
+            self.waits[t.cls, kinds, -1] = self.wait({c: max(groups.issued, k) for c, k in over.items()})
+
+    def barrier(self, s: Barrier) -> Hashable:
+        if s.touched:
+            raise Symbolic("data over the bytes of a barrier")
+        if self.dead(s):
+            self.flags.append(0)
+            return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
+        a = s.auto
+        self.flags.append(min(a.phase, 2))  # of more complete phases something is asked
+        if s.init_cls >= 0:
+            self.at(s.init_cls, s.init_time, SEEN)
+            column = self.index.get(("init", s.init_cls), -1)
+            if column >= 0:
+                self.at(column, s.init_time, SEEN)
+        for value in (a.phase - 1, a.phase):
+            self.at(s.column, value)
+        waits = self.ranks({c: w[0] for c, w in s.waits.items()})
+        last = s.phases[1] if len(s.phases) > 1 else None
+        # where no phase is over a wait makes nothing known but what all know
+        known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)
+        return (
+            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(s.inits, 2)),
+            (s.init_cls, frozenset(s.ready), waits, tuple(sorted(t.cls for t in s.blocked))),
+            self.phase(s.phases[0], 0),
+            (known, self.keep(None if last is None else last.far)),
+        )
+
+    def phase(self, p: Phase, back: int) -> Hashable:
+        expects = tuple((self.at(e.cls, e.time), e.bytes) for e in p.expects)
+        completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
+        quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
+        kept = (expects, completions, quiet, p.sum_expect, p.sum_complete, p.drained, self.keep(p.tx))
+        return (self.keep(p.m), self.keep(p.far), tuple(sorted(p.con)), p.asynchronous, kept)
+
+    def generation(self, g: Generation | None) -> Hashable:
+        return None if g is None else (self.keep(g.m), tuple(sorted(t.cls for t in g.waiting)))
+
+    def named(self, n: Any) -> Hashable:
+        a = n.auto
+        state = (n.red, a.threads, frozenset(a.arrived.items()), frozenset(a.marked), a.again)
+        partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
+        return (state, tuple(sorted(t.cls for t in n.ahead)), self.generation(n.gen), partial)
+
+    def cluster(self, c: Any) -> Hashable:
+        return super().cluster(c), self.at(c.column, c.auto.generation)
+
+    # ------------------------------------------------------------ shadow memory
+
+    def settled(self, r: Record) -> bool:
+        return not self.everything and super().settled(r)
+
+    def memory(self) -> None:
+        """The bytes of all memories by what they hold, and what tells the accesses from each other."""
+        pending = {id(r): reg for t in self.run.threads for reg, r in t.registers.items() if not r.used}
+        numbers: dict[int, int] = {}
+
+        def numbered(r: Record | None) -> int:
+            if r is None:
+                return -1
+            found = numbers.get(id(r))
+            if found is None:
+                found = numbers[id(r)] = len(self.records)
+                self.seen.append(r)
+                self.records.append(self.apart(r, pending))
+            return found
+
+        pieces: list[Piece] = []
+        held_as: dict[int, tuple[int, tuple[int, ...]]] = {}
+        for memory, segments in self.shadows.items():
+            for lo, hi, what in segments:
+                held = held_as.get(id(what))
+                if held is None:
+                    write, reads = what
+                    held = held_as[id(what)] = numbered(write), tuple(sorted(numbered(r) for _, r in reads))
+                last = pieces[-1] if pieces else None
+                if last is not None and (last[0], last[2], *last[3:]) == (memory, lo, *held):
+                    pieces[-1] = (memory, last[1], hi, *held)
+                else:
+                    pieces.append((memory, lo, hi, *held))
+        self.pieces = tuple(pieces)
+
+    def apart(self, r: Record, pending: dict[int, int]) -> tuple[Hashable, tuple[Place, ...]]:
+        """What tells an access from others, and its thresholds."""
+        of = [*self.thresholds_of(r)]
+        fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
+        used = 0 if r.used > 0 else (-1, pending.get(id(r), r.used))
+        flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
+        flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
+        tagged = self.name(r.tag) if r.tag >= 0 else None
+        columns = tuple(self.name(c) for _, c, _ in of)
+        return (int(r.kind), r.cls, r.fp, r.site, tagged, columns, flags), tuple(self.place(*x) for x in of)
+
+    def thresholds_of(self, r: Record) -> Iterator[Asked]:
+        """What is asked of an access, in an order of its own."""
+        if not r.kind.asynchronous:
+            for column in (r.cls, r.column) if r.column >= 0 else (r.cls,):
+                yield SEEN, column, r.time
+                yield BRIDGED, column, r.time
+        if r.used > 0:
+            yield SEEN, r.cls, r.used
+        if r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER:
+            yield SEEN, r.cls, self.fence_after(r)
+        if r.kind.asynchronous and r.tag_value < IN_FLIGHT and r.tag >= 0:
+            more = self.siblings(r.cls) if r.kind == Access.MMA_READ else []
+            for column in (r.tag, *more):
+                for kind in (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED):
+                    yield kind, column, r.tag_value
+
+
+def idle(n: Named) -> bool:
+    """Whether nobody stands at a named barrier."""
+    a = n.auto
+    return not (a.arrived or a.marked or a.again or n.ahead or n.partial or n.gen.waiting or n.gen.con)
+
+
+__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "idle"]

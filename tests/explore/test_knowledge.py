@@ -1,0 +1,117 @@
+"""States that know less stand for those that know more, never the other way round."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from syncverify.certificate import graphs, sizes
+from syncverify.certificate.data import RejectedError
+from syncverify.checker.clocks import A, E, H
+from syncverify.checker.engine import Run
+from syncverify.checker.explore.fork import fork
+from syncverify.checker.explore.knowledge import Known, knowledge, lower
+from syncverify.diagnostics import Policy, Verdict
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
+from syncverify.sizes import Problem, Sized, all_sizes, problem_of
+from syncverify.verify import check_kernel
+
+from .test_fork import started, steps
+
+
+def known(run: Run) -> Known:
+    found = knowledge(run)
+    assert found is not None
+    return found
+
+
+def _standing() -> tuple[Run, int, int]:
+    """A run, a class of it, and another class of whose last read it knows all."""
+    run = started()
+    steps(run, 90)
+    read = next(r for s in run.memory[0]._segments for r in s.reads.values())
+    t = next(t for t in run.threads if t.cls != read.cls and not t.done)
+    for row in (E, H, A):
+        t.clock.m[row, read.cls] = read.time
+    return run, t.cls, read.cls
+
+
+@pytest.mark.parametrize("row", [E, H, A], ids="E H A".split())
+def test_less_covers_more(row: int) -> None:
+    more, cls, other = _standing()
+    less = fork(more)
+    less.threads[cls].clock.m[row, other] = 0
+    assert known(more).covers(known(more))
+    assert known(less).covers(known(more))
+    assert not known(more).covers(known(less))
+
+
+def test_barriers_with_more_complete_phases_stand_for_others() -> None:
+    run, _, _ = _standing()
+    more = known(run)
+    assert any(more.flags)
+    fewer = replace(more, flags=tuple(0 for _ in more.flags))
+    assert more.covers(fewer) and not fewer.covers(more)
+
+
+def test_lowered_to_what_both_know() -> None:
+    one, cls, other = _standing()
+    two = fork(one)
+    one.threads[cls].clock.m[H, other] = 0
+    two.threads[cls].clock.m[A, other] = 0
+    assert not known(one).covers(known(two)) and not known(two).covers(known(one))
+    before = known(two)
+    lower(two, known(one))
+    assert known(two).covers(known(one)) and known(two).covers(before)
+    assert not before.covers(known(two))
+
+
+def persistent(change: tuple[str, str] = ("", "")) -> Kernel:
+    """A product in persistent blocks, staged stores: ends of tiles leave traces for a lap of the ring."""
+    schedule = Schedule(64, 64, consumers=1, stages=3, persistent=True, store="tma", arrive="warpgroup")
+    text = print_kernel(build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2))
+    assert change[0] in text
+    (kernel,) = parse(text.replace(*change), "matmul")
+    return kernel
+
+
+def _explored(kernel: Kernel) -> Sized:
+    return all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: check_kernel(kernel, v).verdict)
+
+
+def test_ends_of_tiles_are_forgotten() -> None:
+    kernel = persistent()
+    found = _explored(kernel)
+    assert found.verdict is Verdict.PROVED
+    assert any(n.less >= 0 for g in found.graphs for n in g.nodes)
+
+    def pose() -> Problem:
+        return problem_of(kernel, {}, lambda v: Verdict.UNKNOWN)
+
+    proof = graphs.written(found)
+    sizes.recheck(proof, pose, Policy.PRACTICAL, "proof")
+    for node in (n for g in proof["systems"] for n in g["nodes"]):
+        node.pop("less", None)
+    with pytest.raises(RejectedError):
+        sizes.recheck(proof, pose, Policy.PRACTICAL, "proof")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("        fence.proxy.async.shared_cta\n", ""),
+        ("bulk.wait.read 0\n", "bulk.wait.read 1\n"),
+        ("        bar.sync wg + 1, 128\n        if warp", "        if warp"),
+        ("wgmma.wait 0\n", "wgmma.wait 1\n"),
+        ("mbarrier.wait empty[stage], phase ^ 1\n", "mbarrier.wait empty[stage], phase\n"),
+        ("mbarrier.wait full[stage], phase\n", "mbarrier.wait full[stage], 0\n"),
+    ],
+    ids="fence wait meeting released parity full".split(),
+)
+def test_what_is_missing_at_the_end_of_a_tile_is_found(change: tuple[str, str]) -> None:
+    assert _explored(persistent(change)).verdict is Verdict.REFUTED
