@@ -56,6 +56,7 @@ class Known:
     pieces: tuple[Piece, ...]
     records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
     times: tuple[int, ...]  # of these
+    accesses: int  # tells apart what is on record, and where
 
     def covers(self, other: Known) -> bool:
         """Whether whatever fails from the other state on fails from this one on."""
@@ -75,15 +76,6 @@ class Known:
             if (mine & ~theirs).any():
                 return False
         return True
-
-    @property
-    def accesses(self) -> Hashable:
-        """What is on record, and where."""
-        names = [name for name, _ in self.records]
-        return tuple(
-            (m, lo, hi, names[w] if w >= 0 else None, frozenset(names[r] for r in reads))
-            for m, lo, hi, w, reads in self.pieces
-        )
 
     def newest(self, reads: tuple[int, ...]) -> dict[Hashable, int]:
         """Reads by what tells them apart; those that nothing else does by how many are newer."""
@@ -194,6 +186,7 @@ def known(loose: Loose) -> Known:
         loose.pieces,
         tuple(loose.records),
         tuple(r.time for r in loose.seen),
+        loose.accesses,
     )
 
 

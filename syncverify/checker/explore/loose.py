@@ -57,7 +57,9 @@ class Loose(Normal):
         self.waits: dict[Hashable, Matrix] = {}  # what waits for groups make known
         self.records: list[tuple[Hashable, tuple[Place, ...]]] = []
         self.seen: list[Record] = []  # accesses, by number
+        self.of_products: dict[tuple[Access, int, int], tuple[tuple[Column, ...], tuple[Place, ...]]] = {}
         self.pieces: tuple[Piece, ...] = ()
+        self.accesses = 0  # tells apart what is on record, and where
         self.key: Hashable = None
         self.many = False
 
@@ -296,29 +298,43 @@ class Loose(Normal):
 
         pieces: list[Piece] = []
         held_as: dict[int, tuple[int, tuple[int, ...]]] = {}
+        names: dict[tuple[int, tuple[int, ...]], int] = {}
         for memory, segments in self.shadows.items():
             for lo, hi, what in segments:
                 held = held_as.get(id(what))
                 if held is None:
                     write, reads = what
-                    held = held_as[id(what)] = numbered(write), tuple(sorted(numbered(r) for _, r in reads))
+                    held = held_as[id(what)] = numbered(write), tuple(sorted([numbered(r) for _, r in reads]))
+                    wrote = self.records[held[0]][0] if held[0] >= 0 else None
+                    names[held] = hash((wrote, frozenset([self.records[r][0] for r in held[1]])))
                 last = pieces[-1] if pieces else None
-                if last is not None and (last[0], last[2], *last[3:]) == (memory, lo, *held):
+                if last is not None and last[2] == lo and last[3:] == held and last[0] == memory:
                     pieces[-1] = (memory, last[1], hi, *held)
                 else:
                     pieces.append((memory, lo, hi, *held))
         self.pieces = tuple(pieces)
+        self.accesses = hash(tuple([(m, lo, hi, names[w, reads]) for m, lo, hi, w, reads in pieces]))
 
     def apart(self, r: Record, pending: dict[int, int]) -> tuple[Hashable, tuple[Place, ...]]:
         """What tells an access from others, and its thresholds."""
-        of = [*self.thresholds_of(r)]
+        columns, places = self.asked_of(r)
         fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
         used = 0 if r.used > 0 else (-1, pending.get(id(r), r.used))
         flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
         flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
         tagged = self.name(r.tag) if r.tag >= 0 else None
-        columns = tuple(self.name(c) for _, c, _ in of)
-        return (int(r.kind), r.cls, r.fp, r.site, tagged, columns, flags), tuple(self.place(*x) for x in of)
+        return (int(r.kind), r.cls, r.fp, r.site, tagged, columns, flags), places
+
+    def asked_of(self, r: Record) -> tuple[tuple[Column, ...], tuple[Place, ...]]:
+        """The columns and thresholds of an access; wgmmas have many, and the same for all that one reads."""
+        key = r.kind, r.tag, r.tag_value
+        found = self.of_products.get(key) if r.kind == Access.MMA_READ and r.used <= 0 else None
+        if found is None:
+            of = [*self.thresholds_of(r)]
+            found = tuple([self.name(c) for _, c, _ in of]), tuple([self.place(*x) for x in of])
+            if r.kind == Access.MMA_READ and r.used <= 0:
+                self.of_products[key] = found
+        return found
 
     def thresholds_of(self, r: Record) -> Iterator[Asked]:
         """What is asked of an access, in an order of its own."""
