@@ -308,8 +308,8 @@ any grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench
 process of its own that is killed after 30 s of CPU time; measured family by family on a shared machine, where
 seconds of wall time say less than seconds of CPU. Measured at commits b3050ac and 2eab264, beside other work:
 exact sizes; for every size all of tilelang and triton_plain, triton_ws but `persistent_inner*`, fa4 but
-`forward_d64_causal`, five kernels of cutlass, four of gluon, three of triton_tma, one of quack. All other rows
-for every size, and those for block and cluster alone, are of earlier commits.
+`forward_d64_causal`, five kernels of cutlass, four of gluon, three of triton_tma, one of quack. All other
+rows for every size, and those for block and cluster alone, are of earlier commits.
 
 Of the kernels that are not proved for exact sizes every one is refuted, and the refutation stands (below).
 
