@@ -52,7 +52,7 @@ MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
 MOST_SIBLINGS = 1
 #: States at one point that differ in what is known, before all are compared by that.
-MOST_FORMS = 3
+MOST_FORMS = 6
 #: Decisions after which an exploration gives up that compares states so.
 MOST_LOOSE = 1_200
 
