@@ -203,3 +203,13 @@ def test_proofs_for_each_number_of_stages() -> None:
     for how, path in [("left out", (*at, 1)), ("repeated", (*at, 0)), ("more", (*at, 2, "values", "S"))]:
         with pytest.raises(RejectedError):
             recheck(json.dumps(resealed(changed(data, path, how))), "c", {ring.name: ring})
+
+
+def test_an_exploration_that_began_anew_is_replayed_as_it_was(tmp_path: Path) -> None:
+    """What the first one had forgotten of sizes is none of the second one's."""
+    from syncverify.cli.main import run
+
+    kernel = str(Path(__file__).parents[2] / "corpus" / "idioms" / "cp_async_multistage.syncir")
+    certificate = str(tmp_path / "c.json")
+    assert run(["check", kernel, "--certificate", certificate]) == 0
+    assert run(["recheck", certificate, kernel]) == 0

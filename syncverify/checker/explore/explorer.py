@@ -103,11 +103,13 @@ class Explorer:
 
         Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled.
         """
+        before = set(self.space.forgotten)
         while True:
             try:
                 yield from self._explored()
                 return
             except KnowsTooLittle:
+                self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
                 self.lowers = self.compared = False
                 self.events = self.held = self.newest = 0
                 self.graph = Graph(splits=self.graph.splits, asks_last=self.graph.asks_last)
