@@ -10,10 +10,7 @@ from collections.abc import Callable
 
 from syncverify.checker.engine import Run, Unmodelled
 from syncverify.checker.shadow import Record
-from syncverify.model.events import GLOBAL_MEMORY, WINDOW_SHIFT
-
-#: A tensor's bits of address.
-TENSOR_SHIFT = 40
+from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, WINDOW_SHIFT
 
 
 def check(run: Run, record: Record, follows: Callable[[Record], bool]) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_ops import SCOPES, Op, Ops, Where, _BarAt, _int, _Region, _RegionAt
 from syncverify.ir.expr import Expr, Int, Var
-from syncverify.ir.footprints import TENSOR_SHIFT, Range, Value, box_ranges, footprint, matrix_footprint
-from syncverify.model.events import GLOBAL_MEMORY, Ahead, Ev, Event, Flag, Footprint
+from syncverify.ir.footprints import Range, Value, box_ranges, footprint, matrix_footprint
+from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ahead, Ev, Event, Flag, Footprint
 from syncverify.model.proxies import Space
 
 _SEM_FLAGS = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
 from syncverify.model.terms import Term
+from syncverify.source import Span
 
 #: Comparison operators.
 ORDER = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -289,6 +290,19 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
         yield s
         for inner in bodies(s):
             yield from statements(inner)
+
+
+def expressions(x: Any, without: tuple[type, ...] = ()) -> Iterator[Expr]:
+    """The expressions of a statement, with those of its bodies, or of a part of one; ``without``: parts that
+    are passed over."""
+    if isinstance(x, Expr):
+        yield x
+    elif isinstance(x, tuple):
+        for y in x:
+            yield from expressions(y, without)
+    elif is_dataclass(x) and not isinstance(x, (Span, *without)):
+        for f in fields(x):
+            yield from expressions(getattr(x, f.name), without)
 
 
 def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:

@@ -13,7 +13,6 @@ from syncverify.ir import nodes as n
 from syncverify.ir.execute_tables import Tables
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import (
-    TENSOR_SHIFT,
     Place,
     Range,
     Shifted,
@@ -22,7 +21,7 @@ from syncverify.ir.footprints import (
     locate,
     locate_shifted,
 )
-from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag
+from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
 from syncverify.model.terms import Symbolic
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate
-from syncverify.ir.footprints import TENSOR_SHIFT, Footprints
+from syncverify.ir.footprints import Footprints
 from syncverify.ir.layout import BufferLayout, layout
-from syncverify.model.events import WINDOW_SHIFT, BarrierInfo, Footprint, Windows
+from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Footprint, Windows
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 

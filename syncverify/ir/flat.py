@@ -7,11 +7,11 @@ the same, without a product of sizes, and whatever K is in each turn of the oute
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import once_named, statements, terms
+from syncverify.ir.execute_expr import expressions, once_named, statements, terms
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, children, names, substitute, walk
 
 Body = tuple[n.Stmt, ...]
@@ -159,18 +159,7 @@ def _steering(s: n.Stmt) -> Iterator[Expr]:
         return
     for f in fields(s):
         if f.name not in ("coords", "body", "then", "orelse"):
-            yield from _expressions(getattr(s, f.name))
-
-
-def _expressions(x: Any) -> Iterator[Expr]:
-    if isinstance(x, Expr):
-        yield x
-    elif isinstance(x, tuple):
-        for y in x:
-            yield from _expressions(y)
-    elif is_dataclass(x) and not isinstance(x, n.GlobalRegion):
-        for f in fields(x):
-            yield from _expressions(getattr(x, f.name))
+            yield from expressions(getattr(s, f.name), (n.GlobalRegion,))
 
 
 def _within(s: n.Stmt, f: Callable[[Body], Body]) -> n.Stmt:

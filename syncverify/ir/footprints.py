@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 #: An operand: one integer for all lanes of a class, or one per lane.
 Value = int | tuple[int, ...]
 
-#: Tensor ``t`` starts at ``t << TENSOR_SHIFT`` in the one global memory of footprints.
-TENSOR_SHIFT = 40
-
 
 @dataclass(frozen=True, slots=True)
 class Range:

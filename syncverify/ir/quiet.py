@@ -7,15 +7,13 @@ which lanes touch it. Left in, ``if i < rest`` would part the lanes of a warp at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import bodies, statements
+from syncverify.ir.execute_expr import bodies, expressions, statements
 from syncverify.ir.execute_tables import synchronizes_globally
 from syncverify.ir.execute_values import fence_covers_reads, holders
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
-from syncverify.source import Span
 
 
 def without_quiet(kernel: n.Kernel) -> n.Kernel:
@@ -236,18 +234,7 @@ def _names_in(s: n.Stmt) -> Iterator[str]:
     """The names in a statement's own expressions."""
     for f in fields(s):
         if f.name not in ("body", "then", "orelse"):
-            yield from _names(getattr(s, f.name))
-
-
-def _names(x: Any) -> Iterator[str]:
-    if isinstance(x, Expr):
-        yield from names(x)
-    elif isinstance(x, tuple):
-        for y in x:
-            yield from _names(y)
-    elif is_dataclass(x) and not isinstance(x, Span):
-        for f in fields(x):
-            yield from _names(getattr(x, f.name))
+            yield from (name for e in expressions(getattr(s, f.name)) for name in names(e))
 
 
 __all__ = ["without_quiet"]

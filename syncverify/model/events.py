@@ -186,6 +186,8 @@ class BarrierInfo:
     name: str
 
 
+#: Tensor ``t`` starts at ``t << TENSOR_SHIFT`` in the one global memory of footprints.
+TENSOR_SHIFT = 40
 #: Where two blocks stand for a grid, tensors are cut into windows of so many bits of address: the first for
 #: places that do not depend on the block, others for those that move with it.
 WINDOW_SHIFT = 34

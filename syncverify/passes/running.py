@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
-from syncverify.ir.expr import Expr, Int, Var, names
+from syncverify.ir.execute_expr import expressions
+from syncverify.ir.expr import Int, Var, names
 from syncverify.ir.nodes import (
     Assign,
     Barrier,
@@ -117,18 +117,7 @@ def used_lets(body: Body, also: Iterable[str] = ()) -> Body:
 
 def mentioned(stmt: Stmt) -> set[str]:
     """Every name that the expressions of a statement, and of those inside it, read."""
-    return {x for e in _expressions(stmt) for x in names(e)}
-
-
-def _expressions(x: Any) -> Iterator[Expr]:
-    if isinstance(x, Expr):
-        yield x
-    elif isinstance(x, tuple):
-        for y in x:
-            yield from _expressions(y)
-    elif isinstance(x, Stmt | Region | BarrierRef) or type(x).__name__ == "GlobalRegion":
-        for f in fields(x):
-            yield from _expressions(getattr(x, f.name))
+    return {x for e in expressions(stmt) for x in names(e)}
 
 
 def without_empty(body: Body, keeps: Callable[[Stmt], bool]) -> Body:

@@ -27,6 +27,25 @@ DENSE = 64
 MOST_LAUNCHES = 50_000
 
 
+def ring(slots: int) -> str:
+    """Buffers of 64 floats and their barriers, for one producer and 32 lanes that consume; warp 1 sets up."""
+    return f"""  shared tile : f32[{slots}, 64]
+  mbarrier full[{slots}]
+  mbarrier empty[{slots}]
+  if warp == 1 {{
+    elect p
+    if p {{
+      for s in 0..{slots} {{
+        mbarrier.init full[s], 1
+        mbarrier.init empty[s], 32
+      }}
+      fence.mbarrier_init
+    }}
+  }}
+  bar.sync 0
+"""
+
+
 def _parts(node: object) -> Iterator[object]:
     if is_dataclass(node):
         for f in fields(node):

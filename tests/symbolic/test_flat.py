@@ -14,29 +14,14 @@ from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
 from syncverify.verify import check_kernel
 
-from .brute import bare, brute, disagreement, fallback
+from .brute import bare, brute, disagreement, fallback, ring
 
 _RING = """kernel ring {{
   launch grid [1] block [64]
   param T : i32
   param K : i32
   tensor a : f32[T * K * 64 + 64] in
-  shared tile : f32[3, 64]
-  mbarrier full[3]
-  mbarrier empty[3]
-
-  if warp == 1 {{
-    elect p
-    if p {{
-      for s in 0..3 {{
-        mbarrier.init full[s], 1
-        mbarrier.init empty[s], 32
-      }}
-      fence.mbarrier_init
-    }}
-  }}
-  bar.sync 0
-  role producer warps 1..2 {{
+{ring}  role producer warps 1..2 {{
     elect p
     if p {{
       {loads} {{
@@ -67,7 +52,7 @@ def _ring(
     load: str = "(t * K + k) % 12", use: str = "(t * K + k) % 12", loads: str = _LOOPS, loops: str = _LOOPS,
     end: str = "}",
 ) -> str:  # fmt: skip
-    return _RING.format(loads=loads, load=load, ends="}", loops=loops, use=use, end=end)
+    return _RING.format(ring=ring(3), loads=loads, load=load, ends="}", loops=loops, use=use, end=end)
 
 
 GOOD = {

@@ -9,7 +9,7 @@ from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.parser import parse
 from syncverify.verify import check_kernel
 
-from .brute import brute, disagreement, fallback
+from .brute import brute, disagreement, fallback, ring
 
 _KERNEL = """kernel steps {{
   launch grid [1] block [64]
@@ -17,21 +17,7 @@ _KERNEL = """kernel steps {{
   param D : i32
   {assumes}
   tensor a : f32[64] in
-  shared tile : f32[2, 64]
-  mbarrier full[2]
-  mbarrier empty[2]
-  if warp == 1 {{
-    elect p
-    if p {{
-      for s in 0..2 {{
-        mbarrier.init full[s], 1
-        mbarrier.init empty[s], 32
-      }}
-      fence.mbarrier_init
-    }}
-  }}
-  bar.sync 0
-  role producer warps 1..2 {{
+{ring}  role producer warps 1..2 {{
     elect p
     if p {{
       let n = 0
@@ -59,7 +45,7 @@ _KERNEL = """kernel steps {{
 
 def _text(producer: str, consumer: str, *assumes: str, i: str = "n") -> str:
     facts = "\n  ".join(f"assume {f}" for f in assumes)
-    text = _KERNEL.format(producer=producer, consumer=consumer, assumes=facts, i=i)
+    text = _KERNEL.format(ring=ring(2), producer=producer, consumer=consumer, assumes=facts, i=i)
     return text.replace("/", "//")
 
 
