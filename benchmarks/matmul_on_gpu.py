@@ -265,6 +265,7 @@ def main() -> None:
     parser.add_argument("--parts", default="pabcde")
     parser.add_argument("--jobs", type=int, default=1, help="proofs at once")
     parser.add_argument("--seconds", nargs="*", default=[], metavar="[PART=]SECONDS")
+    parser.add_argument("--cases", default="", help="the only epilogues of part c that are prepared")
     parser.add_argument("--child")
     options = parser.parse_args()
     single = dict(x.split("=") for x in options.seconds if "=" in x)
@@ -275,7 +276,8 @@ def main() -> None:
     elif options.prepare:
         if "p" in options.parts:
             matmul_peers.prepare(options.prepare, options.jobs, total)
-        prepared.prepare(options.prepare, options.parts.replace("p", ""), MUTANTS)
+        cases = [x for x in options.cases.split(",") if x]
+        prepared.prepare(options.prepare, options.parts.replace("p", ""), MUTANTS, cases)
         if "c" in options.parts:
             matmul_fused.prove(options.prepare, options.jobs)
     elif options.place:

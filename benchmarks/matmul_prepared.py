@@ -297,8 +297,8 @@ def epilogue(name: str) -> Problem:
     return Problem(name, "bf16", "KK", trace(function, {"acc": Tensor("f32", FULL), **others}))
 
 
-def fused() -> Iterator[Item]:
-    for name in EPILOGUES:
+def fused(names: Sequence[str] = ()) -> Iterator[Item]:
+    for name in names or EPILOGUES:
         problem = epilogue(name)
         schedules = EPILOGUE_SCHEDULES if len(problem.rights) == 1 else PAIR_SCHEDULES
         for title, schedule in schedules.items():
@@ -418,12 +418,12 @@ PARTS: dict[str, Callable[[int], Iterator[Item]]] = {
 }
 
 
-def prepare(place: Path, parts: Iterable[str], mutants: int) -> None:
-    """Writes ``PART.pickle`` for each part."""
+def prepare(place: Path, parts: Iterable[str], mutants: int, cases: Sequence[str] = ()) -> None:
+    """Writes ``PART.pickle`` for each part; ``cases``: the only epilogues."""
     place.mkdir(parents=True, exist_ok=True)
     for part in parts:
         begun = time.monotonic()
-        items = list(PARTS[part](mutants))
+        items = list(fused(cases) if part == "c" else PARTS[part](mutants))
         (place / f"{part}.pickle").write_bytes(pickle.dumps(items))
         size = (place / f"{part}.pickle").stat().st_size
         print(f"{part}: {len(items)} kernels, {size >> 10} KiB, {time.monotonic() - begun:.0f} s", flush=True)

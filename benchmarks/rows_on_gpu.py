@@ -12,7 +12,8 @@ One run:
    graphs whose replays alternate; medians.
 Compiling ends after --compile-share of the time; what is not compiled by then is missing in its point. A
 process that answers too late is killed. DIR/rows_on_gpu.json is written anew after every point.
---only "CASE DTYPE WIDTH,WIDTH; ..." names single points, --sweep adds the schedules of rows_sweep.py to each.
+--only "CASE DTYPE WIDTH,WIDTH; ..." names single points, --sweep adds the schedules of rows_sweep.py to each,
+--near the few of these that may be as fast as the default ones.
 --settings "source=bulk" adds a schedule to the default ones; --more FILE adds some to single points, a JSON
 object as {"softmax bf16 4096": ["warps=8", "warps=4 blocks_per_sm=6"]}.
 """
@@ -71,6 +72,7 @@ def points(args: argparse.Namespace) -> list[Point]:
             "settings": [
                 *args.settings, *more.get(f"{c} {d} {w}", ()),
                 *(rows_sweep.settings(c, d, w) if args.sweep else ()),
+                *(rows_sweep.near(c, d, w) if args.near else ()),
             ],
         }
         for c, d, w in named
@@ -323,6 +325,7 @@ def main() -> int:
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
     parser.add_argument("--only", default="", help="single points")
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--near", action="store_true")
     parser.add_argument("--settings", action="append", default=[])
     parser.add_argument("--more", type=Path, help="schedules of single points")
     parser.add_argument("--cpu", action="store_true", help="torch on the processor, kernels on the simulator")

@@ -60,6 +60,42 @@ def _rows(case: str, width: int, vector: int) -> Iterator[str]:
                 yield f"reread=yes warps={warps} blocks_per_sm={blocks}"
 
 
+#: Schedules beside the default ones that come within 2% of them, or may: of points, what is tried again.
+NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("rmsnorm bf16 1024; softmax bf16 1024; add+rmsnorm bf16 1024; layernorm bf16 1024",
+     ("warps=1 b=6", "warps=1 b=4", "warps=2 b=12", "warps=4 b=13", "again 4 12", "again 4 16")),
+    ("softmax f32 1024; add+rmsnorm f32 1024", ("warps=4 b=13", "warps=8 b=6", "again 8 6", "again 8 8")),
+    ("rmsnorm bf16 2048", ("warps=4 b=9", "warps=8 b=6", "again 8 8", "again 8 6", "again 4 12")),
+    ("rmsnorm bf16 8192", ("again 16 3", "again 32 2", "again 8 6")),
+    ("rmsnorm bf16 16384", ("warps=8 b=2", "again 32 2", "again 16 4")),
+    ("rmsnorm f32 32768; softmax f32 32768; add+rmsnorm f32 32768; layernorm f32 32768",
+     ("warps=32 b=1", "warps=16 b=1", "again 32 2", "again 32 1", "again 16 2", "again 16 3")),
+    ("rmsnorm f32 2048,8192", ("again 8 8", "again 32 2")),
+    ("row_sum f32 4096,8192,16384", ("warps=16 b=3", "warps=16 b=4", "warps=8 b=6", "warps=8 b=8")),
+    ("row_sum f32 32768", ("warps=32 b=1", "warps=32 b=2", "warps=16 b=2", "warps=16 b=3")),
+    ("row_sum bf16 8192,16384,32768", ("warps=16 b=4", "warps=8 b=4", "warps=8 b=6", "warps=32 b=2")),
+    ("swiglu f32 1024,2048,4096,8192,16384,32768", ("tile 512 4 16", "tile 1024 8 8", "tile 256 2 16")),
+    ("pointwise8 f32 4096,16384", ("tile 512 4 16", "tile 1024 8 8")),
+    ("bias+gelu f32 4096,8192,16384,32768", ("tile 1024 4 16", "tile 512 4 16", "tile 4096 8 8")),
+)  # fmt: skip
+
+
+def near(case: str, dtype: str, width: int) -> list[str]:
+    """All schedules of a layer norm; of other points those of ``NEAR``."""
+    every = settings(case, dtype, width) if case == "layernorm" else []
+    named = [s for text, some in NEAR if (case, dtype, width) in only(text) for s in some]
+    return list(dict.fromkeys([*every, *map(_long, named)]))
+
+
+def _long(text: str) -> str:
+    kind, *numbers = text.split()
+    if kind == "again":
+        return "reread=yes warps={} blocks_per_sm={}".format(*numbers)
+    if kind == "tile":
+        return "tile={} source=direct compute_warps={} blocks_per_sm={}".format(*numbers)
+    return text.replace("b=", "blocks_per_sm=")
+
+
 def best(found: dict[str, Any], count: int = 3) -> dict[str, list[str]]:
     """By point, the fastest schedules of a run beside the default ones."""
     result = {}
