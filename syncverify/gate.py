@@ -387,6 +387,14 @@ def launch(
     found(addresses, stream)
 
 
+def launcher(
+    program: Program, values: Mapping[str, int], device: int, names: Sequence[str]
+) -> Callable[[Sequence[int], int], None]:
+    """What enqueues the kernel, given these tensors' addresses; the caller holds a proof for ``values``."""
+    function = program.function(device)
+    return enqueue(program.kernel, values, function, device, program.dependent, names).launcher
+
+
 def named_arrays(
     fusion: Fusion, arrays: Sequence[Any], named: Mapping[str, Any]
 ) -> Mapping[str, Any] | Sequence[Any]:

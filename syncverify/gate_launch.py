@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from syncverify.codegen import driver
+from syncverify.codegen.packed import Launcher, Shape
 from syncverify.codegen.tensor_maps import encoder, pointers
 from syncverify.fusion.lower import rests
 from syncverify.ir.expr import evaluate
@@ -16,43 +16,31 @@ from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 
 @dataclass(frozen=True, slots=True)
 class Enqueue:
-    """Enqueues a kernel for sizes that the caller holds a proof for.
+    """Enqueues a kernel for sizes that the caller holds a proof for: addresses in the order of ``names``."""
 
-    ``places``: the tensor in which each pointer lies, and bytes from its start on. ``maps``: the tensors that
-    have one, and what encodes it for an address. ``numbers``: the parameters behind them, with their types.
-    """
-
-    places: tuple[tuple[str, int], ...]
-    maps: tuple[tuple[str, Callable[[int], Any]], ...]
-    numbers: tuple[tuple[int, Any], ...]
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    function: driver.Function
-    device: int
-    dependent: bool
+    names: tuple[str, ...]
+    launcher: Launcher
 
     def __call__(self, addresses: Mapping[str, int], stream: int) -> None:
-        arguments = (
-            *((addresses[name] + offset, driver.POINTER) for name, offset in self.places),
-            *((encode(addresses[name]), None) for name, encode in self.maps),
-            *self.numbers,
-        )
-        driver.use_device(self.device)
-        driver.launch(self.function, self.grid, self.block, arguments, stream, self.dependent)
+        self.launcher([addresses[name] for name in self.names], stream)
 
 
 def enqueue(
-    kernel: Kernel, values: Mapping[str, int], function: driver.Function, device: int, dependent: bool
-) -> Enqueue:
-    """InputError for a tensor map that TMA cannot address."""
+    kernel: Kernel, values: Mapping[str, int], function: driver.Function, device: int, dependent: bool,
+    names: Sequence[str] = (),
+) -> Enqueue:  # fmt: skip
+    """``names``: the order of addresses, else that of the parameters. InputError where TMA cannot address."""
     ends = _rests(kernel, values)
+    places = [ends.get(t.name, (t.name, 0)) for t in pointers(kernel)]
+    tensors = [*(name for name, _ in places), *(m.tensor for m in kernel.maps)]
+    order = tuple(names or dict.fromkeys(tensors))
     x, y, z = (evaluate(e, values) for e in kernel.launch.grid)
+    numbers = tuple((values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params)
+    shape = Shape(function, (x, y, z), kernel.launch.block, numbers, device, dependent)
+    maps = [(order.index(m.tensor), encoder(kernel, m, values)) for m in kernel.maps]
     return Enqueue(
-        tuple(ends.get(t.name, (t.name, 0)) for t in pointers(kernel)),
-        tuple((m.tensor, encoder(kernel, m, values)) for m in kernel.maps),
-        tuple((values[p.name], driver.INTEGERS[p.dtype]) for p in kernel.params),
-        (x, y, z), kernel.launch.block, function, device, dependent,
-    )  # fmt: skip
+        order, Launcher(shape, len(order), [(order.index(n), offset) for n, offset in places], maps)
+    )
 
 
 def _rests(kernel: Kernel, values: Mapping[str, int]) -> dict[str, tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""The CUDA driver: loading cubins and launching kernels. The only module that talks to a GPU."""
+"""The CUDA driver: loading cubins, memory, streams. Only ``packed.py`` and tensor maps call it besides."""
 
 from __future__ import annotations
 
@@ -60,6 +60,17 @@ def _context(device: int) -> Any:
     return checked(driver.cuDevicePrimaryCtxRetain(handle), f"opening device {device}")
 
 
+def context(device: int) -> int:
+    """The primary context of a device, as a number."""
+    return int(_context(device))
+
+
+def error(status: int) -> str:
+    """The name of what a driver's function returned."""
+    found: str = _driver().CUresult(status).name
+    return found
+
+
 def use_device(device: int) -> None:
     """Makes the device's primary context (the one torch and CuPy use) current."""
     checked(_driver().cuCtxSetCurrent(_context(device)), f"using device {device}")
@@ -102,38 +113,19 @@ def launch(
     block: tuple[int, int, int],
     arguments: Sequence[tuple[Any, Any]],
     stream: int,
-    dependent: bool = False,
 ) -> None:
     """Enqueues one launch; ``arguments`` are (value, ctypes type) pairs in the kernel's order.
 
-    ``dependent``: a programmatic dependent launch, for kernels that wait for the grid before them themselves.
+    For experiments: what the gate launches often is packed (``packed.py``).
     """
     values = tuple(v for v, _ in arguments)
     types = tuple(t for _, t in arguments)
-    if dependent:
-        config = _dependent(grid, block, function.shared_bytes, stream)
-        checked(_driver().cuLaunchKernelEx(config, function.handle, (values, types), 0), "the launch")
-        return
     checked(
         _driver().cuLaunchKernel(
             function.handle, *grid, *block, function.shared_bytes, stream, (values, types), 0
         ),
         "the launch",
     )
-
-
-def _dependent(
-    grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, stream: int
-) -> Any:
-    driver = _driver()
-    attribute, config = driver.CUlaunchAttribute(), driver.CUlaunchConfig()
-    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
-    config.gridDimX, config.gridDimY, config.gridDimZ = grid
-    config.blockDimX, config.blockDimY, config.blockDimZ = block
-    config.sharedMemBytes, config.hStream = shared_bytes, stream
-    config.attrs, config.numAttrs = [attribute], 1
-    return config
 
 
 def synchronize(stream: int) -> None:

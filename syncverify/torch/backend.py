@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -91,6 +92,10 @@ def lower(module: GraphModule, runner: Runner, least: int = 2) -> tuple[GraphMod
     module.recompile()
     if isinstance(module, _LazyGraphModule):
         module.real_recompile()  # else every call asks for it
+    for name, child in module.named_children():
+        if isinstance(child, Fused):
+            # found before the submodule: a call of that takes microseconds
+            module.__dict__[name] = child.forward
     return module, report
 
 
@@ -138,16 +143,12 @@ def _replace(
         call = graph.call_module(name, tuple(arguments))
     for k, node in enumerate(t.outputs):
         with graph.inserting_after(call):
-            item = graph.call_function(_item, (call, k))
+            item = graph.call_function(operator.getitem, (call, k))
             item.meta = dict(node.meta)
         moved[node] = item
         for user in list(node.users):
             if user not in found.group.nodes or is_view(user):
                 user.replace_input_with(node, item)
-
-
-def _item(results: Sequence[Any], k: int) -> Any:
-    return results[k]
 
 
 def _alone(module: GraphModule, found: Found, arguments: Sequence[Node], name: str) -> GraphModule:

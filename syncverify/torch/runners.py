@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -114,6 +114,25 @@ class Launch:
     kind: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A launch whose tensors' addresses are all that is left to fill in."""
+
+    launch: Launch
+    enqueue: Callable[[Sequence[int], int], None]
+    device: int
+
+    def __call__(self, addresses: Sequence[int]) -> None:
+        """On the current stream of the device, which is the current one."""
+        # the number alone: an object for the stream takes microseconds
+        stream: int = torch._C._cuda_getCurrentRawStream(self.device)
+        shared = self.launch.shared
+        if shared:
+            own = workspaces(self.device, stream, self.launch.kind, shared)
+            addresses = [*addresses, *(own[name] for name in shared)]
+        self.enqueue(addresses, stream)
+
+
 #: Does nothing.
 _SAME: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
@@ -122,7 +141,7 @@ class _OnGpu(ABC):
     """What a launch needs, found once for every size and device; all later calls only fill in addresses."""
 
     def __init__(self) -> None:
-        self._launches: dict[tuple[Any, ...], Launch] = {}
+        self._launches: dict[tuple[Any, ...], Bound] = {}
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -142,43 +161,43 @@ class _OnGpu(ABC):
 
     def prepare(self, sizes: Sizes, device: torch.device) -> str:
         with self._lock:
-            program = self._launch(sizes, device).program
+            program = self._launch(sizes, device).launch.program
         where = ", ".join(
             f"{name} for {'this launch' if stage in program.undecided else 'every launch'}"
             for stage, name in gate.STAGES.items()
         )
         return f"proved: {where}"
 
-    def _launch(self, sizes: Sizes, device: torch.device) -> Launch:
+    def _launch(self, sizes: Sizes, device: torch.device) -> Bound:
         key = (device.index, *sizes.values())
         found = self._launches.get(key)
         if found is None:
             index = device.index or 0
             try:
-                found = self.launch(sizes, index)
-                found.program.require_proof(found.values)
-                found.program.function(index)
+                launch = self.launch(sizes, index)
+                launch.program.require_proof(launch.values)
+                names = (*self._names, *launch.shared)
+                found = Bound(launch, gate.launcher(launch.program, launch.values, index, names), index)
             except (InputError, gate.VerificationError) as e:
                 raise RefusedError(str(e)) from e
             self._launches[key] = found
         return found
 
-    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        device = outputs[0].device
-        key = (device.index, *sizes.values())
-        found = self._launches.get(key)
+    def bound(self, sizes: Sizes, device: torch.device) -> Bound:
+        """What launches for these sizes, given the addresses of inputs and outputs; raises RefusedError."""
+        found = self._launches.get((device.index, *sizes.values()))
         if found is None:
             with self._lock:
                 found = self._launch(sizes, device)
-        addresses = {n: t.data_ptr() for n, t in zip(self._names, (*inputs, *outputs), strict=True)}
-        index = device.index or 0
-        # the number alone: an object for the stream takes microseconds
-        stream = int(torch._C._cuda_getCurrentRawStream(index))
+        return found
+
+    def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        device = outputs[0].device
+        found = self.bound(sizes, device)
+        addresses = [t.data_ptr() for t in (*inputs, *outputs)]
         # the launch makes the device's context current; a call leaves the caller's as it was
-        with _SAME if torch.cuda.current_device() == index else torch.cuda.device(device):
-            if found.shared:
-                addresses |= workspaces(index, stream, found.kind, found.shared)
-            gate.launch(found.program, addresses, found.values, index, stream)
+        with _SAME if torch.cuda.current_device() == found.device else torch.cuda.device(device):
+            found(addresses)
 
 
 class FusionOnGpu(_OnGpu):

@@ -13,8 +13,9 @@ import syncverify.torch as sv
 TOLERANCE = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 2e-6}
 
 
-def draw(*shape: int, dtype: torch.dtype = torch.float32) -> Any:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+def draw(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(sum(shape) + 1000 * seed)
+    return torch.randn(shape, generator=generator).to(dtype)
 
 
 def wide(x: Any) -> Any:

@@ -12,10 +12,9 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify import gate, gate_matmul, simulate  # noqa: E402
+from syncverify import gate, gate_matmul  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
-from syncverify.fusion.functions import numpy_dtype  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
 from tests.torch.compiled import close, compiled, draw  # noqa: E402
@@ -58,46 +57,6 @@ def test_proved_without_tensors() -> None:
 
 
 # ---------------------------------------------------------------- launches
-
-
-@pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Launches that would go to a GPU are simulated on the host memory that they name."""
-    seen: list[tuple[Any, ...]] = []
-
-    def launch(program: Any, addresses: Any, values: Any, device: int, stream: int) -> None:
-        seen.append((program, values, device, stream))
-        kernel = program.kernel
-        memory = {}
-        for t in kernel.tensors:
-            if t.name in addresses:
-                shape = [gate.evaluate(e, values) for e in t.shape]
-                kind = np.dtype(np.uint32) if t.dtype == "u32" else numpy_dtype(t.dtype)
-                memory[t.name] = (addresses[t.name], shape, kind)
-        arrays = {n: _at(*m) for n, m in memory.items()}
-        for name, result in simulate.run(kernel, values, {n: a.copy() for n, a in arrays.items()}).items():
-            if name in arrays:
-                arrays[name][...] = np.asarray(result).reshape(arrays[name].shape)
-
-    class Device:
-        def __init__(self, device: Any) -> None: ...
-        def __enter__(self) -> None: ...
-        def __exit__(self, *_: object) -> None: ...
-
-    monkeypatch.setattr(gate, "launch", launch)
-    monkeypatch.setattr(gate.Program, "function", lambda self, device: None)
-    monkeypatch.setattr(driver, "multiprocessors", lambda device: 2)
-    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 77)
-    monkeypatch.setattr(torch.cuda, "device", Device)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    return seen
-
-
-def _at(address: int, shape: list[int], dtype: Any) -> Any:
-    import ctypes
-
-    size = int(np.prod(shape)) * dtype.itemsize
-    return np.frombuffer((ctypes.c_char * size).from_address(address), dtype).reshape(shape)
 
 
 def _run(kernel: Kernel, sizes: dict[str, int], inputs: list[Any], shape: tuple[int, ...]) -> Any:
