@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -212,23 +213,9 @@ class _Run:
         if access in ISSUED:
             who, warps = who[:1], frozenset({min(warps)})
         starts = lo[who]
-        base, end = int(starts.min()), int((starts + (count - 1) * pitch + size).max())
-        low = np.full(end - base, NOBODY, dtype=np.int64)
-        high = np.full(end - base, -1, dtype=np.int64)
-        if len(who) > 1 and (starts == starts[0]).all():
-            who, starts = who[[0, -1]], starts[:1]
-        if len(starts) == 1:
-            for r in range(count):
-                run = slice(r * pitch, r * pitch + size)
-                np.minimum(low[run], who[0], out=low[run])
-                np.maximum(high[run], who[-1], out=high[run])
-        else:
-            within = (np.arange(count)[:, None] * pitch + np.arange(size)).ravel()
-            at = ((starts - base)[:, None] + within).ravel()
-            by = np.repeat(who, len(within))  # in order: of several the last one stays
-            low[at[::-1]], high[at] = by[::-1], by
-        low[high < 0] = -1
-        return Touch(path, s, access, region, warps, base, low, high, rounds)
+        base = int(starts.min())
+        places = ((starts - base).astype(np.int64).tobytes(), who.astype(np.int64).tobytes())
+        return Touch(path, s, access, region, warps, base, *_threads(*places, size, count, pitch), rounds)
 
     def bytes(self, r: Region, env: dict[str, Any], shape: tuple[int, ...]) -> tuple[Ints, int, int, int]:
         """Of each thread the first byte; of all the bytes of a row, the rows, and the bytes between two."""
@@ -242,6 +229,27 @@ class _Run:
         rows = 1 if r.rows is None else int(np.max(evaluated(r.rows, env)))
         pitch = count if r.pitch is None else int(np.max(evaluated(r.pitch, env)))
         return at + start * buffer.element, count * buffer.element, rows, pitch * buffer.element
+
+
+@lru_cache(maxsize=512)
+def _threads(starts: bytes, threads: bytes, size: int, count: int, pitch: int) -> tuple[Ints, Ints]:
+    """The lowest and the highest thread that touches each byte: ``count`` rows from each one's start on."""
+    first, who = np.frombuffer(starts, dtype=np.int64), np.frombuffer(threads, dtype=np.int64)
+    end = int((first + (count - 1) * pitch + size).max())
+    low = np.full(end, NOBODY, dtype=np.int64)
+    high = np.full(end, -1, dtype=np.int64)
+    if (first == first[0]).all():
+        for r in range(count):
+            low[r * pitch : r * pitch + size] = who[0]
+            high[r * pitch : r * pitch + size] = who[-1]
+    else:
+        within = (np.arange(count)[:, None] * pitch + np.arange(size)).ravel()
+        at = (first[:, None] + within).ravel()
+        by = np.repeat(who, len(within))  # in order: of several the last one stays
+        low[at[::-1]], high[at] = by[::-1], by
+    low[high < 0] = -1
+    low.flags.writeable = high.flags.writeable = False
+    return low, high
 
 
 def _warps(mask: Mask) -> frozenset[int]:
