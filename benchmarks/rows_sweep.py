@@ -81,7 +81,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def near(case: str, dtype: str, width: int) -> list[str]:
-    """All schedules of a layer norm, also with its vectors in registers; of other points those of ``NEAR``."""
+    """All schedules of a layer norm, with its vectors in registers too; of other points those of ``NEAR``."""
     every = settings(case, dtype, width) if case == "layernorm" else []
     every += [f"{s} operands=registers" for s in every if s.startswith("warps=")]
     named = [s for text, some in NEAR if (case, dtype, width) in only(text) for s in some]
