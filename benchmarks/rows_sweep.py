@@ -64,6 +64,13 @@ def _rows(case: str, width: int, vector: int) -> Iterator[str]:
 NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rmsnorm bf16 1024; softmax bf16 1024; add+rmsnorm bf16 1024; layernorm bf16 1024",
      ("warps=1 b=6", "warps=1 b=4", "warps=2 b=12", "warps=4 b=13", "again 4 12", "again 4 16")),
+    ("rmsnorm bf16 1024; softmax bf16 1024; add+rmsnorm bf16 1024; layernorm bf16 1024",
+     ("warps=2 rows=2 b=8", "warps=2 rows=4 b=4", "warps=4 rows=2 b=8", "warps=4 rows=2 b=6",
+      "warps=4 rows=4 b=4")),
+    ("softmax f32 1024; add+rmsnorm f32 1024; layernorm f32 1024; rmsnorm bf16 2048; layernorm bf16 2048",
+     ("warps=4 rows=2 b=4", "warps=4 rows=2 b=6", "warps=8 rows=2 b=4", "warps=4 rows=4 b=3")),
+    ("rmsnorm f32 2048; layernorm f32 2048; rmsnorm bf16 2048",
+     ("reread=yes warps=4 rows=2 b=6", "reread=yes warps=8 rows=2 b=4", "warps=8 rows=2 b=3")),
     ("softmax f32 1024; add+rmsnorm f32 1024", ("warps=4 b=13", "warps=8 b=6", "again 8 6", "again 8 8")),
     ("rmsnorm bf16 2048", ("warps=4 b=9", "warps=8 b=6", "again 8 8", "again 8 6", "again 4 12")),
     ("rmsnorm bf16 8192", ("again 16 3", "again 32 2", "again 8 6")),

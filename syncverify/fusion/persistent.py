@@ -40,9 +40,10 @@ def parameters(values: Mapping[str, int], index: str, small: Iterable[str] = ())
     return tuple(Param(n, "i32" if n in narrow else index, v) for n, v in values.items())  # type: ignore[arg-type]
 
 
-def rounds() -> Let:
-    """``n``, the number of whole tiles of a block."""
-    return Let("n", Var("each") + (Var("block") < Var("more")))
+def rounds(ragged: bool = False) -> Let:
+    """``n``, the number of whole tiles of a block; ``ragged``: with what is left over, as the next tile."""
+    more = Var("more") + (Var("rest") > 0) if ragged else Var("more")
+    return Let("n", Var("each") + (Var("block") < more))
 
 
 def tile_of(kernel: Kernel) -> int:

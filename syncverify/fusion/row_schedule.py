@@ -28,6 +28,8 @@ SPLIT_FROM = 16
 #: A thread that holds more elements of a row has no registers left for operands.
 KEPT_OPERANDS = 16
 LANES = 32
+#: Rows of a tile where each warp has a row of its own.
+ROWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class RowSchedule:
 
     ``width``: the row length that is compiled first; others follow when they are needed. ``warps``: warps
     that share a row. ``lanes``: lanes that do, where rows are shorter than one access of a warp. ``rows``:
-    warps of a tile where each has rows of its own. ``stages``: tiles in
+    how many such groups of warps a block has, each with a row of its own. ``stages``: tiles in
     shared memory. ``split``: each group of a row's elements has a buffer of its own, which is free for the
     next row as soon as it was read. ``source``: rows come by bulk copies, or each thread loads its own part.
     ``grid``: as many blocks as run together, which take one tile after the other, or a block for each tile.
@@ -50,7 +52,7 @@ class RowSchedule:
     width: int = 4096
     warps: int = 0
     lanes: int = 0
-    rows: int = 8
+    rows: int = 0
     stages: int = 0
     split: Literal["auto", "yes", "no"] = "auto"
     blocks_per_sm: int = 0
@@ -68,7 +70,7 @@ class RowSchedule:
         require(self.width >= 1, "width must be positive")
         require(0 <= self.warps <= 31 or self.warps == 32, "warps must be 1 to 32")
         require(self.lanes in (0, 1, 2, 4, 8, 16, 32), "lanes must be a power of two up to 32")
-        require(1 <= self.rows <= 24, "rows must be 1 to 24")
+        require(0 <= self.rows <= 24, "rows must be 1 to 24")
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
 
@@ -85,12 +87,13 @@ class RowSchedule:
 
     @property
     def compute_warps(self) -> int:
-        return self.warps if self.warps > 1 else self.rows
+        """Warps of a block that compute; ``fitted`` has chosen."""
+        return self.warps * self.rows
 
     @property
     def tile_rows(self) -> int:
-        """Rows of one slot."""
-        return self.rows * (LANES // self.row_lanes) if self.warps == 1 else 1
+        """Rows of one slot; ``fitted`` has chosen."""
+        return self.rows * (LANES // self.row_lanes if self.warps == 1 else 1)
 
     @property
     def row_lanes(self) -> int:
@@ -127,7 +130,8 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     again = schedule.reread == "yes" or (schedule.reread == "auto" and open_ and schedule.source != "bulk")
     choice = row_choices.choice(fusion, width, again)
     warps = schedule.warps or choice.warps
-    tile = (schedule.rows if warps == 1 else 1) * row_bytes(fusion, width)
+    rows = schedule.rows or (ROWS if warps == 1 else 1)
+    tile = rows * row_bytes(fusion, width)
     source = _source(fusion, schedule, width, tile)
     if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
         raise InputError("schedule: lanes are for rows of one warp, with source=direct")
@@ -137,13 +141,15 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         raise InputError(
             f"{fusion.name}: rows of {width} elements need more than {warps} warps to stay in registers"
         )
+    if rows > 1 < warps and (source == "bulk" or rows * warps > LANES):
+        raise InputError("schedule: several rows of several warps need source=direct, and up to 32 warps")
     if schedule.reread == "yes" and source == "bulk":
         raise InputError("schedule: reread=yes needs source=direct: a ring is read once")
     if schedule.split == "yes" and (source != "bulk" or warps == 1):
         raise InputError("schedule: split=yes needs source=bulk, and rows that several warps share")
     reread: Literal["auto", "yes", "no"] = "yes" if choice.rereads and source == "direct" else "no"
     chosen = replace(
-        schedule, warps=warps, lanes=lanes, source=source, reread=_either(schedule.reread, reread)
+        schedule, warps=warps, lanes=lanes, rows=rows, source=source, reread=_either(schedule.reread, reread)
     )
     if source == "bulk":
         found = _ring(fusion, chosen, per_thread, tile)

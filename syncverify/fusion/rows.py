@@ -112,13 +112,20 @@ class RowKernel:
         """A thread's number among those that share its row."""
         s = self.schedule
         if s.warps > 1:
-            return Var("tid")
+            return Var("member_") if self._grouped else Var("tid")
         return Var("lane") if s.row_lanes == LANES else Var("member_")
+
+    @property
+    def _grouped(self) -> bool:
+        """Whether a block has several rows, each of several warps."""
+        return self.schedule.rows > 1 < self.schedule.warps
 
     @property
     def _own(self) -> Expr:
         """A thread's row in a tile of several."""
         lanes = self.schedule.row_lanes
+        if self._grouped:
+            return Var("warp") // self.schedule.warps
         return Var("warp") if lanes == LANES else Var("warp") * (LANES // lanes) + Var("lane") // lanes
 
     @cached_property
@@ -171,13 +178,19 @@ class RowKernel:
             for n in f.streamed
         ]
         row = first + self._own if s.tile_rows > 1 else first
-        member = [Let("member_", Var("lane") % s.row_lanes)] if self.member == Var("member_") else []
-        body: list[Stmt] = [rounds(), *member, *self._held()]
-        body.append(For("i", Int(0), Var("n"), Int(1), (*copies, Let("row", row), *self._row(bulk))))
-        if s.tile_rows > 1:
-            # threads without a row compute the last one again, and store nothing: all shuffle alike
+        among = Var("tid") if self._grouped else Var("lane")
+        member = [Let("member_", among % self.threads)] if self.member == Var("member_") else []
+        rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
+        body: list[Stmt] = [rounds(self._grouped), *member, *self._held()]
+        # threads without a row compute the last one again, and store nothing: all shuffle and meet alike
+        if self._grouped:
+            here = (Let("own_row", row), Let("row", Call("min", (Var("own_row"), rows - 1))))
+            inner = (*here, *self._row(False, Var("own_row") < rows))
+        else:
+            inner = (*copies, Let("row", row), *self._row(bulk))
+        body.append(For("i", Int(0), Var("n"), Int(1), inner))
+        if s.tile_rows > 1 and not self._grouped:
             own = (Var("each") * Var("grid") + Var("more")) * s.tile_rows + self._own
-            rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
             last = Let("row", Call("min", (own, rows - 1)))
             ragged = renamed(tuple(self._row(False, self._own < Var("rest"))), "last")
             body.append(If(Var("block").eq(Var("grid") - 1), (last, *ragged)))
@@ -186,7 +199,7 @@ class RowKernel:
             Shared(_chunk_buffer(n, c), types[n], (Int(c.count),)) for c in self.chunks for n in f.streamed
         ]
         shared += [
-            Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.warps)))
+            Shared(part_buffer(d), "f32", (Int(self._slots), Int(len(found) * s.compute_warps)))
             for d, found in self._exchanges.items()
         ]
         leading, sized = f.dims[:-1], sized_beside(f)
@@ -386,7 +399,8 @@ class RowKernel:
         if not found or warps == 1:
             return
         slot = (Var("i") % self._slots if self._slots > 1 else Int(0),)
-        places = {i: k * warps for k, i in enumerate(found)}
+        places = {i: k * self.schedule.compute_warps for k, i in enumerate(found)}
+        own = Var("warp") // warps * warps if self._grouped else Int(0)
         yield If(
             Var("lane").eq(0),
             tuple(
@@ -395,7 +409,8 @@ class RowKernel:
             ),
         )
         for i, k in places.items():
-            yield LdShared(f"q{i}", Region(part_buffer(step), slot, Int(k), Int(warps)))
+            at = _plus(own, k) if self._grouped else Int(k)
+            yield LdShared(f"q{i}", Region(part_buffer(step), slot, at, Int(warps)))
         for i in (i for i in places if i not in self._flow.together):
             if i in pairs:
                 yield from pairs[i].over_warps(self.width // warps, self.width)

@@ -16,13 +16,15 @@ from syncverify.minimize import minimize
 from syncverify.minimize.candidates import synchronizing
 
 X = Tensor("f32", ("R", "C"))
+SOFTMAX = trace(lambda x: softmax(x), {"x": X})
 SUM = trace(lambda x: x.sum("R"), {"x": X})
 COLUMNS = [plan for s in cut(norms.channel_norm) for plan, _ in planned(s)]
 #: Plans, and how many synchronizing statements their kernels have.
 PLANS: dict[str, tuple[Plan, int]] = {
     "transposed": (plan_of(examples.transposed), 17),
     "halves of rows": (plan_of(examples.rotary_halves), 8),
-    "long rows": (plan_of(trace(lambda x: softmax(x), {"x": X}), RowSchedule(stream="yes")), 1),
+    "long rows": (plan_of(SOFTMAX, RowSchedule(stream="yes")), 1),
+    "rows side by side": (plan_of(SOFTMAX, RowSchedule(512, warps=2, rows=3)), 2),
     "rows with random numbers": (
         plan_of(attention.dropped_softmax, RowSchedule(warps=4, source="direct")), 2,
     ),

@@ -53,6 +53,10 @@ SHAPES = [
     (64, "rows=1"),
     (96, "rows=3 lanes=8"),
     (64, "rows=2 lanes=32 reread=yes"),
+    (512, "warps=2 rows=3"),
+    (264, "warps=2 rows=2"),
+    (1024, "warps=4 rows=2 reread=yes"),
+    (512, "warps=2 rows=4 grid=persistent operands=registers"),
 ]
 
 
@@ -99,7 +103,8 @@ def test_results_on_the_simulator(f: Fusion, width: int, settings: str) -> None:
 
 @pytest.mark.parametrize("policy", list(Policy))
 @pytest.mark.parametrize(
-    "settings", ["rows=2 stages=2", "warps=2 stages=2", "warps=2 source=direct", "rows=2 lanes=8"]
+    "settings",
+    ["rows=2 stages=2", "warps=2 stages=2", "warps=2 source=direct", "rows=2 lanes=8", "warps=2 rows=3"],
 )
 def test_proved_for_every_number_of_rows(settings: str, policy: Policy) -> None:
     kernel = built(examples.softmax, 512, settings, policy)
@@ -148,9 +153,22 @@ def test_a_kernel_without_a_pass_is_refuted(without: str) -> None:
     assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
 
 
+def test_rows_side_by_side_without_their_barrier_are_refuted() -> None:
+    f = examples.softmax
+    schedule = fitted(f, RowSchedule(warps=2, rows=3), 512)
+    kernel = build_rows(f, schedule, 512, without=frozenset({"exchange-barriers"}))
+    assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("settings", "barriers"),
-    [("warps=2", 1), ("warps=4 reread=yes", 1), ("warps=1 rows=2", 0), ("warps=1 rows=1 lanes=16", 0)],
+    [
+        ("warps=2", 1),
+        ("warps=4 reread=yes", 1),
+        ("warps=2 rows=2", 1),
+        ("warps=1 rows=2", 0),
+        ("warps=1 rows=1 lanes=16", 0),
+    ],
 )
 @pytest.mark.parametrize("width", [1024, 2048])
 def test_a_variance_is_made_in_the_step_of_its_mean(settings: str, barriers: int, width: int) -> None:
@@ -278,6 +296,9 @@ def test_operands_may_lack_any_dimensions(settings: str) -> None:
     [
         ("warps=2 source=direct", 7),
         ("rows=2 source=direct", 3),  # the last one takes the row that is left over
+        ("warps=2 rows=2", 3),
+        ("warps=2 rows=8", 1),
+        ("warps=2 rows=3 grid=persistent", 2),
         ("warps=2 stages=2 grid=tiles", 7),
         ("warps=2 source=direct grid=persistent", 5),
         ("warps=2 stages=2", 5),
@@ -422,6 +443,8 @@ def test_threads_hold_what_their_registers_can(width: int) -> None:
         (512, "warps=2 lanes=8", "lanes are for rows of one warp"),
         (256, "lanes=16 source=bulk", "lanes are for rows of one warp"),
         (1024, "warps=1 lanes=8", "to stay in registers"),
+        (512, "warps=2 rows=2 stages=2", "several rows of several warps"),
+        (4096, "warps=8 rows=5", "up to 32 warps"),
     ],
 )
 def test_schedules_that_cannot_be(width: int, settings: str, message: str) -> None:
