@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from syncverify.beside import apart, beside
 from syncverify.codegen import driver
 from syncverify.codegen.accesses import Hint
@@ -26,11 +24,18 @@ from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Sever
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import rests
-from syncverify.fusion.pitches import pitch, pitches
 from syncverify.fusion.plan import Plan, launch_values, plan_of
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.schedule import Schedule
 from syncverify.fusion.segments import whole
+from syncverify.gate_arrays import (
+    array_pitches,
+    device_of,
+    input_array,
+    named_arrays,
+    result_arrays,
+    spread,
+)
 from syncverify.gate_launch import Enqueue, enqueue
 from syncverify.gate_run import TOLERANCE as TOLERANCE
 from syncverify.gate_run import RunResult as RunResult
@@ -192,9 +197,19 @@ class Program:
         return any(isinstance(s, GridDepWait) for s in self.kernel.body)
 
     @cached_property
-    def launches(self) -> dict[tuple[Any, ...], Enqueue]:
+    def _launches(self) -> dict[tuple[Any, ...], Enqueue]:
         """What was found of the launches so far."""
         return {}
+
+    def enqueue(self, values: Mapping[str, int], device: int, names: tuple[str, ...] = ()) -> Enqueue:
+        """What launches the kernel, once for all with these values. Only for callers that hold a proof."""
+        key = (device, names, *values.items())
+        found = self._launches.get(key)
+        if found is None:
+            function = self.function(device)
+            found = enqueue(self.kernel, values, function, device, self.dependent, names)
+            self._launches[key] = found
+        return found
 
     def function(self, device: int) -> driver.Function:
         """The loaded kernel. Only for callers that hold a proof, or run on purpose without one."""
@@ -291,15 +306,23 @@ class CompiledKernel:
         """Runs the kernel for given sizes on arrays by name, which the caller has checked."""
         arrays = {**inputs, **results}
         device = device_of(arrays)
-        values = self.launch_values(sizes, driver.multiprocessors(device or 0))
-        program = self.program(sizes)
-        program.require_proof(values)
-        if device is None:
-            run_on_host(program, inputs, results, values)
-            return
-        addresses = {n: a.address for n, a in arrays.items()}
+        ready = self._ready.get((device, *sizes.items()))
+        if ready is None:
+            values = self.launch_values(sizes, driver.multiprocessors(device or 0))
+            program = self.program(sizes)
+            program.require_proof(values)
+            if device is None:
+                run_on_host(program, inputs, results, values)
+                return
+            ready = self._ready[device, *sizes.items()] = program.enqueue(values, device)
         model = next(iter(inputs.values()))
-        launch(program, addresses, values, device, current_stream(model) if stream is None else stream)
+        addresses = {n: a.address for n, a in arrays.items()}
+        ready(addresses, current_stream(model) if stream is None else stream)
+
+    @cached_property
+    def _ready(self) -> dict[tuple[Any, ...], Enqueue]:
+        """What launches for sizes that came before, by device: each is proved."""
+        return {}
 
     def simulate(self, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[Any, ...]:
         """The results by the simulator, for NumPy arrays and a machine of two SMs."""
@@ -312,7 +335,7 @@ class CompiledKernel:
         outputs = {
             o.name: empty_like(model, tuple(sizes[d] for d in o.dims), o.dtype) for o in f.outputs
         }  # fmt: skip
-        given = {n: _spread(f, n, a) for n, a in inputs.items()}
+        given = {n: spread(f, n, a) for n, a in inputs.items()}
         results = simulate.run(program.kernel, values, {**given, **outputs})
         for name, rest in rests(program.kernel).items():
             if values["rest"]:
@@ -378,98 +401,14 @@ def launch(
     program: Program, addresses: Mapping[str, int], values: Mapping[str, int], device: int, stream: int
 ) -> None:
     """Enqueues the kernel; the caller holds a proof for ``values``."""
-    key = (device, *values.items())
-    found = program.launches.get(key)
-    if found is None:
-        function = program.function(device)
-        found = enqueue(program.kernel, values, function, device, program.dependent)
-        program.launches[key] = found
-    found(addresses, stream)
+    program.enqueue(values, device)(addresses, stream)
 
 
 def launcher(
     program: Program, values: Mapping[str, int], device: int, names: Sequence[str]
 ) -> Callable[[Sequence[int], int], None]:
     """What enqueues the kernel, given these tensors' addresses; the caller holds a proof for ``values``."""
-    function = program.function(device)
-    return enqueue(program.kernel, values, function, device, program.dependent, names).launcher
-
-
-def named_arrays(
-    fusion: Fusion, arrays: Sequence[Any], named: Mapping[str, Any]
-) -> Mapping[str, Any] | Sequence[Any]:
-    if arrays and named:
-        raise InputError(f"{fusion.name}: give the inputs either in order or by name")
-    return named or arrays
-
-
-def input_array(fusion: Fusion, name: str, array: Any) -> DeviceArray:
-    t = dict(fusion.inputs)[name]
-    return _checked(fusion, name, describe(array), t.dtype, t.apart)
-
-
-def array_pitches(fusion: Fusion, inputs: Mapping[str, DeviceArray]) -> dict[str, int]:
-    """How far rows of arrays lie apart, where they may."""
-    types = dict(fusion.inputs)
-    return {
-        pitch(n, d): step
-        for n in pitches(fusion)
-        if not inputs[n].contiguous
-        for d, step, size in zip(types[n].dims[:-1], inputs[n].strides, inputs[n].shape, strict=False)
-        if size > 1
-    }
-
-
-def _spread(fusion: Fusion, name: str, array: Any) -> Any:
-    """An array as its kernel sees it: all that lies from its first to its last element."""
-    if name not in pitches(fusion):
-        return array
-    last = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
-
-
-def _checked(fusion: Fusion, name: str, array: DeviceArray, dtype: str, apart: bool = False) -> DeviceArray:
-    if array.dtype != dtype:
-        raise InputError(f"{fusion.name}: {name} has elements of type {array.dtype}, expected {dtype}")
-    rows = apart and array.strides[-1:] == (1,) and min(array.strides) >= 0 and array.library != "numpy"
-    if not array.contiguous and not rows:
-        raise InputError(f"{fusion.name}: {name} is not contiguous; pass a contiguous copy")
-    if array.device is not None and array.address % 16:
-        raise InputError(
-            f"{fusion.name}: {name} does not start at a multiple of 16 bytes, as bulk copies need"
-        )
-    return array
-
-
-def result_arrays(
-    fusion: Fusion, model: DeviceArray, sizes: Mapping[str, int], out: Any
-) -> dict[str, DeviceArray]:
-    shapes = {o.name: tuple(sizes[d] for d in o.dims) for o in fusion.outputs}
-    if out is None:
-        return {o.name: describe(empty_like(model, shapes[o.name], o.dtype)) for o in fusion.outputs}
-    given = out if isinstance(out, (tuple, list)) else (out,)
-    if len(given) != len(fusion.outputs):
-        raise InputError(f"{fusion.name} has {len(fusion.outputs)} outputs; out holds {len(given)}")
-    results = {}
-    for o, array in zip(fusion.outputs, given, strict=True):
-        result = _checked(fusion, o.name, describe(array), o.dtype)
-        if result.shape != shapes[o.name]:
-            raise InputError(f"{fusion.name}: {o.name} has shape {result.shape}, expected {shapes[o.name]}")
-        results[o.name] = result
-    return results
-
-
-def device_of(arrays: Mapping[str, DeviceArray]) -> int | None:
-    devices = {a.device for a in arrays.values()}
-    if len(devices) != 1:
-        listed = ", ".join(
-            f"{n} on {'host' if a.device is None else f'device {a.device}'}" for n, a in arrays.items()
-        )
-        raise InputError(f"arrays are on different devices: {listed}")
-    (device,) = devices
-    if device is None and any(a.library != "numpy" for a in arrays.values()):
-        raise InputError("arrays are in host memory: move them to the GPU, or pass NumPy arrays")
-    return device
+    return program.enqueue(values, device, tuple(names)).launcher
 
 
 def run_on_host(

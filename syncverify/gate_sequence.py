@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify import gate
+from syncverify import gate, gate_arrays
 from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache
@@ -110,13 +110,13 @@ class CompiledSequence:
     def __call__(self, *arrays: Any, out: Any = None, stream: int | None = None, **named: Any) -> Any:
         """Runs the kernels on the caller's stream, as a fusion of one kernel would be called."""
         f = self.fusion
-        given = f.bind(gate.named_arrays(f, arrays, named))
-        inputs = {n: gate.input_array(f, n, a) for n, a in given.items()}
+        given = f.bind(gate_arrays.named_arrays(f, arrays, named))
+        inputs = {n: gate_arrays.input_array(f, n, a) for n, a in given.items()}
         sizes = f.sizes(inputs)
-        results = gate.result_arrays(f, next(iter(inputs.values())), sizes, out)
+        results = gate_arrays.result_arrays(f, next(iter(inputs.values())), sizes, out)
         if all(math.prod(r.shape) == 0 for r in results.values()):
             return _owners(f, results)
-        device = gate.device_of({**inputs, **results})
+        device = gate_arrays.device_of({**inputs, **results})
         processors = driver.multiprocessors(device or 0)
         self._check(sizes, processors)
 
@@ -134,7 +134,7 @@ class CompiledSequence:
         """The results by the simulator, on NumPy arrays and for a machine with so many SMs."""
         f = self.fusion
         inputs = {n: describe(a) for n, a in arrays.items()}
-        results = gate.result_arrays(f, next(iter(inputs.values())), sizes, None)
+        results = gate_arrays.result_arrays(f, next(iter(inputs.values())), sizes, None)
 
         def run(
             stage: Stage, sizes: dict[str, int], read: Mapping[str, Any], made: Mapping[str, Any]
