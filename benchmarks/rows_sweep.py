@@ -77,6 +77,7 @@ NEAR: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("rmsnorm bf16 16384", ("warps=8 b=2", "again 32 2", "again 16 4")),
     ("rmsnorm f32 32768; softmax f32 32768; add+rmsnorm f32 32768; layernorm f32 32768",
      ("warps=32 b=1", "warps=16 b=1", "again 32 2", "again 32 1", "again 16 2", "again 16 3")),
+    ("layernorm f32 8192,16384; layernorm bf16 16384,32768", ("again 16 2", "again 32 1")),
     ("rmsnorm f32 2048,8192", ("again 8 8", "again 32 2")),
     ("row_sum f32 4096,8192,16384", ("warps=16 b=3", "warps=16 b=4", "warps=8 b=6", "warps=8 b=8")),
     ("row_sum f32 32768", ("warps=32 b=1", "warps=32 b=2", "warps=16 b=2", "warps=16 b=3")),
