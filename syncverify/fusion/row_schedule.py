@@ -133,6 +133,10 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     rows = schedule.rows or (ROWS if warps == 1 else 1)
     tile = rows * row_bytes(fusion, width)
     source = _source(fusion, schedule, width, tile)
+    if source == "bulk" and rows * warps >= LANES:
+        if schedule.warps:
+            raise InputError("schedule: beside the warp that copies a block has room for 31 warps")
+        warps = LANES // 2
     if schedule.lanes not in (0, LANES) and (warps > 1 or source == "bulk"):
         raise InputError("schedule: lanes are for rows of one warp, with source=direct")
     lanes = schedule.lanes or (_lanes(fusion, width) if warps == 1 and source == "direct" else LANES)

@@ -124,6 +124,14 @@ def fences(f: Fusion, policy: Policy) -> int:
     return sum(isinstance(s, FenceProxyAsync) for s in walk(kernel.body))
 
 
+def test_a_ring_leaves_room_for_the_warp_that_copies() -> None:
+    found = fitted(examples.rms_norm, RowSchedule(source="bulk"), 32768)
+    assert found.compute_warps == 16
+    assert plan_of(examples.rms_norm, RowSchedule(width=32768, source="bulk")).build(
+        32768, Policy.PRACTICAL
+    ).launch.block == (544, 1, 1)
+
+
 @pytest.mark.parametrize("policy", list(Policy))
 def test_readers_whose_sums_stay_in_registers_fence(policy: Policy) -> None:
     """A sum holds back no release (K1)."""
@@ -445,6 +453,7 @@ def test_threads_hold_what_their_registers_can(width: int) -> None:
         (1024, "warps=1 lanes=8", "to stay in registers"),
         (512, "warps=2 rows=2 stages=2", "several rows of several warps"),
         (4096, "warps=8 rows=5", "up to 32 warps"),
+        (32768, "warps=32 stages=1", "room for 31 warps"),
     ],
 )
 def test_schedules_that_cannot_be(width: int, settings: str, message: str) -> None:
