@@ -22,7 +22,8 @@ DTYPES = (*FLOATS, "i32", "bool")
 RESERVED = (
     frozenset(
         """
-        i j k n p q base each more rest blocks row chunks columns strips tiles_m tiles_n x_ y_ first_ own_ at_
+        i j k n p q base each more rest blocks row own_row elected chunks columns strips tiles_m tiles_n x_ y_
+        first_ own_ at_
         column_ which_ strip_ base_ below_ low_ tile_ matrix_ inside_ top_ left_ row_ member_
         """.split()
     )
@@ -30,8 +31,8 @@ RESERVED = (
     | declared()
     | TEXT_RESERVED
 )
-#: Registers of the lowering are a letter and a number.
-_REGISTER = re.compile(r"[a-z]\d+(_\w+)?")
+#: Registers of the lowering are one letter or two and a number; barriers and exchanges have words for it.
+_REGISTER = re.compile(r"([a-z]{1,2}|full|empty|parts?|results)\d+(_\w+)?")
 
 
 def good(name: str) -> bool:

@@ -33,7 +33,7 @@ from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed, touches, used_by
 from syncverify.passes.arrivals import arrivals
-from syncverify.passes.rewrite import Body, flat_map, parity, use_of, walk, with_bodies
+from syncverify.passes.rewrite import Body, flat_map, parity, unused, use_of, walk, with_bodies
 
 
 def filled_by(kernel: Kernel) -> dict[str, set[str]]:
@@ -220,10 +220,11 @@ class InitBarriers:
         if not counts:
             return kernel
         inits: list[Stmt] = []
+        slot = unused(kernel, "s")
         for stages in sorted({_slots(b) for b in kernel.barriers}):
             names = [b.name for b in kernel.barriers if _slots(b) == stages and b.name in counts]
-            each = tuple(MbarrierInit(BarrierRef(n, Var("s")), Int(counts[n])) for n in names)
-            inits.append(For("s", Int(0), Int(stages), Int(1), each))
+            each = tuple(MbarrierInit(BarrierRef(n, Var(slot)), Int(counts[n])) for n in names)
+            inits.append(For(slot, Int(0), Int(stages), Int(1), each))
         fence = (FenceMbarrierInit(),) if kernel.launch.ctas > 1 else ()
         others: tuple[Stmt, ...] = ()
         if _reached_from_afar(kernel):

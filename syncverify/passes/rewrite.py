@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, substitute
-from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, If, Region, Role, Stmt
+from syncverify.ir.nodes import BarrierRef, For, GlobalRegion, If, Kernel, Region, Role, Stmt
 
 Body = tuple[Stmt, ...]
 
@@ -28,6 +28,14 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
         yield stmt
         for inner in bodies(stmt):
             yield from walk(inner)
+
+
+def unused(kernel: Kernel, name: str) -> str:
+    """The name, or a longer one where a tensor, a parameter or a buffer has it."""
+    taken = {x.name for x in (*kernel.tensors, *kernel.params, *kernel.shared, *kernel.barriers)}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def contains(stmt: Stmt, kind: type | tuple[type, ...]) -> bool:

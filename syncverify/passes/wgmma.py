@@ -46,7 +46,7 @@ from syncverify.ir.nodes import (
 from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed, touches
-from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, walk
+from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, unused, walk
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop, used_lets, without_empty
 from syncverify.passes.staging import ISSUER
@@ -278,10 +278,11 @@ class InitRings:
     def apply(self, kernel: Kernel) -> Kernel:
         counts = ring_arrivals(kernel)
         inits: list[Stmt] = []
+        slot = unused(kernel, "s")
         for slots in sorted({_slots(b) for b in kernel.barriers}):
             group = [b.name for b in kernel.barriers if _slots(b) == slots]
-            each = tuple(MbarrierInit(BarrierRef(b, Var("s")), Int(counts[b])) for b in group)
-            inits.append(For("s", Int(0), Int(slots), Int(1), each))
+            each = tuple(MbarrierInit(BarrierRef(b, Var(slot)), Int(counts[b])) for b in group)
+            inits.append(For(slot, Int(0), Int(slots), Int(1), each))
         together = kernel.launch.ctas > 1
         fence = (FenceMbarrierInit(),) if together else ()
         # other blocks use the objects from the start on while they run; the fence is the release (B24)

@@ -12,6 +12,7 @@ from syncverify import simulate
 from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import (
+    RowSchedule,
     Schedule,
     Tensor,
     Value,
@@ -20,6 +21,7 @@ from syncverify.fusion import (
     erf,
     exp,
     fusion,
+    layer_norm,
     log,
     maximum,
     rotate,
@@ -145,6 +147,26 @@ def test_inputs_may_have_names_that_kernels_use_themselves() -> None:
     found = simulate.run(kernel, launch_values(f, kernel, {"R": 3, "C": 8}, 1), {**f.bind(given), **outputs})
     rests = {o.name: found.get(f"{o.name}_rest", found[o.name]).reshape(-1) for o in f.outputs}
     assert [float(np.nanmax(rests[o.name])) for o in f.outputs] == want
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["warps=2 stages=2", "rows=2 stages=2", "warps=2 rows=2", "warps=2 source=direct", "stream=yes"],
+)
+def test_rows_may_have_names_that_kernels_use_themselves(settings: str) -> None:
+    def normed(s: Value, own_row: Value, full0: Value, st3: Value) -> dict[str, Value]:
+        return {"elected": layer_norm(s, own_row, full0), "part0": (s * st3).sum()}
+
+    vector = Tensor("f32", ("C",))
+    f = trace(normed, {"s": F32, "own_row": vector, "full0": vector, "st3": vector})
+    plan = plan_of(f, RowSchedule(width=512).with_settings(settings.split()))
+    (kernel,) = parse(print_kernel(plan.build(plan.main, Policy.PRACTICAL)), "k")
+    sizes = {"R": 5, "C": 512}
+    given = f.random_inputs(sizes)
+    outputs = {o.name: np.full([sizes[d] for d in o.dims], np.nan, np.float32) for o in f.outputs}
+    found = simulate.run(kernel, launch_values(f, kernel, sizes, 2), {**given, **outputs})
+    for o, want in zip(f.outputs, f.reference(given, np.float64), strict=True):
+        np.testing.assert_allclose(found[o.name], want, rtol=1e-3, atol=1e-3)
 
 
 def test_what_the_helpers_declare_is_no_name_of_a_tensor() -> None:
