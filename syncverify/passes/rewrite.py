@@ -32,7 +32,8 @@ def walk(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 def unused(kernel: Kernel, name: str) -> str:
     """The name, or a longer one where a tensor, a parameter or a buffer has it."""
-    taken = {x.name for x in (*kernel.tensors, *kernel.params, *kernel.shared, *kernel.barriers)}
+    taken = {t.name for t in kernel.tensors} | {p.name for p in kernel.params}
+    taken |= {s.name for s in kernel.shared} | {b.name for b in kernel.barriers}
     while name in taken:
         name += "_"
     return name
