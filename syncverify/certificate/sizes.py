@@ -268,7 +268,7 @@ class _Replay:
                     run.ready.appendleft(t)
                     return t, o
                 event = t.event
-                if event is not None and self.knowing and knowledge.asks_more(event):
+                if event is not None and self.knowing and knowledge.asks_more(run, event):
                     raise RejectedError(at, "states are compared without the last uses of barriers")
                 others = len(run.ready)
                 result = run.step(t)

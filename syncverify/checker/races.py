@@ -17,9 +17,10 @@ from syncverify.model.proxies import Access, Space
 def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
     beside = first.beside or second.beside
     pair = (-1 - first.site if beside else first.site, second.site, False)
-    if pair in run.judged:
+    alike = _one_value(run, first, second)
+    lesser = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
+    if pair in run.judged or (alike and lesser in run.judged and not narrow_scope(t, first)):
         return
-    run.judged.add(pair)
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
     strict_only = False
@@ -48,7 +49,8 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         severity, contested, strict_only = Severity.WARNING, "K8", True
         message += ": right only if each warp reads no more than its own 16 rows of A"
     site = second.site
-    if rule == "SV112" and site == first.site and site in run.info.one_value and not second.kind.asynchronous:
+    run.judged.add(lesser if rule == "SV112" and alike else pair)
+    if rule == "SV112" and alike:
         # Compilers let every thread that holds a value store it.
         same = site in run.info.equal_value
         severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
@@ -75,6 +77,12 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         second=second,
     )
     run.fail(f)
+
+
+def _one_value(run: Run, first: Record, second: Record) -> bool:
+    """Whether two accesses are by one store instruction, whose values may all be one."""
+    site = second.site
+    return site == first.site and site in run.info.one_value and not second.kind.asynchronous
 
 
 def _unfinished(run: Run, first: Record) -> bool:

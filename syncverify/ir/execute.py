@@ -319,6 +319,7 @@ class IrSystem:
             relay=t.relay,
             windows=t.moved,
             edits_maps=any(isinstance(s, n.TensormapReplace) for s in statements(kernel.body)),
+            ends_barriers=any(isinstance(s, n.MbarrierInval) for s in statements(kernel.body)),
             dependent_launch=any(
                 isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
             ),

@@ -269,6 +269,7 @@ class SystemInfo:
     smem_names: list[tuple[int, int, str]] = field(default_factory=list)  # (lo, hi, buffer name) in every CTA
     tracks_global: bool = False
     edits_maps: bool = False  # tensor maps may be edited, so their uses matter
+    ends_barriers: bool = False  # mbarriers may be invalidated: who has used them last is compared
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one

@@ -421,16 +421,18 @@ class Space:
         value = self.resolved(value)
         if not isinstance(value, Term):
             return int(value)
-        low, high = self.bounds(value)
-        if low is None or high is None or high - low >= MOST_VALUES:
+        step = reduced(*(k for _, k in value.parts))
+        first, last = self.bounds(value)
+        if first is None or last is None or last - first >= MOST_VALUES * step:
             raise Symbolic(f"{value} has to be a number")
+        low, high = -((value.c - first) // step), (last - value.c) // step
         while low < high:  # by answers, for bounds need not tell all that is known
             middle = (low + high + 1) // 2
-            if self.at_least(value - middle):
+            if self.at_least(value - (value.c + middle * step)):
                 low = middle
             else:
                 high = middle - 1
-        return low
+        return int(value.c + low * step)
 
     def numbers(
         self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()

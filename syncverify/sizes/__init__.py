@@ -118,7 +118,8 @@ def prove(
     ``first``: what a look before all others may cost, of which only a proof or a refutation counts.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
-    over or not at all; then with the same value; and where only limits were in the way, once more with any.
+    over or not at all; then with the same value; and where only limits were in the way of the first, once
+    more with any: a failure that no sizes confirm may come of states that were widened with the same value.
     """
     search = Numbers(problem)
     found: Sized | None = None
@@ -145,8 +146,6 @@ def prove(
             values = search.below_zero()
         if values is not None:
             return Sized(Verdict.REFUTED, values=values)
-        if not forgets and not attempt.exceeded:
-            break  # any value in every turn allows more, and would fail as well
         again_any = attempt.exceeded and most is brief
         work = [w for w in work if w[0] is not forgets or again_any]
         if not attempt.space.forgotten:

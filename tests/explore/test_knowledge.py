@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,9 @@ from syncverify.certificate.data import RejectedError
 from syncverify.checker.clocks import A, E, H
 from syncverify.checker.engine import Run
 from syncverify.checker.explore.fork import fork
-from syncverify.checker.explore.knowledge import Known, knowledge, lower
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.checker.explore.knowledge import Known, always_lesser, hides, knowledge, lower
+from syncverify.checker.failure import Failure, Obligation
+from syncverify.diagnostics import Policy, Severity, Verdict
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
@@ -99,6 +101,66 @@ def test_ends_of_tiles_are_forgotten() -> None:
         node.pop("less", None)
     with pytest.raises(RejectedError):
         sizes.recheck(proof, pose, Policy.PRACTICAL, "proof")
+
+
+ENDS = (
+    "      }\n    }\n  }\n}\n",
+    """      }
+    }
+  }
+  bar.sync 0
+  role end warps 4..5 {
+    if elected {
+      for s in 0..3 {
+        mbarrier.inval full[s]
+        mbarrier.inval empty[s]
+      }
+    }
+  }
+}
+""",
+)
+
+
+def test_who_has_used_a_barrier_last_is_compared_where_barriers_end() -> None:
+    found = _explored(persistent(ENDS))
+    assert found.verdict is Verdict.PROVED
+    assert any(n.less >= 0 for g in found.graphs for n in g.nodes)
+    alone = ENDS[0], ENDS[1].replace("  bar.sync 0\n", "")
+    assert _explored(persistent(alone)).verdict is Verdict.REFUTED
+
+
+def test_a_last_use_that_is_not_known_is_less() -> None:
+    more, cls, other = _standing()
+    more.info.ends_barriers = True
+    s = next(s for s in more.barriers.values() if s.auto.live)
+    s.last_use[other] = (more.threads[other].time, 0)
+    more.threads[cls].clock.m[E, other] = more.threads[other].time
+    less = fork(more)
+    less.threads[cls].clock.m[E, other] = 0
+    assert known(less).covers(known(more)) and not known(more).covers(known(less))
+    lower(more, known(less))
+    assert known(more).covers(known(less))
+
+
+def _two_stores(**more: Any) -> Failure:
+    return Failure(Obligation.RACE, "SV112", "", 1, 0, 1, 1, **more)
+
+
+def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
+    run, _, _ = _standing()
+    note = _two_stores(severity=Severity.NOTE, strict_only=True)
+    error = _two_stores()
+    assert always_lesser(run, note) and not always_lesser(run, error)
+    run.info.ctas = 2  # a scope may be too narrow there: who knows more may see just that
+    assert not always_lesser(run, note)
+    run.info.ctas = 1
+    run.failures[note.key] = note
+    assert not hides(run, 1, Policy.PRACTICAL)
+    run.loosely = True
+    assert not hides(run, 0, Policy.PRACTICAL) and hides(run, 0, Policy.STRICT)
+    run.failures[error.key] = error
+    assert hides(run, 1, Policy.PRACTICAL)
 
 
 @pytest.mark.parametrize(

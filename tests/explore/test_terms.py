@@ -76,6 +76,30 @@ def test_a_remainder_becomes_a_number_by_questions() -> None:
     raise AssertionError
 
 
+@pytest.mark.parametrize("first", [-6656, -3, 0, 5])
+@pytest.mark.parametrize("slot", range(4))
+def test_a_place_in_a_ring_is_one_of_few_numbers(first: int, slot: int) -> None:
+    """However far apart the places are: only they are asked for."""
+    space = Space()
+    r = space.atom("r", 0, 3)
+    place = r * 8192 + first
+    for _ in range(4):
+        try:
+            assert space.number(place) == 8192 * slot + first
+            return
+        except Open as asked:
+            holds = asked.c + sum(k for _, k in asked.parts) * slot >= 0
+            answer = (asked.c, asked.parts)
+            space.path.assume(*(answer if holds else (-asked.c - 1, tuple((a, -k) for a, k in asked.parts))))
+    raise AssertionError
+
+
+def test_too_many_places_are_no_number() -> None:
+    space = Space()
+    with pytest.raises(Symbolic):
+        space.number(space.atom("r", 0, 5000) * 8192)
+
+
 def test_a_number_is_found_by_answers_that_bounds_do_not_give() -> None:
     """What is known of a sum by others' bounds is no question; the next one is asked."""
     space = Space()

@@ -23,8 +23,8 @@ from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.kin import Loops, Seen, alike, stands_for
 from syncverify.checker.explore.knowledge import (
     Known,
+    always_lesser,
     asks_more,
-    demoted,
     knowledge,
     loosen,
     lower,
@@ -143,8 +143,9 @@ class Explorer:
             raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
 
     def _beyond(self, spent: int, most: int) -> bool:
-        """Whether a limit is reached; it is stretched if nothing in the last third was at a new point."""
-        settling = spent > most and 3 * self.newest < 2 * len(self.graph.nodes)
+        """Whether a limit is reached; it is stretched if nothing in the last third was at a new point, or
+        states are made to know less."""
+        settling = spent > most and (self.compared or 3 * self.newest < 2 * len(self.graph.nodes))
         return spent > most * (self.limits.stretch if settling else 1)
 
     @property
@@ -217,7 +218,7 @@ class Explorer:
                     run.ready.popleft()
                     continue
                 event = t.event
-                if event is not None and asks_more(event):
+                if event is not None and asks_more(run, event):
                     self.ends_barrier()
                 state.formed = None
                 others = len(run.ready)
@@ -248,14 +249,13 @@ class Explorer:
     def judge(self, state: State) -> None:
         """Begins anew where failures, warnings too, may be due to what a state was made to forget."""
         run, failures = state.run, state.run.failures
-        self.delicate |= any(demoted(f) or tails.open_end(f) for f in failures.values())
+        self.delicate |= any(map(tails.open_end, failures.values()))
         practical = self.policy == Policy.PRACTICAL
         if not run.loosely:
             self._sure |= failures.keys()
         new = list(failures.items())[state.looked :] if run.loosely else []
-        if not all(k in self._sure and practical and strict_alone(run, f) for k, f in new):
-            raise KnowsTooLittle
-        if self.compared and self.delicate:
+        harmless = ((k in self._sure and strict_alone(run, f)) or always_lesser(run, f) for k, f in new)
+        if (new and not (practical and all(harmless))) or (self.compared and self.delicate):
             raise KnowsTooLittle
 
     def ends_barrier(self) -> None:

@@ -9,7 +9,7 @@ phases or generations are over. ``lower`` makes a run know no more than another 
 
 Requests for registers are no such checks: there an order that is known may do harm. Of them both must know
 the same (no time of a request is put off, and no entry of a class is lowered). Nor are failures that
-are lesser ones for what is not known (``demoted``), or that the end may excuse.
+the end may excuse, or that may be lesser ones for what is not known (``always_lesser``: those that are not).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place
 from syncverify.checker.explore.thresholds import ALL, ORDER
-from syncverify.checker.failure import Failure
+from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import Record
 from syncverify.diagnostics import Policy, Severity
 from syncverify.model.events import Ev, Event
@@ -219,13 +219,14 @@ def hides(run: Run, looked: int, policy: Policy) -> bool:
     """Whether failures, of which the first few were looked at, may hide that a run which knows more would
     meet another."""
     new = list(run.failures.values())[looked:] if run.loosely else []
-    delicate = any(demoted(f) or tails.open_end(f) for f in run.failures.values())
-    return delicate or not all(policy is Policy.PRACTICAL and strict_alone(run, f) for f in new)
+    delicate = any(map(tails.open_end, run.failures.values()))
+    practical = policy is Policy.PRACTICAL
+    return delicate or not all(practical and (strict_alone(run, f) or always_lesser(run, f)) for f in new)
 
 
 def strict_alone(run: Run, f: Failure) -> bool:
     """Whether a pair of accesses is judged in strict mode only: a failure that hides no other."""
-    if not f.strict_only or f.first is None or f.second is None:
+    if not f.strict_only or f.first is None or f.second is None or demoted(f):
         return False
     first, second = f.first.site, f.second.site
     plain = {(first, second, False), (-1 - first, second, False)}
@@ -238,14 +239,21 @@ def loosen(run: Run, policy: Policy) -> None:
     run.loosely, run.unobserved = True, policy == Policy.STRICT
 
 
-def asks_more(event: Event) -> bool:
+def asks_more(run: Run, event: Event) -> bool:
     """Whether an event asks what is not compared: the end of a barrier, who has used it last."""
-    return bool(event[0] == Ev.INVAL)
+    return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
 
 
 def demoted(f: Failure) -> bool:
-    """Whether a failure is a lesser one for what is not known: two stores of one value."""
+    """Whether a failure is a lesser one for what is stored: two stores of one value."""
     return f.rule == "SV112" and f.severity != Severity.ERROR and f.contested is None
+
+
+def always_lesser(run: Run, f: Failure) -> bool:
+    """Whether a failure is as little for who knows more: two stores of one value (in one CTA's memory no
+    scope is too narrow), or what strict mode alone asks of setmaxnreg, of which both know the same."""
+    alone = run.info.ctas * run.info.clusters == 1 and not run.info.tracks_global
+    return (alone and demoted(f)) or (f.obligation is Obligation.O8 and f.strict_only)
 
 
 class _Change:
@@ -345,4 +353,4 @@ class _Change:
             t.unsure = {key: new(r) for key, r in t.unsure.items()}
 
 
-__all__ = ["Known", "asks_more", "demoted", "hides", "knowledge", "loosen", "lower", "strict_alone"]
+__all__ = ["Known", "always_lesser", "asks_more", "hides", "knowledge", "loosen", "lower", "strict_alone"]

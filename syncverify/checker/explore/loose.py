@@ -246,7 +246,10 @@ class Loose(Normal):
                 self.at(column, s.init_time, SEEN)
         for value in (a.phase - 1, a.phase):
             self.at(s.column, value)
-        waits = self.ranks({c: w[0] for c, w in s.waits.items()})
+        if self.run.info.ends_barriers:
+            self.at(s.column, s.async_phase + 1)
+        used = {c: u[0] for c, u in s.last_use.items()} if self.run.info.ends_barriers else {}
+        waits = (self.ranks({c: w[0] for c, w in s.waits.items()}), self.ranks(used), s.async_phase >= 0)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
         known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)

@@ -126,8 +126,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds = launch.memory, program.holds
-            tables.space = launch.space
-            tables.locks = Locks(launch.rows)
+            tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
         else:
             tables = like.tables
@@ -161,6 +160,7 @@ class PtxSystem:
             assumes_inputs=True,
             tracks_global=tables.tracks,
             edits_maps=tables.edits_maps,
+            ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
             cooperative=clusters > 1,  # so few are resident at once
         )

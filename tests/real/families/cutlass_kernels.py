@@ -176,6 +176,14 @@ def one_entry(ptx: str) -> str:
     return ptx
 
 
+def one_row(grid: list[int], cluster: list[int]) -> tuple[str, ...]:
+    """Facts on the grid that hold of every launch: persistent schedulers lay all clusters out along one axis,
+    the one that the raster order in the parameters asks for."""
+    return tuple(
+        f"grid.{axis} == {c}" for axis, extent, c in zip("xyz", grid, cluster, strict=True) if extent == c
+    )
+
+
 def emit(emitter: Emitter, gemm: Gemm) -> None:
     step = gemm.tile[2]
     ks = tuple(step * n for n in (4, 6, 9))
@@ -193,7 +201,7 @@ def emit(emitter: Emitter, gemm: Gemm) -> None:
         dynamic_smem=first["shared"],
         params={0: exact},
         symbolic_params={0: general},
-        assume=(f"K % {step} == 0", "K >= 1"),
+        assume=(f"K % {step} == 0", "K >= 1", *one_row(first["grid"], first["cluster"])),
     )
     emitter.kernel(gemm.name, one_entry(ptx), launch, gemm.covers)
 
