@@ -139,10 +139,11 @@ __device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.N
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 // one number of N: four chains, so that additions do not wait for each other
 template <int N, class F> __device__ __forceinline__ float reduce_add(F f) {
-  float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  float s[4] = {f(0), N > 1 ? f(1 % N) : 0.0f, N > 2 ? f(2 % N) : 0.0f, N > 3 ? f(3 % N) : 0.0f};
 #pragma unroll
-  for (int k = 0; k < N; ++k) s[k % 4] += f(k);
-  return (s[0] + s[1]) + (s[2] + s[3]);
+  for (int k = 4; k < N; ++k) s[k % 4] += f(k);
+  const float first = N > 1 ? s[0] + s[1] : s[0];
+  return N > 3 ? first + (s[2] + s[3]) : N > 2 ? first + s[2] : first;
 }
 template <int N, class F> __device__ __forceinline__ float reduce_max(F f) {
   float s[4] = {f(0), f(1 % N), f(2 % N), f(3 % N)};

@@ -1,16 +1,21 @@
 """A sum and the sum of the squares about the mean, in one step: where all threads hold as many elements.
 
-Each keeps the sum of what it holds and the squares about the mean of that; two equal parts become one by the
-difference of their means, warps by each one's distance from the mean of all.
+Elements that stay in registers: a warp's sum, then its squares about the mean of that. Else each thread keeps
+the sum of what it read and the squares about the mean of that; two equal parts become one by the difference
+of their sums. Warps by each one's distance from the mean of all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from syncverify.fusion.online import reduced_over_lanes
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, Shuffle, Stmt
+
+#: Warps of a row from which on their parts become one as those of lanes do: few registers, few operations.
+BY_LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,21 @@ class Moments:
         yield Compute(squares.name, squares + d + apart * apart * share)
         yield Compute(total.name, total + c)
 
+    def summed(self, x: Expr, first: bool) -> Stmt:
+        """The sum alone, of one more group of elements that stay."""
+        total, part = Var(f"t{self.total}"), Call("reduce.add", (x,))
+        return Compute(total.name, part if first else total + part)
+
+    def of_warp(self, groups: Sequence[Expr], lanes: int, count: int) -> Iterator[Stmt]:
+        """Of lanes side by side, each of which still has its ``count`` elements and their sum."""
+        total, squares, mean = (Var(n) for n in (f"t{self.total}", f"t{self.squares}", f"c{self.total}"))
+        yield from reduced_over_lanes(total.name, "reduce.add", lanes)
+        yield Compute(mean.name, total * Float(1.0 / (lanes * count)))
+        for k, x in enumerate(groups):
+            part = Call("reduce.add", ((x - mean) * (x - mean),))
+            yield Compute(squares.name, squares + part if k else part)
+        yield from reduced_over_lanes(squares.name, "reduce.add", lanes)
+
     def over_lanes(self, lanes: int, count: int) -> Iterator[Stmt]:
         """Of so many lanes side by side, each of which has ``count`` elements."""
         total, squares = Var(f"t{self.total}"), Var(f"t{self.squares}")
@@ -46,19 +66,30 @@ class Moments:
         while distance:
             yield Shuffle(other.name, total, Int(distance))
             yield Shuffle(also.name, squares, Int(distance))
-            yield Compute(apart.name, (total - other) * Float(1.0 / count))
-            yield Compute(squares.name, squares + also + apart * apart * Float(0.5 * count))
+            yield Compute(apart.name, total - other)
+            yield Compute(squares.name, squares + also + apart * apart * Float(0.5 / count))
             yield Compute(total.name, total + other)
             count *= 2
             distance //= 2
 
-    def over_warps(self, count: int, width: int) -> Iterator[Stmt]:
-        """Of all warps, each of which has ``count`` elements of the row's ``width``."""
-        totals, squares = Var(f"q{self.total}"), Var(f"q{self.squares}")
-        yield Compute(f"t{self.total}", Call("reduce.add", (totals,)))
-        away = totals * Float(1.0 / count) - Var(f"t{self.total}") * Float(1.0 / width)
-        spread = squares + away * away * Float(float(count))
-        yield Compute(f"t{self.squares}", Call("reduce.add", (spread,)))
+    def over_warps(self, warps: int, width: int) -> Iterator[Stmt]:
+        """Of all warps, whose parts of the row's ``width`` elements are read: one of each lane, or all."""
+        total, squares = Var(f"t{self.total}"), Var(f"t{self.squares}")
+        totals, parts = Var(f"q{self.total}"), Var(f"q{self.squares}")
+        count = width // warps
+        if by_lanes(warps):
+            yield Compute(total.name, totals)
+            yield Compute(squares.name, parts)
+            yield from self.over_lanes(warps, count)
+            return
+        away = totals - total * Float(1.0 / warps)
+        yield Compute(total.name, Call("reduce.add", (totals,)))
+        yield Compute(squares.name, Call("reduce.add", (parts + away * away * Float(1.0 / count),)))
 
 
-__all__ = ["Moments"]
+def by_lanes(warps: int) -> bool:
+    """Whether each lane reads what one of the warps has."""
+    return warps >= BY_LANES and warps & (warps - 1) == 0
+
+
+__all__ = ["Moments", "by_lanes"]

@@ -20,8 +20,8 @@ Kind = Literal["sum", "loss", "scaled", "norm", "one", "several", "elementwise"]
 Table = tuple[tuple[int, int, int], ...]
 
 _TABLES: dict[tuple[Kind, int], Table] = {
-    ("sum", 2): ((0, 1, 0), (1025, 4, 0), (4097, 8, 0), (8193, 16, 0), (32769, 32, 0)),
-    ("sum", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 0), (4097, 16, 0), (32769, 32, 0)),
+    ("sum", 2): ((0, 1, 0), (1025, 4, 0), (4097, 8, 6), (8193, 8, 4), (16385, 16, 0), (32769, 32, 0)),
+    ("sum", 4): ((0, 1, 0), (513, 4, 0), (2049, 8, 6), (8193, 16, 3), (16385, 16, 2), (32769, 32, 0)),
     ("loss", 2): (
         (0, 1, 0), (1025, 2, 0), (2049, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 3), (32769, 32, 0),
     ),
@@ -29,7 +29,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (0, 1, 0), (513, 2, 0), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
     ),
     ("scaled", 2): (
-        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 32, 2),
+        (0, 1, 0), (513, 2, 12), (1025, 4, 9), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 32, 2),
         (32769, 32, 0),
     ),
     ("scaled", 4): (
@@ -51,10 +51,11 @@ _TABLES: dict[tuple[Kind, int], Table] = {
     ("elementwise", 2): ((0, 1, 0), (513, 2, 0), (1025, 4, 0), (4097, 16, 0), (8193, 8, 0), (16385, 32, 0)),
     ("elementwise", 4): ((0, 1, 0), (513, 4, 0), (2049, 16, 0), (8193, 32, 0)),
 }  # fmt: skip
-#: Rows whose only vector stays in registers, loaded before the sums of the row are there: by element bytes.
-_KEPT: dict[tuple[Kind, int], range] = {
-    ("norm", 2): range(2049, 16385), ("norm", 4): range(513, 1025),
-    ("scaled", 2): range(2049, 16385), ("scaled", 4): range(513, 4097),
+#: Rows whose vectors stay in registers, loaded before the sums of the row are there: by element bytes, and
+#: how many vectors there are.
+_KEPT: dict[tuple[Kind, int, int], range] = {
+    ("norm", 2, 1): range(2049, 16385), ("norm", 4, 1): range(513, 1025), ("norm", 2, 2): range(2049, 4097),
+    ("scaled", 2, 1): range(2049, 16385), ("scaled", 4, 1): range(513, 4097),
 }  # fmt: skip
 #: Rows that are read again for every step, from the caches, so that more are under way: longer than the first
 #: number, up to the second; their warps, and blocks on an SM.
@@ -64,11 +65,11 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ("scaled", 2): ((2048, 4096, 8, 6), (4096, 8192, 16, 4), (8192, 16384, 16, 3), (16384, 32768, 32, 2)),
     ("scaled", 4): ((1024, 2048, 8, 6), (2048, 4096, 16, 4), (4096, 8192, 16, 3), (8192, 16384, 32, 2)),
     ("norm", 2): ((4096, 8192, 8, 6), (8192, 16384, 16, 3), (16384, 32768, 16, 2)),
-    ("norm", 4): ((1024, 4096, 8, 6), (4096, 8192, 16, 3)),
+    ("norm", 4): ((512, 1024, 4, 12), (1024, 4096, 8, 6), (4096, 8192, 16, 3), (8192, 16384, 16, 2)),
     ("one", 2): ((2048, 4096, 8, 8), (4096, 8192, 8, 6), (8192, 16384, 16, 3), (16384, 32768, 16, 2)),
     ("one", 4): ((1024, 4096, 8, 6), (4096, 8192, 16, 3), (8192, 16384, 32, 2)),
-    ("several", 2): ((2048, 4096, 16, 4), (4096, 8192, 32, 2), (16384, 32768, 32, 1)),
-    ("several", 4): ((1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
+    ("several", 2): ((512, 1024, 4, 12), (2048, 4096, 16, 4), (4096, 8192, 32, 2), (16384, 32768, 32, 1)),
+    ("several", 4): ((512, 1024, 8, 6), (1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
 }
 #: The most rows of one shape that the caches hold for that.
 _MOST_READ = 2
@@ -108,8 +109,8 @@ def choice(fusion: Fusion, width: int, again: bool = True) -> Choice:
         return Choice(*found, keeps=False, rereads=True)
     kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
     warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
-    kept = _KEPT.get((kind, size), range(0))
-    return Choice(warps, blocks, _vectors(fusion) == 1 and width in kept)
+    kept = _KEPT.get((kind, size, _vectors(fusion)), range(0))
+    return Choice(warps, blocks, width in kept)
 
 
 def ring(fusion: Fusion, width: int) -> bool:

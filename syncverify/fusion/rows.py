@@ -29,7 +29,7 @@ from syncverify.fusion.dataflow import (
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
-from syncverify.fusion.moments import Moments
+from syncverify.fusion.moments import Moments, by_lanes
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import dealt, facts, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
@@ -59,6 +59,8 @@ from syncverify.source import InputError
 
 #: Elements of a row that one thread handles together.
 GROUP_ELEMENTS = 16
+#: So few that they stay in registers until the end of a step, where all are read again.
+FEW = 8
 LANES = 32
 
 
@@ -314,6 +316,12 @@ class RowKernel:
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
 
+    @property
+    def _stays(self) -> bool:
+        """Whether elements that a step has read are in registers until its end."""
+        few = len(self.groups) == 1 and self.groups[0].rows * self.vector <= FEW
+        return self.schedule.reread != "yes" or few
+
     def _computed_again(self, step: int, outputs: list[Output]) -> list[int]:
         """What a step needs of every element, where none of it stays in registers."""
         flow = self._flow
@@ -374,6 +382,9 @@ class RowKernel:
         if i in self._flow.together:
             return
         for m in self._moments:
+            if m.total == i and self._stays:
+                yield m.summed(self._part(g).expression(m.argument), g.number == 0)
+                return
             if m.total == i:
                 before = sum(other.rows for other in self.groups[: g.number]) * self.vector
                 yield from m.local(self._part(g).expression(m.argument), before, g.rows * self.vector)
@@ -391,7 +402,10 @@ class RowKernel:
         found = self._flow.reductions.get(step, [])
         pairs, lanes = {m.total: m for m in self._moments}, min(LANES, self.threads)
         for i in (i for i in found if i not in self._flow.together):
-            if i in pairs:
+            if i in pairs and self._stays:
+                held = [self._part(g).expression(pairs[i].argument) for g in self.groups]
+                yield from pairs[i].of_warp(held, lanes, self.width // self.threads)
+            elif i in pairs:
                 yield from pairs[i].over_lanes(lanes, self.width // self.threads)
             else:
                 yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, lanes)
@@ -408,12 +422,15 @@ class RowKernel:
                 for i, k in places.items()
             ),
         )
+        paired = {*pairs, *self._flow.together} if by_lanes(warps) else set()
         for i, k in places.items():
-            at = _plus(own, k) if self._grouped else Int(k)
-            yield LdShared(f"q{i}", Region(part_buffer(step), slot, at, Int(warps)))
+            at, count = _plus(own, k) if self._grouped else Int(k), warps
+            if i in paired:
+                at, count = at + Var("lane") % warps, 1
+            yield LdShared(f"q{i}", Region(part_buffer(step), slot, at, Int(count)))
         for i in (i for i in places if i not in self._flow.together):
             if i in pairs:
-                yield from pairs[i].over_warps(self.width // warps, self.width)
+                yield from pairs[i].over_warps(warps, self.width)
             else:
                 yield Compute(f"t{i}", Call(self.fusion.node(i).op, (Var(f"q{i}"),)))
 
