@@ -7,7 +7,7 @@ memory, and store what they computed. Parts of a row that are handled together a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import prod
@@ -59,6 +59,8 @@ from syncverify.source import InputError
 
 #: Elements of a row that one thread handles together.
 GROUP_ELEMENTS = 16
+#: Groups whose loads come before the first store, where all are read again: registers hold two.
+AHEAD = 2
 #: So few that they stay in registers until the end of a step, where all are read again.
 FEW = 8
 LANES = 32
@@ -291,12 +293,14 @@ class RowKernel:
             outputs = [o for o in self.fusion.outputs if flow.depth[stored_node(self.fusion, o)] == step]
             reduced = flow.reductions.get(step, [])
             wide = self._computed_again(step, outputs) if again else [i for i in here if flow.wide(i)]
+            roots = [*wide, *self._arguments(step), *(stored_node(self.fusion, o) for o in outputs)]
             if again:
                 loaded.clear()
+                for name, g in self._ahead(flow.inputs_of(roots)) if outputs else ():
+                    loaded.add((name, g.number))
+                    yield from self._load(name, g, staged)
             for g in self.groups:
                 part = self._part(g)
-                roots = [*wide, *self._arguments(step)]
-                roots += [stored_node(self.fusion, o) for o in outputs]
                 for name in flow.inputs_of(roots):
                     if (name, g.number) not in loaded and not self._kept(name):
                         loaded.add((name, g.number))
@@ -315,6 +319,13 @@ class RowKernel:
                     store = StGlobal(GlobalRegion(o.name, at), self._result(o, None))
                     yield _guarded(_guarded(store, self.member.eq(0)), stores)
             yield from self._across(step)
+
+    def _ahead(self, inputs: Iterable[str]) -> list[tuple[str, Group]]:
+        """What is loaded before anything is stored, so that no load waits: where registers hold it."""
+        rows = [n for n in inputs if n in self.fusion.streamed]
+        if len(self.groups) > AHEAD or len(set(inputs) - set(rows)) > 1:
+            return []
+        return [(n, g) for n in rows for g in self.groups]
 
     @property
     def _stays(self) -> bool:

@@ -27,7 +27,7 @@ from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.pipeline import build_rows
 from syncverify.fusion.plan import launch_values, plan_of
 from syncverify.fusion.row_schedule import fitted
-from syncverify.ir.nodes import BarrierSync, FenceProxyAsync, Kernel, Shuffle
+from syncverify.ir.nodes import BarrierSync, FenceProxyAsync, Kernel, LdGlobal, Shuffle, StGlobal
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.passes.rewrite import walk
@@ -159,6 +159,19 @@ def test_a_kernel_without_a_pass_is_refuted(without: str) -> None:
     schedule = fitted(f, RowSchedule(warps=2, stages=2), 512)
     kernel = build_rows(f, schedule, 512, without=frozenset({without}))
     assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("warps", "groups"), [(4, 2), (2, 4)])
+def test_no_load_of_a_row_waits_for_a_store_where_two_groups_are_read_again(warps: int, groups: int) -> None:
+    """Of four groups registers would not hold all."""
+    body = walk(built(examples.rms_norm, 4096, f"warps={warps} reread=yes").body)
+    order = [
+        s.src.tensor if isinstance(s, LdGlobal) else "store"
+        for s in body
+        if isinstance(s, LdGlobal | StGlobal)
+    ]
+    assert order.count("store") == groups and order.count("x") == 2 * groups
+    assert ("x" in order[order.index("store") :]) == (groups > 2)
 
 
 def test_rows_side_by_side_without_their_barrier_are_refuted() -> None:
