@@ -36,6 +36,9 @@ _ROWS = (
     "", "source=direct", "source=bulk", "warps=4", "warps=8", "warps=16", "warps=32", "source=bulk stages=2",
     "source=bulk stages=4", "grid=persistent", "blocks_per_sm=2", "blocks_per_sm=4", "cache=streaming",
     "cache=loads", "cache=normal", "operands=registers", "operands=reload", "split=yes stages=1",
+    "reread=yes", "reread=yes warps=4 blocks_per_sm=12", "reread=yes warps=8 blocks_per_sm=6",
+    "reread=yes warps=16 blocks_per_sm=3", "reread=yes warps=32 blocks_per_sm=1",
+    "warps=1 rows=4 blocks_per_sm=6",
 )  # fmt: skip
 
 
