@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from syncverify.source import InputError
 from syncverify.torch import table
-from syncverify.torch.call import Fused, prepare, shapes_of
+from syncverify.torch.call import Fused, View, prepare, shapes_of
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.partition import Found, partition
-from syncverify.torch.region import is_constant, is_view, value_of
+from syncverify.torch.region import is_constant, is_item, is_view, value_of
 from syncverify.torch.report import GraphReport, Region, Report
 from syncverify.torch.runners import (
     GateRunner,
@@ -138,9 +139,13 @@ def _replace(
     prepare(kernel, shapes, device, region)
     inputs = [arguments.index(moved.get(n, n)) for n in t.inputs]
     nodes = _alone(module, found, arguments, name)
-    module.add_submodule(name, Fused(t, nodes, kernel, shapes, inputs, region))
+    views = {k: v for k, a in enumerate(arguments) if shapes.static and (v := _view(a)) is not None}
+    module.add_submodule(
+        name, Fused(t, nodes, kernel, shapes, inputs, region, {k: make for k, (_, make) in views.items()})
+    )
     with graph.inserting_before(next(iter(found.group.nodes))):
-        call = graph.call_module(name, tuple(arguments))
+        bases = tuple(views[k][0] if k in views else a for k, a in enumerate(arguments))
+        call = graph.call_module(name, bases)
     for k, node in enumerate(t.outputs):
         with graph.inserting_after(call):
             item = graph.call_function(operator.getitem, (call, k))
@@ -149,6 +154,25 @@ def _replace(
         for user in list(node.users):
             if user not in found.group.nodes or is_view(user):
                 user.replace_input_with(node, item)
+
+
+def _view(node: Node) -> tuple[Node, View] | None:
+    """The argument of the graph that a node is a view of, and what makes it: the kernel does so itself."""
+    made, item = (node.args[0], node.args[1]) if is_item(node) else (node, None)
+    if not isinstance(made, Node) or not isinstance(made.target, OpOverload) or made.kwargs:
+        return None
+    base, *rest = made.args
+    aliases = [r.alias_info for r in made.target._schema.returns]
+    if any(a is None or a.is_write for a in aliases) or made.all_input_nodes != [base]:
+        return None
+    if not isinstance(base, Node) or base.op != "placeholder":
+        return None
+
+    def make(x: Any, target: Any = made.target) -> Any:
+        found = target(x, *rest)
+        return found if item is None else found[item]
+
+    return base, make
 
 
 def _alone(module: GraphModule, found: Found, arguments: Sequence[Node], name: str) -> GraphModule:

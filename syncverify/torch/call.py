@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -24,6 +25,8 @@ from syncverify.torch.translate import Translation
 
 log = logging.getLogger("syncverify.torch")
 
+#: What makes a view of a tensor.
+View = Callable[[Any], Any]
 #: Layouts of calls that a kernel keeps what it found for, at most.
 _MOST_READY = 256
 #: Extents of dimensions; each result's shape, and strides where its rows lie apart; layouts of such tensors;
@@ -33,11 +36,15 @@ Computed = tuple[tuple[int, ...], list[tuple[list[int], list[int]]], dict[str, L
 
 @dataclass(frozen=True)
 class Shapes:
-    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments."""
+    """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments.
+
+    ``static``: they are the same in every call.
+    """
 
     dims: tuple[str, ...]
     compute: Callable[[Sequence[Any]], Computed]
     hint: dict[str, int]
+    static: bool = False
 
 
 def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
@@ -62,7 +69,7 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
     usual = computed(tuple(_hint(s, arguments) for s in symbols))
     hints = _hinted(translation, dict(zip(dims, usual[0], strict=True)), usual[2])
     if not symbols:
-        return Shapes(dims, lambda _: usual, hints)
+        return Shapes(dims, lambda _: usual, hints, static=True)
     sources = [_source(s, arguments) for s in symbols]
     remembered = lru_cache(maxsize=256)(lambda *values: computed(values))
     return Shapes(dims, lambda given: remembered(*[source(given) for source in sources]), hints)
@@ -118,10 +125,14 @@ def _hint(symbol: Any, arguments: Sequence[Node]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A kernel for inputs of one layout that it reads where they lie: what is left of a call."""
+    """A kernel for inputs of one layout that it reads where they lie: what is left of a call.
+
+    ``offsets``: bytes from the start of each argument to what the kernel reads of it.
+    """
 
     run: Callable[[Sequence[int]], None]
     device: int
+    offsets: tuple[int, ...]
     make: Callable[..., Any]
     results: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
 
@@ -142,13 +153,17 @@ def _maker(device: torch.device) -> Callable[..., Any]:
 
 
 class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
-    """One kernel in the place of some nodes; ``nodes`` are those, run where there is no kernel."""
+    """One kernel in the place of some nodes; ``nodes`` are those, run where there is no kernel.
+
+    ``views``: of which argument the nodes take what view, where it is not the tensor itself.
+    """
 
     def __init__(
         self, translation: Translation, nodes: GraphModule, kernel: Kernel, shapes: Shapes,
-        inputs: Sequence[int], region: Region,
+        inputs: Sequence[int], region: Region, views: Mapping[int, View] | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        self._views_of = dict(views or {})
         self.nodes = nodes
         self.region = region
         self._kernel = kernel
@@ -167,19 +182,26 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         computed = self._shapes.compute(given)
         first = given[self._inputs[0]]
         if isinstance(first, FakeTensor):
-            return self.nodes(*given)
+            return self.nodes(*self._viewed(given))
         inputs = [given[at] for at in self._inputs]
         key = (computed[3], first.get_device(), *[x.stride() for x in inputs])
         ready = self._ready.get(key)
         if ready is not None and torch.cuda.current_device() == ready.device:
-            addresses = [x.data_ptr() for x in inputs]
+            addresses = [x.data_ptr() + n for x, n in zip(inputs, ready.offsets, strict=True)]
             if not max([at % ALIGNMENT for at in addresses]):
                 return ready(addresses)
         return self._found(given, computed, key)
 
+    def _viewed(self, given: Sequence[Any]) -> Sequence[Any]:
+        """The arguments as the nodes take them."""
+        views = self._views_of
+        return [views[k](x) if k in views else x for k, x in enumerate(given)] if views else given
+
     def _found(self, given: Sequence[Any], computed: Computed, key: tuple[Any, ...]) -> Any:
         """A call of which not everything is known yet, or whose inputs have to be copied."""
         sizes, shapes, layouts, _ = computed
+        starts = [given[at].data_ptr() for at in self._inputs]
+        whole, given = given, self._viewed(given)
         if sizes in self._refused or 0 in sizes:
             return self.nodes(*given)
         device = given[self._inputs[0]].device
@@ -213,14 +235,19 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             self.region.refuse(named, str(e))
             log.warning("%s is left to torch for %s: %s", self.region.name, named, e)
             return self.nodes(*given)
-        given_at = [given[at].data_ptr() for at in self._inputs]
-        if [x.data_ptr() for x in inputs] == given_at and all(
-            x is y for x, y in zip(made, outputs, strict=True)
+        places = [x.data_ptr() for x in inputs]
+        here = all(_same_memory(whole[at], given[at]) for at in self._inputs)
+        if (
+            here
+            and places == [given[at].data_ptr() for at in self._inputs]
+            and all(map(operator.is_, outputs, made))
         ):
-            self._keep(key, named, made)
+            self._keep(key, named, made, tuple(p - s for p, s in zip(places, starts, strict=True)))
         return tuple(x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True))
 
-    def _keep(self, key: tuple[Any, ...], named: dict[str, int], made: Sequence[Any]) -> None:
+    def _keep(
+        self, key: tuple[Any, ...], named: dict[str, int], made: Sequence[Any], offsets: tuple[int, ...]
+    ) -> None:
         """From now on such a call finds everything ready."""
         bound = getattr(self._kernel, "bound", None)
         if bound is None:
@@ -230,7 +257,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         results = tuple((tuple(x.shape), x.stride(), x.dtype) for x in made)
         if len(self._ready) >= _MOST_READY:
             self._ready.clear()
-        self._ready[key] = Ready(run, run.device, _maker(device), results)
+        self._ready[key] = Ready(run, run.device, offsets, _maker(device), results)
 
     def _views(
         self, sizes: tuple[int, ...], tensors: dict[str, tuple[Any, Layout]]
@@ -243,6 +270,10 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             found = views(self._fusion, named, tensors) if tensors else (named, set())
             self._seen[sizes, places] = found
         return found
+
+
+def _same_memory(x: Any, y: Any) -> bool:
+    return x is y or x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:

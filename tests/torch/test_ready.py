@@ -123,3 +123,59 @@ def test_factors_are_ready_turned_or_not(launches: list[Any], slow: list[Any]) -
         given = (draw(*s, dtype=BF16, seed=seed) for s in ((20, 64), (72, 64), (72,)))
         check(run, linear, *given)
     assert len(slow) == 1 and len(launches) == 3
+
+
+def test_views_of_arguments_are_no_operations_of_their_own(launches: list[Any], slow: list[Any]) -> None:
+    def chunked(x: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return F.silu(a) * b
+
+    for function in (prefix, chunked):
+        slow.clear()
+        backend = sv.Backend(Here())
+        torch._dynamo.reset()
+        run = torch.compile(function, backend=backend, dynamic=False)
+        for seed in range(3):
+            check(run, function, draw(10, 128, dtype=BF16, seed=seed))
+        assert len(slow) == 1
+        # a start that is no multiple of 16 bytes is copied, and a view of other strides is another layout
+        whole = draw(10 * 128 + 4, dtype=BF16, seed=9)
+        check(run, function, whole[4:].view(10, 128))
+        check(run, function, draw(10, 128, dtype=BF16, seed=5))
+        assert len(slow) == 2
+
+
+def returned(x: Any) -> Any:
+    part = x[:, 64:]
+    return F.silu(part) * 2.0, part
+
+
+def changed(x: Any) -> Any:
+    y = F.silu(x[:, :64]) * x[:, 64:]
+    x.mul_(2.0)
+    return y
+
+
+def changed_before(x: Any) -> Any:
+    x.mul_(2.0)
+    return F.silu(x[:, :64]) * x[:, 64:]
+
+
+@pytest.mark.parametrize("function", [returned, changed, changed_before])
+def test_views_of_what_is_returned_or_changed(function: Any, launches: list[Any]) -> None:
+    run = compiled(function)
+    for seed in range(3):
+        x = draw(10, 128, dtype=BF16, seed=seed)
+        y, wide = x.clone(), x.double()
+        close(run(y), function(wide))
+        close(y, wide)
+    assert len(launches) >= 3
+
+
+def test_a_view_that_would_be_a_copy_is_made_in_every_call(launches: list[Any], slow: list[Any]) -> None:
+    def turned(x: Any) -> Any:
+        return F.softmax(x.t().reshape(64, 40) * 2.0, -1)
+
+    run = compiled(turned)
+    for seed in range(3):
+        check(run, turned, draw(40, 64, dtype=BF16, seed=seed))
