@@ -36,7 +36,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 32, 1), (32769, 32, 0),
     ),
     ("norm", 2): (
-        (0, 1, 0), (513, 2, 15), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
+        (0, 1, 0), (513, 1, 12), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
         (32769, 32, 0),
     ),
     ("norm", 4): (
@@ -63,7 +63,13 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ("loss", 2): ((16384, 32768, 16, 3),),
     ("loss", 4): ((16384, 32768, 32, 2),),
     ("scaled", 2): ((2048, 4096, 8, 6), (4096, 8192, 16, 4), (8192, 16384, 16, 3), (16384, 32768, 32, 2)),
-    ("scaled", 4): ((1024, 2048, 8, 6), (2048, 4096, 16, 4), (4096, 8192, 16, 3), (8192, 16384, 32, 2)),
+    ("scaled", 4): (
+        (1024, 2048, 8, 6),
+        (2048, 4096, 16, 4),
+        (4096, 8192, 16, 3),
+        (8192, 16384, 32, 2),
+        (16384, 32768, 32, 1),
+    ),
     ("norm", 2): ((4096, 8192, 8, 6), (8192, 16384, 16, 3), (16384, 32768, 16, 2)),
     ("norm", 4): (
         (512, 1024, 4, 12),
@@ -83,6 +89,8 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ),
     ("several", 4): ((512, 1024, 8, 6), (1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
 }
+#: Rows of a block, each of one warp, where they are not as many as usual: longer than the first number, ...
+_BESIDE: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {("norm", 2): ((512, 1024, 2),)}
 #: The most rows of one shape that the caches hold for that.
 _MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
@@ -106,12 +114,16 @@ MOST_BLOCKS = 16
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again."""
+    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again.
+
+    ``rows``: of a block, or 0.
+    """
 
     warps: int
     blocks: int
     keeps: bool
     rereads: bool = False
+    rows: int = 0
 
 
 def choice(fusion: Fusion, width: int, again: bool = True) -> Choice:
@@ -122,7 +134,8 @@ def choice(fusion: Fusion, width: int, again: bool = True) -> Choice:
     kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
     warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
     kept = _KEPT.get((kind, size, _vectors(fusion)), range(0))
-    return Choice(warps, blocks, width in kept)
+    rows = next((n for least, most, n in _BESIDE.get((kind, size), ()) if least < width <= most), 0)
+    return Choice(warps, blocks, width in kept, rows=rows)
 
 
 def ring(fusion: Fusion, width: int) -> bool:

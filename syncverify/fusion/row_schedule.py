@@ -130,7 +130,7 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     again = schedule.reread == "yes" or (schedule.reread == "auto" and open_ and schedule.source != "bulk")
     choice = row_choices.choice(fusion, width, again)
     warps = schedule.warps or choice.warps
-    rows = schedule.rows or (ROWS if warps == 1 else 1)
+    rows = schedule.rows or (0 if schedule.warps else choice.rows) or (ROWS if warps == 1 else 1)
     tile = rows * row_bytes(fusion, width)
     source = _source(fusion, schedule, width, tile)
     if source == "bulk" and rows * warps >= LANES:

@@ -61,6 +61,8 @@ from syncverify.source import InputError
 GROUP_ELEMENTS = 16
 #: Groups whose loads come before the first store, where all are read again: registers hold two.
 AHEAD = 2
+#: So many threads of an SM that each has 64 registers.
+ROOMY = 1024
 #: So few that they stay in registers until the end of a step, where all are read again.
 FEW = 8
 LANES = 32
@@ -322,8 +324,9 @@ class RowKernel:
 
     def _ahead(self, inputs: Iterable[str]) -> list[tuple[str, Group]]:
         """What is loaded before anything is stored, so that no load waits: where registers hold it."""
-        rows = [n for n in inputs if n in self.fusion.streamed]
-        if len(self.groups) > AHEAD or len(set(inputs) - set(rows)) > 1:
+        rows, s = [n for n in inputs if n in self.fusion.streamed], self.schedule
+        crowded = s.compute_warps * LANES * s.blocks_per_sm > ROOMY
+        if crowded or len(self.groups) > AHEAD or len(set(inputs) - set(rows)) > 1:
             return []
         return [(n, g) for n in rows for g in self.groups]
 

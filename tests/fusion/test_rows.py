@@ -161,17 +161,25 @@ def test_a_kernel_without_a_pass_is_refuted(without: str) -> None:
     assert check_kernel(kernel, {}).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize(("warps", "groups"), [(4, 2), (2, 4)])
-def test_no_load_of_a_row_waits_for_a_store_where_two_groups_are_read_again(warps: int, groups: int) -> None:
-    """Of four groups registers would not hold all."""
-    body = walk(built(examples.rms_norm, 4096, f"warps={warps} reread=yes").body)
+@pytest.mark.parametrize(
+    ("settings", "groups", "waits"),
+    [
+        ("warps=4 blocks_per_sm=8", 2, False),
+        ("warps=4 blocks_per_sm=12", 2, True),
+        ("warps=2 blocks_per_sm=8", 4, True),
+    ],
+)
+def test_no_load_of_a_row_waits_for_a_store_where_registers_hold_it(
+    settings: str, groups: int, waits: bool
+) -> None:
+    body = walk(built(examples.rms_norm, 4096, f"{settings} reread=yes").body)
     order = [
         s.src.tensor if isinstance(s, LdGlobal) else "store"
         for s in body
         if isinstance(s, LdGlobal | StGlobal)
     ]
     assert order.count("store") == groups and order.count("x") == 2 * groups
-    assert ("x" in order[order.index("store") :]) == (groups > 2)
+    assert ("x" in order[order.index("store") :]) == waits
 
 
 def test_rows_side_by_side_without_their_barrier_are_refuted() -> None:
