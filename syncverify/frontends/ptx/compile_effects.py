@@ -14,7 +14,7 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Pair, Reg
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
-from syncverify.frontends.ptx.values import INTS
+from syncverify.frontends.ptx.values import INTS, Vec
 from syncverify.model.events import AT_ONCE, Ev, Event
 from syncverify.model.tokens import Token
 
@@ -138,7 +138,7 @@ class Effects(Values):
             if unasked:
                 events = [without_token(x) for x in events]
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(isinstance(x, Size) for x in key):
+            if not any(isinstance(x, Size) or (x.__class__ is Vec and not x.fixed) for x in key):
                 memo[key] = found  # what holds for a size may not hold elsewhere
             return hand(r, found, after)
 
@@ -192,7 +192,7 @@ class Effects(Values):
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(isinstance(x, Size) for x in key):
+            if not any(isinstance(x, Size) or (x.__class__ is Vec and not x.fixed) for x in key):
                 memo[key] = found
             return hand(r, found, after)
 

@@ -90,12 +90,16 @@ ELSEWHERE = Unknown("lanes that took another path", "lane")
 
 
 class Vec:
-    """One value for each lane of the whole warp. Interned by ``vec``: identity is equality."""
+    """One value for each lane of the whole warp. Interned by ``vec``: identity is equality.
 
-    __slots__ = ("lanes", "memo", "views")
+    ``fixed``: no lane holds a size without a number, of which what is computed depends on the path.
+    """
+
+    __slots__ = ("fixed", "lanes", "memo", "views")
 
     def __init__(self, lanes: tuple[Any, ...]) -> None:
         self.lanes = lanes
+        self.fixed = all(v.__class__ in INTS or isinstance(v, Unknown) for v in lanes)
         self.memo: dict[Any, Any] = {}
         self.views: dict[int, Any] = {}
 
@@ -175,8 +179,17 @@ def lift(f: Callable[..., Any], *args: Any) -> Any:
     if found is None:
         columns = [lanes_of(v) for v in args]
         result = vec([_scalar(f, row) for row in zip(*columns, strict=True)])
+        if not all(map(fixed, args)):
+            return result
         owner.memo[key] = found = (result, args)  # the arguments are kept alive, so their ids stay theirs
     return found[0]
+
+
+def fixed(value: Any) -> bool:
+    """Whether what is computed of a value is the same on every path: it holds no size without a number."""
+    if value.__class__ is Vec:
+        return bool(value.fixed)
+    return value.__class__ in INTS or isinstance(value, Unknown)
 
 
 def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -206,6 +219,8 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     found = owner.memo.get(key)
     if found is None:
         lanes = [f(x, y) for x, y in zip(lanes_of(a), lanes_of(b), strict=True)]
+        if not (fixed(a) and fixed(b)):
+            return vec(lanes)
         owner.memo[key] = found = (vec(lanes), a, b)
     return found[0]
 
