@@ -29,7 +29,7 @@ from syncverify.sizes import Limits, Problem, prove
 #: What the proof for every size may cost: it is made once and kept.
 LIMITS = Limits(events=400_000, long=60_000, path=60_000, nodes=3_000, failures=1)
 #: What is tried first: where it does not do, little was lost.
-SOON = replace(LIMITS, events=280_000, nodes=80, asks_last=True)
+SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_after_all=True, stretch=4)
 #: And the proof of one launch.
 LAUNCH = Budget(max_events=4_000_000)
 
@@ -116,7 +116,8 @@ def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> 
         spaces.append(space)
         return systems(values, space)
 
-    found = prove(Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN), policy, SOON, small=False)
+    problem = Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN)
+    found = prove(problem, policy, LIMITS, small=False, first=SOON)
     if found.verdict is not Verdict.PROVED:
         raise _NotShownError
     return found

@@ -223,7 +223,7 @@ class _Replay:
         self.space.path = path = root.fork()
         run = Run(self.system, HANDLERS, phases.land, columns, MOST_EVENTS)
         path.stale = True
-        state = State(run, path, asked_after={} if self.asks_last else None, after_all=self.asks_last)
+        state = State(run, path, asked_after={} if self.asks_last else None)
         state.flush()
         judge: Beside | None = None
         if self.policy is Policy.PRACTICAL:

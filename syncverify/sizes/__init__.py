@@ -39,6 +39,8 @@ BRIEF = 4
 
 #: What one exploration may cost.
 LIMITS = Limits()
+#: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
+FIRST = Limits(events=100_000, nodes=400, soon=12_000, failures=0, asks_after_all=True, stretch=2)
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -75,7 +77,7 @@ def all_sizes(
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
-    return prove(problem_of(kernel, given, exact), policy, limits)
+    return prove(problem_of(kernel, given, exact), policy, limits, first=FIRST)
 
 
 def problem_of(
@@ -118,8 +120,9 @@ def prove(
     ``first``: what a look before all others may cost, of which only a proof or a refutation counts.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
-    over or not at all; then with the same value; and where only limits were in the way of the first, once
-    more with any: a failure that no sizes confirm may come of states that were widened with the same value.
+    over or not at all; then with the same value, first as long as agents ask only when no other can go on; and
+    where limits were in the way of the first, once more with any: a failure that no sizes confirm may come of
+    states that were widened with the same value.
     """
     search = Numbers(problem)
     found: Sized | None = None
@@ -128,9 +131,10 @@ def prove(
         again = _Attempt(problem, policy, first, True, search, small=False).run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
-    work = [(True, brief), (False, limits), (True, limits)]
-    while work:
-        forgets, most = work.pop(0)
+    soon = replace(brief, asks_after_all=True, failures=0)
+    looks = [(True, brief), (False, soon), (False, limits), (True, limits)]
+    while looks:
+        forgets, most = looks.pop(0)
         attempt = _Attempt(problem, policy, most, forgets, search, small=small)
         again = attempt.run()
         if again.verdict is not Verdict.UNKNOWN:
@@ -146,10 +150,10 @@ def prove(
             values = search.below_zero()
         if values is not None:
             return Sized(Verdict.REFUTED, values=values)
-        again_any = attempt.exceeded and most is brief
-        work = [w for w in work if w[0] is not forgets or again_any]
+        if most is brief and not attempt.exceeded:
+            looks.pop()  # with more of it there is no other answer
         if not attempt.space.forgotten:
-            work = [w for w in work if w[0] is forgets]  # there is nothing to forget
+            looks = [x for x in looks if x[0] is forgets]  # there is nothing to forget
     assert found is not None
     return found
 

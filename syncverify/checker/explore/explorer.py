@@ -52,8 +52,9 @@ MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
 MOST_SIBLINGS = 1
 #: States at one point that differ in what is known, before all are compared by that.
-MOST_FORMS = 6
-#: Decisions after which an exploration gives up that compares states so.
+MOST_FORMS = 2
+#: Decisions after which an exploration gives up that compares states so, three times as many while no state
+#: is at a new point.
 MOST_LOOSE = 1_200
 
 
@@ -143,10 +144,14 @@ class Explorer:
             raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
 
     def _beyond(self, spent: int, most: int) -> bool:
-        """Whether a limit is reached; it is stretched if nothing in the last third was at a new point, or
-        states are made to know less."""
-        settling = spent > most and (self.compared or 3 * self.newest < 2 * len(self.graph.nodes))
-        return spent > most * (self.limits.stretch if settling else 1)
+        """Whether a limit is reached; it is stretched while states come to no new point, or are made to know
+        less."""
+        return spent > most and spent > most * (self.limits.stretch if self.compared or self.settling else 1)
+
+    @property
+    def settling(self) -> bool:
+        """Whether nothing in the last third was at a new point."""
+        return 3 * self.newest < 2 * len(self.graph.nodes)
 
     @property
     def pending(self) -> bool:
@@ -162,9 +167,8 @@ class Explorer:
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
         run.eager = True
         path.stale = True
-        after_all = self.limits.asks_after_all
-        asked_after: dict[int, int] | None = {} if self.limits.asks_last or after_all else None
-        state = State(run, path, asked_after=asked_after, after_all=after_all)
+        asked_after: dict[int, int] | None = {} if self.limits.asks_after_all else None
+        state = State(run, path, asked_after=asked_after)
         state.flush()
         return state
 
@@ -312,7 +316,7 @@ class Explorer:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         if self._beyond(len(self.graph.nodes), self.limits.nodes):
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
-        if self.compared and len(self.graph.nodes) > MOST_LOOSE:
+        if self.compared and len(self.graph.nodes) > MOST_LOOSE * (3 if self.settling else 1):
             raise KnowsTooLittle
         progress = state.progress()
         if progress == state.asked_at and not state.widened:

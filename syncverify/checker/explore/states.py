@@ -47,17 +47,14 @@ class State:
     tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
     traced: int = 0  # events of its run when it was taken up
     asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
-    after_all: bool = False  # all others, and not only the classes before
     general: bool = False  # it comes from a state that was made to know less
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
-        as after a step; or always, as long as one of the classes before it, or any other, goes on."""
+        as after a step; or always, as long as one of them goes on."""
         if t.cls not in self.places:
             return False  # its event is there, and what it means is asked
         if self.asked_after is not None:
-            if not self.after_all and all(x.cls > t.cls for x in self.run.ready):
-                return False
             waited = self.asked_after.get(t.cls) == self.moved
             self.asked_after[t.cls] = self.moved
             return not waited
@@ -77,7 +74,7 @@ class State:
         new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
         new.answer, new.tails = self.answer, self.tails
         new.asked_after = None if self.asked_after is None else dict(self.asked_after)
-        new.after_all, new.general = self.after_all, self.general
+        new.general = self.general
         return new
 
     def weigh(self) -> None:
