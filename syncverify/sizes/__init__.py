@@ -120,7 +120,7 @@ def prove(
     ``first``: what a look before all others may cost, of which only a proof or a refutation counts.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
-    over or not at all; then with the same value, first as long as agents ask only when no other can go on; and
+    over or not at all; then with the same value, first so that agents ask only when no other can go on; and
     where limits were in the way of the first, once more with any: a failure that no sizes confirm may come of
     states that were widened with the same value.
     """
