@@ -57,7 +57,7 @@ class Loose(Normal):
         self.waits: dict[Hashable, Matrix] = {}  # what waits for groups make known
         self.records: list[tuple[Hashable, tuple[Place, ...]]] = []
         self.seen: list[Record] = []  # accesses, by number
-        self.of_products: dict[tuple[Access, int, int], tuple[tuple[Column, ...], tuple[Place, ...]]] = {}
+        self.of_products: dict[Hashable, tuple[tuple[int, int], tuple[Hashable, ...], tuple[Place, ...]]] = {}
         self.pieces: tuple[Piece, ...] = ()
         self.accesses = 0  # tells apart what is on record, and where
         self.key: Hashable = None
@@ -287,16 +287,12 @@ class Loose(Normal):
     def memory(self) -> None:
         """The bytes of all memories by what they hold, and what tells the accesses from each other."""
         pending = {id(r): reg for t in self.run.threads for reg, r in t.registers.items() if not r.used}
-        numbers: dict[int, int] = {}
+        numbers: dict[Record | None, int] = {None: -1}
 
-        def numbered(r: Record | None) -> int:
-            if r is None:
-                return -1
-            found = numbers.get(id(r))
-            if found is None:
-                found = numbers[id(r)] = len(self.records)
-                self.seen.append(r)
-                self.records.append(self.apart(r, pending))
+        def numbered(r: Record) -> int:
+            found = numbers[r] = len(self.records)
+            self.seen.append(r)
+            self.records.append(self.apart(r, pending))
             return found
 
         pieces: list[Piece] = []
@@ -307,7 +303,9 @@ class Loose(Normal):
                 held = held_as.get(id(what))
                 if held is None:
                     write, reads = what
-                    held = held_as[id(what)] = numbered(write), tuple(sorted([numbered(r) for _, r in reads]))
+                    w = numbers[write] if write in numbers or write is None else numbered(write)
+                    here = sorted([numbers[r] if r in numbers else numbered(r) for _, r in reads])
+                    held = held_as[id(what)] = w, tuple(here)
                     wrote = self.records[held[0]][0] if held[0] >= 0 else None
                     names[held] = hash((wrote, frozenset([self.records[r][0] for r in held[1]])))
                 last = pieces[-1] if pieces else None
@@ -320,24 +318,25 @@ class Loose(Normal):
 
     def apart(self, r: Record, pending: dict[int, int]) -> tuple[Hashable, tuple[Place, ...]]:
         """What tells an access from others, and its thresholds."""
-        columns, places = self.asked_of(r)
-        fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
         used = 0 if r.used > 0 else (-1, pending.get(id(r), r.used))
-        flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
-        flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
-        tagged = self.name(r.tag) if r.tag >= 0 else None
-        return (int(r.kind), r.cls, r.fp, r.site, tagged, columns, flags), places
+        key = (r.kind, r.cls, r.tag, r.tag_value, r.beside, used)
+        product = r.kind == Access.MMA_READ and r.used <= 0  # of a group, all that are asked alike
+        found = self.of_products.get(key) if product else None
+        if found is None:
+            columns, places = self.asked_of(r)
+            fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
+            flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
+            flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
+            tagged = self.name(r.tag) if r.tag >= 0 else None
+            found = (int(r.kind), r.cls), (tagged, columns, flags), places
+            if product:
+                self.of_products[key] = found
+        return (*found[0], r.fp, r.site, *found[1]), found[2]
 
     def asked_of(self, r: Record) -> tuple[tuple[Column, ...], tuple[Place, ...]]:
-        """The columns and thresholds of an access; wgmmas have many, and the same for all that one reads."""
-        key = r.kind, r.tag, r.tag_value
-        found = self.of_products.get(key) if r.kind == Access.MMA_READ and r.used <= 0 else None
-        if found is None:
-            of = [*self.thresholds_of(r)]
-            found = tuple([self.name(c) for _, c, _ in of]), tuple([self.place(*x) for x in of])
-            if r.kind == Access.MMA_READ and r.used <= 0:
-                self.of_products[key] = found
-        return found
+        """The columns and thresholds of an access."""
+        of = [*self.thresholds_of(r)]
+        return tuple([self.name(c) for _, c, _ in of]), tuple([self.place(*x) for x in of])
 
     def thresholds_of(self, r: Record) -> Iterator[Asked]:
         """What is asked of an access, in an order of its own."""

@@ -264,22 +264,27 @@ class Thresholds:
 
     def segments(self, memory: int, segments: Iterable[Segment]) -> Iterator[Kept]:
         """The segments, with those of their accesses that something may still fail against."""
-        known: dict[int, bool] = {}
+        known: dict[Record, bool] = {}
 
         def matters(r: Record) -> bool:
-            found = known.get(id(r))
-            if found is None:
-                found = known[id(r)] = memory == GLOBAL_MEMORY or not self.settled(r)
+            found = known[r] = memory == GLOBAL_MEMORY or not self.settled(r)
             return found
 
         alike: dict[tuple[Any, ...], Held] = {}
         for s in segments:
-            what = (s.write, *s.reads.values(), *(key[2] for key in s.reads))
+            reads = s.reads
+            what = (s.write, *reads.values(), *[key[2] for key in reads])
             held = alike.get(what)
             if held is None:
-                write = s.write if s.write is not None and matters(s.write) else None
-                held = write, tuple((key[2] >= 0, r) for key, r in s.reads.items() if matters(r))
-                held = alike[what] = alike.setdefault((write, *held[1]), held)
+                w = s.write
+                write = w if w is not None and (known[w] if w in known else matters(w)) else None
+                kept = [
+                    (key[2] >= 0, r)
+                    for key, r in reads.items()
+                    if (known[r] if r in known else matters(r))
+                ]
+                held = write, tuple(kept)
+                held = alike[what] = alike.setdefault((write, *kept), held)
             if held[0] is not None or held[1]:
                 yield s.lo, s.hi, held
 
@@ -289,8 +294,10 @@ class Thresholds:
         if r.kind.asynchronous:
             if r.tag < 0 or r.tag_value >= IN_FLIGHT:
                 return False
-            rows = (H, SH) if r.kind in ONE_PROXY else (H, SH, A, SA)
-            return all(least[row][r.tag] >= r.tag_value for row in rows)
+            tag, value = r.tag, r.tag_value
+            if least[H][tag] < value or least[SH][tag] < value:
+                return False
+            return r.kind in ONE_PROXY or (least[A][tag] >= value and least[SA][tag] >= value)
         column = r.cls if r.column < 0 else r.column
         ordered = least[H][r.cls] >= r.time and least[SH][r.cls] >= r.time
         return ordered and least[A][column] >= r.time and least[SA][column] >= r.time

@@ -1,4 +1,4 @@
-"""Explorations in which an agent asks only when no class before it can go on: the same verdicts."""
+"""Explorations in which an agent asks only when no other can go on: the same verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .test_sizes import MISTAKES
 
 SIZES = Path(__file__).parents[2] / "corpus" / "sizes"
 WRONG = sorted(SIZES.glob("*.bad.syncir"))
-LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
+LAST = Limits(events=30_000, nodes=200, failures=1, asks_after_all=True, stretch=4)
 
 
 def shown(kernel: Kernel, limits: Limits = LAST) -> tuple[Verdict, int]:
