@@ -27,7 +27,7 @@ from syncverify.launch import LaunchFacts
 from syncverify.sizes import Limits, Problem, prove
 
 #: What the proof for every size may cost: it is made once and kept.
-LIMITS = Limits(events=400_000, long=60_000, path=60_000, nodes=3_000, failures=1)
+LIMITS = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
 #: What is tried first: where it does not do, little was lost.
 SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_after_all=True, stretch=4)
 #: And the proof of one launch.

@@ -36,6 +36,8 @@ MOST_PARTS = 4
 MORE_NODES = 150
 #: The first look at sizes that are read again takes this part of the events.
 BRIEF = 4
+#: And the first one with one value for all turns this part, in which agents ask when no other can go on.
+LAST = 2
 
 #: What one exploration may cost.
 LIMITS = Limits()
@@ -131,8 +133,8 @@ def prove(
         again = _Attempt(problem, policy, first, True, search, small=False).run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
-    soon = replace(brief, asks_after_all=True, failures=0)
-    looks = [(True, brief), (False, soon), (False, limits), (True, limits)]
+    last = replace(limits, events=limits.events // LAST, asks_after_all=True, failures=0)
+    looks = [(True, brief), (False, last), (False, limits), (True, limits)]
     while looks:
         forgets, most = looks.pop(0)
         attempt = _Attempt(problem, policy, most, forgets, search, small=small)
