@@ -36,13 +36,14 @@ MOST_PARTS = 4
 MORE_NODES = 150
 #: The first look at sizes that are read again takes this part of the events.
 BRIEF = 4
-#: And the first one with one value for all turns this part, in which agents ask when no other can go on.
-LAST = 2
+#: And those with one value for all turns: the first this part, the second, in which agents ask when no other
+#: can go on, that.
+SOON, LAST = 16, 2
 
 #: What one exploration may cost.
 LIMITS = Limits()
 #: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
-FIRST = Limits(events=100_000, nodes=400, soon=12_000, failures=0, asks_after_all=True, stretch=2)
+FIRST = Limits(events=100_000, nodes=600, soon=12_000, failures=0, asks_after_all=True)
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -134,7 +135,8 @@ def prove(
         if again.verdict is not Verdict.UNKNOWN:
             return again
     last = replace(limits, events=limits.events // LAST, asks_after_all=True, failures=0)
-    looks = [(True, brief), (False, last), (False, limits), (True, limits)]
+    soon = replace(limits, events=limits.events // SOON, failures=0)
+    looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
         forgets, most = looks.pop(0)
         attempt = _Attempt(problem, policy, most, forgets, search, small=small)

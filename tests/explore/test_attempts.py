@@ -8,8 +8,8 @@ from syncverify import sizes
 from syncverify.diagnostics import Policy, Verdict
 from syncverify.sizes import Limits, Problem, Sized, prove
 
-WHOLE = 40
-BRIEF, LAST = WHOLE // sizes.BRIEF, WHOLE // sizes.LAST
+WHOLE = 160
+BRIEF, SOON, LAST = (WHOLE // part for part in (sizes.BRIEF, sizes.SOON, sizes.LAST))
 
 
 def tried(
@@ -33,14 +33,15 @@ def tried(
 
 
 def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tried(monkeypatch, [True] * 4, True) == [
-        (True, BRIEF), (False, LAST), (False, WHOLE), (True, WHOLE),
+    assert tried(monkeypatch, [True] * 5, True) == [
+        (True, BRIEF), (False, SOON), (False, LAST), (False, WHOLE), (True, WHOLE),
     ]  # fmt: skip
 
 
-def test_one_value_is_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_value_is_looked_at_in_two_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure that no sizes confirm may come of the order in which agents go on."""
-    assert tried(monkeypatch, [False] * 3, True) == [(True, BRIEF), (False, LAST), (False, WHOLE)]
+    looks = [(False, SOON), (False, LAST), (False, WHOLE)]
+    assert tried(monkeypatch, [False] * 4, True) == [(True, BRIEF), *looks]
 
 
 def test_where_nothing_is_read_again_only_the_limit_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,4 +51,4 @@ def test_where_nothing_is_read_again_only_the_limit_changes(monkeypatch: pytest.
 
 def test_a_verdict_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tried(monkeypatch, [False], True, Verdict.PROVED) == [(True, BRIEF)]
-    assert tried(monkeypatch, [True, False], True, Verdict.PROVED) == [(True, BRIEF), (False, LAST)]
+    assert tried(monkeypatch, [True, False], True, Verdict.PROVED) == [(True, BRIEF), (False, SOON)]

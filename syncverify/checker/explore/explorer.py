@@ -51,11 +51,12 @@ from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 MOST_COMPARED = 40
 #: Nodes of one form that do not come from each other, before they are widened to stand for both.
 MOST_SIBLINGS = 1
-#: States at one point that differ in what is known, before all are compared by that.
-MOST_FORMS = 2
+#: States at one point that differ in what is known, before all are compared by that; and where agents ask only
+#: when no other can go on, so that they mostly stand at few points.
+MOST_FORMS, FEW_FORMS = 6, 2
 #: Decisions after which an exploration gives up that compares states so, three times as many while no state
 #: is at a new point.
-MOST_LOOSE = 1_200
+MOST_LOOSE = 800
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -378,7 +379,8 @@ class Explorer:
 
     def crowded(self, state: State) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
-        self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > MOST_FORMS
+        most = FEW_FORMS if self.limits.asks_after_all else MOST_FORMS
+        self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate
 
     def like(self, state: State, view: View, earlier: list[Seen], knows: Known | None) -> Seen | None:
