@@ -60,8 +60,10 @@ _UNORDERED = ("nodes", "facts", "parts", "cases", "ranks", "shift", "lag", "end"
 
 
 def unordered(path: Path, how: str) -> bool:
-    """Whether the order of the entries means nothing: nodes and what is known at them, parts, and what proofs
-    for every number of stages say by key."""
+    """Whether an order means nothing: of nodes and what is known at them, parts, and what proofs for every
+    number of stages say by key; or that in which agents go on, where they ask the same in the other one."""
+    if path[-1] == "asks_last":
+        return how == "left out"
     return how == "swapped" and path[-2:-1] in [(name,) for name in _UNORDERED]
 
 
