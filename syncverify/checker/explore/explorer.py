@@ -18,6 +18,7 @@ from typing import Any, cast
 from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
+from syncverify.checker.explore import limits as at_most
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.kin import Loops, Seen, alike, stands_for
@@ -46,17 +47,6 @@ from syncverify.model.inequalities import negated
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
-
-#: Earlier nodes that a state is compared with.
-MOST_COMPARED = 40
-#: Nodes of one form that do not come from each other, before they are widened to stand for both.
-MOST_SIBLINGS = 1
-#: States at one point that differ in what is known, before all are compared by that; and where agents ask only
-#: when no other can go on, so that they mostly stand at few points.
-MOST_FORMS, FEW_FORMS = 6, 2
-#: Decisions after which an exploration gives up that compares states so, three times as many while no state
-#: is at a new point.
-MOST_LOOSE = 800
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -317,7 +307,7 @@ class Explorer:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         if self._beyond(len(self.graph.nodes), self.limits.nodes):
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
-        if self.compared and len(self.graph.nodes) > MOST_LOOSE * (3 if self.settling else 1):
+        if self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1):
             raise KnowsTooLittle
         progress = state.progress()
         if progress == state.asked_at and not state.widened:
@@ -348,7 +338,7 @@ class Explorer:
         else:
             self.compared = True
         rows = list(view.rows.values())
-        for seen in reversed(earlier[-MOST_COMPARED:]):
+        for seen in reversed(earlier[-at_most.MOST_COMPARED :]):
             if stands_for(seen, state.run.loosely, knows) and included(
                 self.space, list(seen.view.rows.values()), seen.path, rows, state.path
             ):
@@ -379,7 +369,7 @@ class Explorer:
 
     def crowded(self, state: State) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
-        most = FEW_FORMS if self.limits.asks_after_all else MOST_FORMS
+        most = at_most.FEW_FORMS if self.limits.asks_after_all else at_most.MOST_FORMS
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate
 
@@ -391,7 +381,7 @@ class Explorer:
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
             return self._loops.nearest(view, alike(same, knows))
-        before = self.ancestors(state, same) or same[MOST_SIBLINGS:]
+        before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
         if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
             before = self.ancestors(state, earlier) or earlier
         return before[-1] if before else None

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 from syncverify.model.terms import Symbolic
 
+#: Earlier nodes that a state is compared with.
+MOST_COMPARED = 40
+#: Nodes of one form that do not come from each other, before they are widened to stand for both.
+MOST_SIBLINGS = 1
+#: States at one point that differ in what is known, before all are compared by that; and where agents ask
+#: only when no other can go on, so that they mostly stand at few points.
+MOST_FORMS, FEW_FORMS = 6, 2
+#: Decisions after which an exploration gives up that compares states so, three times as many while no state
+#: is at a new point.
+MOST_LOOSE = 800
+
 
 class Exceeded(Symbolic):
     """A limit was reached: with more of it there might be an answer."""

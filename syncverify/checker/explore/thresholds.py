@@ -279,9 +279,7 @@ class Thresholds:
                 w = s.write
                 write = w if w is not None and (known[w] if w in known else matters(w)) else None
                 kept = [
-                    (key[2] >= 0, r)
-                    for key, r in reads.items()
-                    if (known[r] if r in known else matters(r))
+                    (key[2] >= 0, r) for key, r in reads.items() if (known[r] if r in known else matters(r))
                 ]
                 held = write, tuple(kept)
                 held = alike[what] = alike.setdefault((write, *kept), held)
