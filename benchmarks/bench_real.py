@@ -304,12 +304,12 @@ _INTRODUCTION = """\
 Kernels that today's generators emit for sm_90a, made by `python -m tests.real.generate` from pinned packages
 without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (each
 parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
-any grid) and *block* (block and cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a
-process of its own that is killed after 30 s of CPU time; measured family by family on a shared machine, where
-seconds of wall time say less than seconds of CPU. Measured at commits b3050ac and 2eab264, beside other work:
-exact sizes; for every size all of tilelang and triton_plain, triton_ws but `persistent_inner*`, fa4 but
-`forward_d64_causal`, five kernels of cutlass, four of gluon, three of triton_tma, one of quack. All other
-rows for every size, and those for block and cluster alone, are of earlier commits.
+any grid; of CUTLASS any along the axis on which its scheduler lays all clusters out) and *block* (block and
+cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a process of its own that is killed
+after 30 s of CPU time; measured on a shared machine, beside other work, where seconds of wall time say less
+than seconds of CPU. Measured at commit ff93aa7: all that is proved for every size and with block and cluster
+alone, and nearly all that is refuted there; at 6b16de6 what is unknown or was killed; at 5afd717 one row for
+every size and nine with block and cluster alone, none of them proved. Exact sizes: at b3050ac and 2eab264.
 
 Of the kernels that are not proved for exact sizes every one is refuted, and the refutation stands (below).
 

@@ -57,6 +57,13 @@ def test_the_block_alone(families):
     assert table(families("emit"), "block") == {"block": [128, 1, 1], "cluster": [2, 1, 1]}
 
 
+def test_a_persistent_scheduler_lays_clusters_out_along_one_axis(families):
+    one_row = families("emit").one_row
+    assert one_row([2, 2, 1], [2, 1, 1]) == ("grid.x == 2", "grid.z == 1")
+    assert one_row([1, 4, 1], [1, 2, 1]) == ("grid.x == 1", "grid.z == 1")
+    assert one_row([4, 4, 1], [1, 1, 1]) == ("grid.z == 1",)
+
+
 def test_words_that_follow_the_size_become_expressions_of_it(families):
     facts, emit = families("bytes_facts"), families("emit")
     samples = [facts.Sample(k, struct.pack("<iiii", 7, k, k // 64, k * k), {}) for k in (256, 384, 640)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import cutlass_library
 from bytes_facts import Sample, leaves
-from emit import Emitter, Launch
+from emit import Emitter, Launch, one_row
 from nvcc import nvcc
 
 SOURCE = Path(cutlass_library.__file__).parent / "source"
@@ -174,14 +174,6 @@ def one_entry(ptx: str) -> str:
     if entries != 1:
         raise RuntimeError(f"{entries} entries in the PTX")
     return ptx
-
-
-def one_row(grid: list[int], cluster: list[int]) -> tuple[str, ...]:
-    """Facts on the grid that hold of every launch: persistent schedulers lay all clusters out along one axis,
-    the one that the raster order in the parameters asks for."""
-    return tuple(
-        f"grid.{axis} == {c}" for axis, extent, c in zip("xyz", grid, cluster, strict=True) if extent == c
-    )
 
 
 def emit(emitter: Emitter, gemm: Gemm) -> None:

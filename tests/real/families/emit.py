@@ -59,6 +59,14 @@ class Launch:
     """The parameters for every size, where naming the sizes is not enough."""
 
 
+def one_row(grid: Sequence[int], cluster: Sequence[int]) -> tuple[str, ...]:
+    """Facts on the grid that hold of every launch: persistent schedulers lay all clusters out along one axis,
+    the one that the raster order in the parameters asks for."""
+    return tuple(
+        f"grid.{axis} == {c}" for axis, extent, c in zip("xyz", grid, cluster, strict=True) if extent == c
+    )
+
+
 def launch_toml(launch: Launch, scope: str) -> str:
     """The facts as TOML: `exact`, `all` (sizes by name) or `block` (block and cluster alone)."""
     lines = ['[kernel."*"]', f"block = {list(launch.block)}", f"cluster = {list(launch.cluster)}"]
