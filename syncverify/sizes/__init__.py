@@ -43,7 +43,7 @@ SOON, LAST = 16, 2
 #: What one exploration may cost.
 LIMITS = Limits()
 #: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
-FIRST = Limits(events=200_000, nodes=600, soon=12_000, failures=0, asks_after_all=True)
+FIRST = Limits(events=200_000, nodes=600, soon=30_000, failures=0, asks_after_all=True)
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
