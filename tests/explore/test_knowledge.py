@@ -11,6 +11,7 @@ from syncverify.certificate import graphs, sizes
 from syncverify.certificate.data import RejectedError
 from syncverify.checker.clocks import A, E, H
 from syncverify.checker.engine import Run
+from syncverify.checker.explore.explorer import Explorer
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.knowledge import Known, always_lesser, hides, knowledge, lower
 from syncverify.checker.failure import Failure, Obligation
@@ -20,7 +21,8 @@ from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
-from syncverify.sizes import Problem, Sized, all_sizes, problem_of
+from syncverify.model.terms import Space
+from syncverify.sizes import Limits, Problem, Sized, all_sizes, problem_of
 from syncverify.verify import check_kernel
 
 from .test_fork import started, steps
@@ -161,6 +163,18 @@ def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
     assert not hides(run, 0, Policy.PRACTICAL) and hides(run, 0, Policy.STRICT)
     run.failures[error.key] = error
     assert hides(run, 1, Policy.PRACTICAL)
+
+
+def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
+    run, _, _ = _standing()
+    found = _two_stores(severity=Severity.WARNING, strict_only=True)
+    run.failures[found.key] = found
+    explorer = Explorer(run.system, Space(), [], Policy.PRACTICAL, Limits())  # type: ignore[arg-type]
+    assert explorer.certain(run) == [found]
+    run.loosely = True
+    assert explorer.certain(run) == []
+    explorer._sure.add(found.key)
+    assert explorer.certain(run) == [found]
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,10 @@ class Explorer:
         if (new and not (practical and all(harmless))) or (self.compared and self.delicate):
             raise KnowsTooLittle
 
+    def certain(self, run: Run) -> list[Failure]:
+        """Failures that are not met only because a state was made to forget."""
+        return [f for key, f in run.failures.items() if not run.loosely or key in self._sure]
+
     def ends_barrier(self) -> None:
         """Begins anew where the last uses of a barrier matter: states were compared without them."""
         self.delicate = True
@@ -290,12 +294,11 @@ class Explorer:
         finish(run)
         if len(run.failures) > state.looked:
             self.judge(state)
-        failures = list(run.failures.values())
-        judged = tails.counted(run, failures)
+        judged = tails.counted(run, run.failures.values())
         failure = next((f for f in judged if counts(f, self.policy)), None)
         if failure is not None:
             return Failed(state.path, failure.message)
-        for f in distinct(warnings(judged, False)):
+        for f in distinct(warnings(tails.counted(run, self.certain(run)), False)):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
         self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))
