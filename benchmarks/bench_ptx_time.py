@@ -1,4 +1,4 @@
-"""Where the time of `syncverify check` on PTX goes: processor seconds of a whole process, stage by stage.
+"""Where the time of `syncverify check` on PTX goes: processor and wall seconds of a whole process, by stage.
 
     python benchmarks/bench_ptx_time.py [--scope exact] [--match TEXT] [--seconds N] [-o FILE]
 
@@ -77,14 +77,15 @@ def children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def start_of_python(environment: dict[str, str]) -> float:
-    """Processor seconds of an interpreter that does nothing, the least of five."""
-    found = []
+def start_of_python(environment: dict[str, str]) -> tuple[float, float]:
+    """Processor and wall seconds of an interpreter that does nothing, the least of five."""
+    found, waited = [], []
     for _ in range(5):
-        before = children()
+        before, begun = children(), time.monotonic()
         subprocess.run([sys.executable, "-c", "pass"], check=True, env=environment)
         found.append(children() - before)
-    return min(found)
+        waited.append(time.monotonic() - begun)
+    return min(found), min(waited)
 
 
 def main() -> int:
@@ -103,7 +104,8 @@ def main() -> int:
         env=environment,
         capture_output=True,
     )
-    start = start_of_python(environment)
+    start, waits = start_of_python(environment)
+    loaded = os.getloadavg()[0]
     began = time.monotonic()
     rows: list[dict[str, Any]] = []
     for kernel in kernels():
@@ -113,7 +115,7 @@ def main() -> int:
             continue
         if time.monotonic() - began > given.seconds:
             break
-        before = children()
+        before, begun = children(), time.monotonic()
         try:
             done = subprocess.run(
                 [sys.executable, "-c", CHILD, str(kernel.ptx), str(facts), given.scope],
@@ -125,7 +127,8 @@ def main() -> int:
             row = json.loads(done.stdout.splitlines()[-1])
         except (subprocess.TimeoutExpired, ValueError, IndexError):
             row = {"verdict": "failed", "stages": {}}
-        row = {"kernel": name, "seconds": round(children() - before - start, 3)} | row
+        wall = round(time.monotonic() - begun - waits, 3)
+        row = {"kernel": name, "seconds": round(children() - before - start, 3), "wall": wall} | row
         rows.append(row)
         print(f"{name:44} {row['verdict']:8} {row['seconds']:7.2f} s", _stages(row["stages"]), flush=True)
     stages = sorted({s for r in rows for s in r["stages"]})
@@ -134,6 +137,8 @@ def main() -> int:
         "scope": given.scope,
         "start of the interpreter": round(start, 3),
         "median above it": round(median(r["seconds"] for r in rows), 3) if rows else None,
+        "median of wall seconds": round(median(r["wall"] for r in rows), 3) if rows else None,
+        "load before and after": [round(loaded, 1), round(os.getloadavg()[0], 1)],
         "median of each stage": {s: round(median(r["stages"].get(s, 0.0) for r in rows), 3) for s in stages},
         "whole corpus, each stage": {s: round(sum(r["stages"].get(s, 0.0) for r in rows), 1) for s in stages},
     }
