@@ -49,9 +49,11 @@ def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: p
     events: list[int] = []
     real = gate_ptx.prove
 
-    def prove(problem: Problem, policy: Policy, limits: Limits, **more: bool) -> Sized:
-        events.append(limits.events)
-        return real(problem, policy, limits, **more)
+    def prove(
+        problem: Problem, policy: Policy, limits: Limits, first: Limits | None = None, **more: bool
+    ) -> Sized:
+        events.append((first or limits).events)
+        return real(problem, policy, limits, first=first, **more)
 
     monkeypatch.setattr(gate_ptx, "prove", prove)
     monkeypatch.setattr(gate_ptx, "SOON", replace(gate_ptx.SOON, nodes=1))
