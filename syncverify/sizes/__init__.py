@@ -43,7 +43,9 @@ SOON, LAST = 16, 2
 #: What one exploration may cost.
 LIMITS = Limits()
 #: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
-FIRST = Limits(events=200_000, nodes=600, soon=30_000, failures=0, asks_after_all=True)
+#: There are as many as places in a ring, so each barrier allows more decisions.
+FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_after_all=True)
+FOR_BARRIER = 40
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -80,7 +82,9 @@ def all_sizes(
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
-    return prove(problem_of(kernel, given, exact), policy, limits, first=FIRST)
+    barriers = sum(b.count.value for b in kernel.barriers if isinstance(b.count, Int))
+    first = replace(FIRST, nodes=FIRST.nodes + FOR_BARRIER * barriers)
+    return prove(problem_of(kernel, given, exact), policy, limits, first=first)
 
 
 def problem_of(
