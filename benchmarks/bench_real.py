@@ -310,7 +310,7 @@ after 30 s of CPU time; measured on a shared machine, beside other work, where s
 than seconds of CPU. Measured at commit ff93aa7: all that is proved for every size and with block and cluster
 alone, and nearly all that is refuted there; at 6b16de6 what is unknown or was killed; at 5afd717 one row for
 every size and nine with block and cluster alone, none of them proved. Exact sizes: at b3050ac and 2eab264;
-all verdicts again at bf4c09b, on a quiet machine, with 0.38 s of wall time above the start of the
+all verdicts again at bf4c09b, beside little other work, with 0.38 s of wall time above the start of the
 interpreter at the median (`benchmarks/bench_ptx_time.py`).
 
 Of the kernels that are not proved for exact sizes every one is refuted, and the refutation stands (below).

@@ -29,7 +29,7 @@ from syncverify.sizes import Limits, Problem, prove
 #: What the proof for every size may cost: it is made once and kept.
 LIMITS = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
 #: What is tried first: where it does not do, little was lost.
-SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_after_all=True, stretch=4)
+SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
 #: And the proof of one launch.
 LAUNCH = Budget(max_events=4_000_000)
 

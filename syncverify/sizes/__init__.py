@@ -44,7 +44,7 @@ SOON, LAST = 16, 2
 LIMITS = Limits()
 #: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
 #: There are as many as places in a ring, so each barrier allows more decisions.
-FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_after_all=True)
+FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
 FOR_BARRIER = 40
 
 _TYPES = {
@@ -138,7 +138,7 @@ def prove(
         again = _Attempt(problem, policy, first, True, search, small=False).run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
-    last = replace(limits, events=limits.events // LAST, asks_after_all=True, failures=0)
+    last = replace(limits, events=limits.events // LAST, asks_last=True, failures=0)
     soon = replace(limits, events=limits.events // SOON, failures=0)
     looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
@@ -225,7 +225,7 @@ class _Attempt:
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
             explorer = Explorer(system, space, [path], self.policy, self.limits, slack)
-            explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_after_all
+            explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
             try:
                 for failed in explorer.failures():
                     if failed is None:

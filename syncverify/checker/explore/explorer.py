@@ -158,7 +158,7 @@ class Explorer:
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
         run.eager = True
         path.stale = True
-        asked_after: dict[int, int] | None = {} if self.limits.asks_after_all else None
+        asked_after: dict[int, int] | None = {} if self.limits.asks_last else None
         state = State(run, path, asked_after=asked_after)
         state.flush()
         return state
@@ -372,7 +372,7 @@ class Explorer:
 
     def crowded(self, state: State) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
-        most = at_most.FEW_FORMS if self.limits.asks_after_all else at_most.MOST_FORMS
+        most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate
 

@@ -36,7 +36,7 @@ class Limits:
     patience: int = 0  # earlier nodes of the same key before a state is widened
     forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
-    asks_after_all: bool = False  # an agent asks only when no other can go on
+    asks_last: bool = False  # an agent asks only when no other can go on
     stretch: int = 1  # times the events and nodes, while states come to no new point
 
 

@@ -16,7 +16,7 @@ from .test_sizes import MISTAKES
 
 SIZES = Path(__file__).parents[2] / "corpus" / "sizes"
 WRONG = sorted(SIZES.glob("*.bad.syncir"))
-LAST = Limits(events=30_000, nodes=200, failures=1, asks_after_all=True, stretch=4)
+LAST = Limits(events=30_000, nodes=200, failures=1, asks_last=True, stretch=4)
 
 
 def shown(kernel: Kernel, limits: Limits = LAST) -> tuple[Verdict, int]:
