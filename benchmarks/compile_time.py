@@ -24,7 +24,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
-from syncverify import gate  # noqa: E402
+from syncverify import gate, gate_ptx, gate_sequence, verify  # noqa: E402, F401
 from syncverify.diagnostics import Policy  # noqa: E402
 from syncverify.examples import attention, fusions, losses, norms, rows  # noqa: E402
 from syncverify.fusion import Fusion, RowSchedule, Schedule  # noqa: E402

@@ -62,6 +62,8 @@ SHORT = 300
 SMS = prepared.SMS
 #: Steps of a block whose proof takes about as long as the next candidate is worth waiting for.
 PATIENCE = 1500
+#: Seconds that an answer is waited for at once: clocks take no more than so many.
+LONG = 1e6
 
 
 # ---------------------------------------------------------------- preparing
@@ -126,7 +128,7 @@ def complete(place: Path, workers: int, seconds: float) -> None:
         answers = pool.imap_unordered(_proved, left)
         for _ in left:
             try:
-                rows.append(answers.next(timeout=max(end - time.monotonic(), 0.01)))
+                rows.append(answers.next(timeout=min(max(end - time.monotonic(), 0.01), LONG)))
             except TimeoutError:
                 break
             record.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")

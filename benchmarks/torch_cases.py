@@ -136,6 +136,9 @@ CASES: dict[str, Case] = {
     "rms_norm_grad": Case(rms_norm, ((4096, 2048), (2048,)), gradients=True),
     "layer_norm_grad": Case(layer_norm, ((4096, 2048), (2048,), (2048,)), gradients=True),
     "softmax_grad": Case(softmax, ((4096, 2048),), gradients=True),
+    "cross_entropy_grad": Case(
+        cross_entropy, ((4096, 16384), ("index", (4096,), 16384)), gradients=True, rows=(0, 1)
+    ),
     "gelu_mlp_grad": Case(gelu_mlp, ((1024, 512), (2048, 512), (2048,), (512, 2048), (512,)), gradients=True),
 }  # fmt: skip
 
@@ -184,4 +187,4 @@ def exact(case: Case, inputs: list[Any]) -> list[Any]:
 def _upstream(case: Case, out: Any) -> Any:
     """Gradients of a result that differ within a row: a softmax takes away what they have in common."""
     places = torch.arange(out.numel(), device=out.device, dtype=torch.float64)
-    return torch.cos(places).to(case.dtype).view(out.shape)
+    return torch.cos(places).to(case.dtype).view(out.shape).to(out.dtype)

@@ -124,7 +124,7 @@ def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> 
     from syncverify.sizes import Limits, Problem, prove
 
     limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1)
-    first = replace(limits, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=4)
+    first = replace(limits, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16)
     return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False, first=first)
 
 

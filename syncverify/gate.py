@@ -20,6 +20,7 @@ from syncverify.codegen.arrays import DeviceArray, current_stream, describe, emp
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.cuda import emit
 from syncverify.codegen.names import entry_name
+from syncverify.collector import seldom
 from syncverify.diagnostics import KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
@@ -96,9 +97,12 @@ class Program:
 
     @cached_property
     def key(self) -> str:
-        """What verdicts and code depend on: the kernel, the policy, and all that turns it into code."""
-        parts = (tool_fingerprint(), nvrtc_version(), self.policy.value, self.text, self.source)
-        return digest("\0".join(parts))
+        """What verdicts and code depend on: the kernel, the policy, and all that turns it into code.
+
+        The CUDA follows from the text, what is passed to ``emit``, and the tool's sources.
+        """
+        given = (self.policy.value, str(self.blocks_per_sm), self.hint, self.text)
+        return digest("\0".join((tool_fingerprint(), nvrtc_version(), *given)))
 
     @cached_property
     def code(self) -> tuple[str, bytes]:
@@ -119,6 +123,10 @@ class Program:
 
     def check(self, stage: str, values: Mapping[str, int] | None = None) -> KernelReport:
         """A stage's report for one launch's values, or for every launch that the kernel's facts admit."""
+        with seldom():
+            return self._check(stage, values)
+
+    def _check(self, stage: str, values: Mapping[str, int] | None) -> KernelReport:
         if stage == "ptx":
             from syncverify.gate_ptx import check_ptx
 
@@ -194,7 +202,8 @@ class Program:
     @cached_property
     def dependent(self) -> bool:
         """Whether every thread waits for the grid before: only then is the launch a dependent one."""
-        return any(isinstance(s, GridDepWait) for s in self.kernel.body)
+        waits = any(isinstance(s, GridDepWait) for s in self.kernel.body)
+        return self.kernel.launch.dependent and waits and "griddepcontrol.wait" in self.ptx
 
     @cached_property
     def _launches(self) -> dict[tuple[Any, ...], Enqueue]:

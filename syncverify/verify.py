@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from syncverify.advice import advise, exchanges_globally
-from syncverify.checker import necessity
+from syncverify.checker import Outcome, necessity
 from syncverify.diagnostics import (
     Diagnostic,
     KernelReport,
@@ -20,7 +20,9 @@ from syncverify.diagnostics import (
     Severity,
     Verdict,
 )
-from syncverify.ir.execute import systems
+from syncverify.ir import execute_teams
+from syncverify.ir.execute import MAX_CLUSTERS, systems
+from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_relays import assumed
 from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
@@ -30,7 +32,7 @@ from syncverify.judge import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.launch import LaunchFacts
 from syncverify.model.events import Unanalysable
 from syncverify.passes.rewrite import walk
-from syncverify.sizes import Sized, all_sizes
+from syncverify.sizes import Sized, all_sizes, any_team
 from syncverify.sizes.few import launches
 from syncverify.source import InputError, Span
 from syncverify.stages import decide_stages
@@ -67,6 +69,7 @@ def check_kernel(
     file = file or kernel.span.file
     kind = ScopeKind.EXACT if kernel.params else ScopeKind.ALL
     covered = Scope(kind, bound, tuple(print_expr(a) for a in kernel.assumes))
+    granted: tuple[str, ...] = ()
     if missing:
         listed = ", ".join(missing)
         plural = "parameters" if len(missing) > 1 else "parameter"
@@ -74,8 +77,13 @@ def check_kernel(
         outcomes = [undecided(reason, kernel.span)]
     else:
         check_assumes(kernel, bound)
-        source_hash = source_hash or text_hash(print_kernel(kernel))
-        outcomes = [outcome_of(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
+        found = _any_team(kernel, bound, policy)
+        if found is not None:
+            granted = _assumed(kernel, found)
+            outcomes = [Outcome(found.verdict, found.diagnostics, stats=found.stats)]
+        else:
+            source_hash = source_hash or text_hash(print_kernel(kernel))
+            outcomes = [outcome_of(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
     merged = merge(outcomes)
     witness = merged.witness
     if witness is not None:
@@ -94,6 +102,7 @@ def check_kernel(
         witness=witness,
         diagnostics=tuple(_placed(d, kernel.span) for d in merged.diagnostics),
         stats=merged.stats,
+        assumptions=granted,
     )
 
 
@@ -135,8 +144,23 @@ def _every_size(
         diagnostics=tuple(_placed(d, kernel.span) for d in found.diagnostics),
         stats=found.stats,
         proof=found,
-        assumptions=() if found.launches else assumed(kernel),
+        assumptions=_assumed(kernel, found),
     )
+
+
+def _any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized | None:
+    """A proof of a launch of many clusters, if they share global memory in teams that one can stand for."""
+    if not execute_teams.team_size(kernel) or Grid.of(kernel, values).clusters <= MAX_CLUSTERS:
+        return None
+    found = any_team(kernel, values, policy)
+    return found if found.verdict is Verdict.PROVED else None
+
+
+def _assumed(kernel: Kernel, found: Sized) -> tuple[str, ...]:
+    """What a proof for every size takes for granted."""
+    if found.launches:
+        return ()
+    return assumed(kernel) or execute_teams.assumed(kernel, found.restores)
 
 
 def _one_by_one(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ from syncverify import beside as module
 from syncverify import gate
 from syncverify.beside import apart, beside
 from syncverify.codegen.cache import Cache
+from syncverify.collector import SELDOM, seldom
 from syncverify.diagnostics import Verdict
 from syncverify.examples import fusions
 from syncverify.fusion import Schedule, plan
@@ -113,3 +115,21 @@ def test_a_kernel_that_does_not_compile_says_so(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(gate, "emit", lambda *given: emit(*given) + "no CUDA")
     with pytest.raises(CompileError, match="no CUDA|expected"):
         gate.compile(fusions.scale, cache=Cache(tmp_path))
+
+
+def test_cycles_are_searched_as_before_when_the_last_is_done() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700)
+        with seldom():
+            with seldom():
+                assert gc.get_threshold()[0] == SELDOM
+            assert gc.get_threshold()[0] == SELDOM
+        assert gc.get_threshold()[0] == 700
+        gc.set_threshold(0)  # off
+        with pytest.raises(ValueError, match="x"), seldom():
+            assert gc.get_threshold()[0] == 0
+            raise ValueError("x")
+        assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)

@@ -222,9 +222,9 @@ class _Replay:
         columns = Columns(classes, len(self.system.info.barriers) + 9 * classes + slack)
         self.space.path = path = root.fork()
         run = Run(self.system, HANDLERS, phases.land, columns, MOST_EVENTS)
-        path.stale = True
+        run.joins = True
         state = State(run, path, asked_after={} if self.asks_last else None)
-        state.flush()
+        state.begin()
         judge: Beside | None = None
         if self.policy is Policy.PRACTICAL:
             try:
@@ -253,6 +253,8 @@ class _Replay:
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
+                if state.asks_later(t):
+                    break
                 try:
                     back = self.fetch(point, t) if t.event is None else False
                     if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
@@ -309,8 +311,7 @@ class _Replay:
         agent = cast(Any, t.agent)
         place = state.places.setdefault(t.cls, agent.point()[0])
         event = agent.step(t.answer)
-        del state.places[t.cls]
-        state.moved += 1
+        state.fetched(t)
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from syncverify.checker import groups
 from syncverify.checker.barriers import NET_ZERO, NOINC, Expect, barrier, use
 from syncverify.checker.clocks import PROGRESS, E
 from syncverify.checker.contributions import contribute
@@ -229,6 +230,8 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
         records[-1].beside = True
     for r in records:
         _access(run, t, r)
+    if run.joins:
+        t.products += records
     for frag in (acc, frag_a):
         if frag < 0:
             continue
@@ -255,6 +258,8 @@ def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
     if meet(run, t, event) == RETRY:
         return RETRY
     t.mma.commit()
+    groups.join(run.info, run.memory, t.products)
+    t.products = []
     for o in siblings(run, t):
         if o.waits_on[:1] == ("mma",):
             run.wake(o)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncverify.checker import groups
 from syncverify.checker.clocks import Clock, Columns, Matrix
 from syncverify.checker.failure import HARM, IMMEDIATE, Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, Shadow
@@ -109,6 +110,8 @@ class Thread:
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
+    products: list[Record] = field(default_factory=list)  # reads of wgmmas before their commit,
+    stores: list[Record] = field(default_factory=list)  # and stores in a row, that will be joined
     last_bulk: int = -1  # site of the newest bulk store
     last_mma: int = -1
 
@@ -158,6 +161,7 @@ class Run:
         #: what is over is known of barriers that say so, not of those who contributed: fails more often
         self.loosely = False
         self.unobserved = True  # it is asked who has looked at which phase
+        self.joins = False  # accesses that nothing can tell apart become one: see ``groups``
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.walker: Thread | None = None  # who has made the last events, and how many in a row
@@ -199,9 +203,8 @@ class Run:
         self.trace: list[tuple[int, Event]] = []
         #: where blocks hand on flags, what each has done with one, by address and CTA
         self.relays: dict[tuple[int, int], Any] = {}
-        for t in self.threads if self.info.relay else ():
-            t.blocked, t.waits_on = bool(t.info.cta), LATER if t.info.cta else ()
-        self.ready: deque[Thread] = deque(t for t in self.threads if not t.blocked)
+        self.turn = 0  # the cluster that runs, where they run one after the other
+        self.ready: deque[Thread] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}
         self.remote_uses: dict[
@@ -228,9 +231,15 @@ class Run:
             if len(self.trace) >= self.max_events:
                 raise TooManyEvents
             self.watch(t, event)
+        if self.info.in_turn and t.info.cta // self.info.ctas > self.turn and event[0] != Ev.ELECT:
+            t.blocked, t.waits_on = True, LATER
+            return RETRY
         handler = self.handlers.get(event[0])
         if handler is None:
             raise Unmodelled(f"the checker does not analyse {Ev(event[0]).name.lower()}", event[1])
+        if t.stores and event[0] not in groups.SILENT:
+            groups.join(self.info, self.memory, t.stores)
+            t.stores = []
         result = handler(self, t, event)
         if result == DONE or result == YIELD:
             t.event = None
@@ -292,6 +301,10 @@ class Run:
                 if self.step(t) == YIELD:
                     ready.append(t)
                     break
+
+    def gone(self, t: Thread) -> bool:
+        """Whether a class belongs to a cluster that has left before the one that runs."""
+        return t.info.cta // self.info.ctas < self.turn
 
     def enabled(self) -> list[Thread]:
         """Classes that can take a step."""

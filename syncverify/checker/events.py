@@ -8,6 +8,7 @@ from syncverify.checker import (
     control,
     copies,
     globals,
+    leaving,
     memory,
     relays,
     sync,
@@ -24,7 +25,7 @@ def _nothing(run: Run, t: Thread, event: Event) -> int:
 
 
 HANDLERS: Handlers = {
-    Ev.EXIT: relays.on_exit,
+    Ev.EXIT: leaving.on_exit,
     Ev.FAULT: control.on_fault,
     Ev.UNKNOWN: control.on_unknown,
     Ev.READ: memory.on_read,

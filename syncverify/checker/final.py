@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import combinations, product
 
 import numpy as np
@@ -27,9 +27,7 @@ MOST_SETS = 20_000
 
 def finish(run: Run) -> None:
     """Adds the failures that only the end of the run shows."""
-    for s in run.barriers.values():
-        _open_phase(run, s)
-        _overlaid(run, s)
+    _left_open(run, run.barriers)
     _aliased_waits(run)
     check_early(run)
     check_edits(run)
@@ -37,10 +35,27 @@ def finish(run: Run) -> None:
         check_stuck(run)
     if not run.hung:
         check_spins(run)
-        _late_remote(run)
-        _unseen_copies(run)
+        _unfinished(run)
     registers(run)
     collectives(run)
+
+
+def left_behind(run: Run, barriers: Iterable[int]) -> None:
+    """What the end shows of a cluster that leaves before the run ends: of its barriers, copies, registers."""
+    _left_open(run, barriers)
+    _unfinished(run)
+    registers(run)
+
+
+def _left_open(run: Run, barriers: Iterable[int]) -> None:
+    for b in barriers:
+        _open_phase(run, run.barriers[b])
+        _overlaid(run, run.barriers[b])
+
+
+def _unfinished(run: Run) -> None:
+    _late_remote(run)
+    _unseen_copies(run)
 
 
 def _open_phase(run: Run, s: Barrier) -> None:
@@ -198,7 +213,7 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
             return
         if len(places) > 1:
             # Hardware counts the four warps wherever each stands (docs/hardware.md), and Triton relies on it.
-            text = f"the warps of warpgroup {group} execute one setmaxnreg at {len(places)} instructions"
+            text = f"the warps of warpgroup {group} execute setmaxnreg at {len(places)} different places"
             _register_failure(run, r, text, others, 0, at=site, lenient=True)
         if i and not _group_synced(requests[i - 1], r):
             # If it changes nothing, compilers repeat it (Triton).
@@ -418,4 +433,4 @@ def _agree(
             return
 
 
-__all__ = ["finish"]
+__all__ = ["finish", "left_behind"]

@@ -357,11 +357,11 @@ def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
 
 
 def check_early(run: Run) -> None:
-    """A kernel that waits for the grid before it must not touch global memory sooner (E70).
+    """A kernel that waits for the grid before it, or has to, must not touch global memory sooner (E70).
 
     What it reads sooner may be known to be no output of that grid: then that is assumed, and said.
     """
-    if not run.grid_waits:
+    if not (run.grid_waits or run.info.has_to_wait):
         return
     order = sorted(run.early.items(), key=lambda x: (x[1][3], x[1][2]))
     for cls, (_, site, position, lenient) in order[:1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from syncverify.checker import windows
+from syncverify.checker import groups, windows
 from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
@@ -118,6 +118,8 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
         or mutually_atomic(run, first, second)
     ):
         return True
+    if first.parts:
+        return groups.judged(run.info, first, lo, hi, lambda part: judge(run, t, part, second, lo, hi))
     if first.barrier >= 0 and run.barriers[first.barrier].auto.live and second.barrier < 0:
         return True  # data over a live barrier is reported as such
     own = first.cls == t.cls
@@ -343,6 +345,8 @@ def on_write(run: Run, t: Thread, event: Event) -> int:
     r = Record(GW, t.cls, t.time, event[2], event[1])
     access(run, t, r)
     touch_barriers(run, t, r)
+    if run.joins and groups.joinable(run.info, r):
+        t.stores.append(r)
     return DONE
 
 

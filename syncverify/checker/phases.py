@@ -229,7 +229,8 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
                 barrier=s.index,
                 phase=k - 1,
                 past=both,
-                fix="let every waiter arrive on a barrier that the next phase needs, after its wait",
+                fix="let every waiter arrive on a barrier that the next phase needs, after its wait, "
+                "or let only those wait that do",
             )
             f.time = when
     p.m[E : HW + 1, s.column] = k + 1

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from syncverify.checker import control, globals
+from syncverify.checker import globals
 from syncverify.checker.clocks import E, H, Matrix
-from syncverify.checker.engine import DONE, LATER, Run, Thread, Unmodelled
+from syncverify.checker.engine import DONE, Run, Thread, Unmodelled
 from syncverify.checker.flags import RELEASE, STRONG
 from syncverify.checker.globals import COMPARE
 from syncverify.model.events import Ahead, Event
@@ -175,14 +175,3 @@ def _covers(full: Matrix, handed: globals.Write | None) -> bool:
     """Whether what is released has all that was acquired, in every row."""
     released = None if handed is None else handed.released
     return released is not None and bool(np.all(full[H:] >= released[H:]))
-
-
-def on_exit(run: Run, t: Thread, event: Event) -> int:
-    """With the last lanes of the first block the second begins; the first's memory is gone."""
-    result = control.on_exit(run, t, event)
-    if run.info.relay and not t.info.cta and all(o.done or o.info.cta for o in run.threads):
-        run.memory.pop(0, None)
-        for o in run.threads:
-            if o.waits_on == LATER:
-                run.wake(o)
-    return result

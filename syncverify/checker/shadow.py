@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from syncverify.model.events import Footprint
@@ -40,6 +41,7 @@ class Record:
     over: Record | None = None  # the write that this one replaced
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
+    parts: tuple[Record, ...] = ()  # accesses that it stands for: see ``groups``
 
 
 #: Who reads, how, and which bytes.
@@ -115,6 +117,26 @@ class Shadow:
         j = self._split(hi)
         self._los[i:j] = [lo]
         self._segments[i:j] = [Segment(lo, hi, record, {})]
+
+    def join(self, lo: int, hi: int, parts: AbstractSet[Record], record: Record) -> None:
+        """``record`` takes the place of ``parts`` in ``lo..hi``; neighbours that hold the same become one."""
+        key = (record.cls, record.kind, record.fp)
+        i = self._split(lo)
+        j = self._split(hi)
+        out: list[Segment] = self._segments[i - 1 : i] if i else []
+        first = i - len(out)
+        for s in self._segments[i:j]:
+            if s.write in parts:
+                s.write = record
+            if not parts.isdisjoint(s.reads.values()):
+                s.reads = {k: r for k, r in s.reads.items() if r not in parts} | {key: record}
+            last = out[-1] if out else None
+            if last is not None and last.hi == s.lo and last.write is s.write and last.reads == s.reads:
+                last.hi = s.hi
+            else:
+                out.append(s)
+        self._segments[first:j] = out
+        self._los[first:j] = [s.lo for s in out]
 
 
 def _succeed(reads: dict[Key, Record], key: Key, old: Record, record: Record) -> None:

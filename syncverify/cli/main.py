@@ -14,6 +14,7 @@ import click
 
 from syncverify import __version__
 from syncverify.cli.common import INTERRUPTED, Exit, bug, complain
+from syncverify.collector import SELDOM
 from syncverify.source import InputError
 
 #: Command name -> its module, its object and its line in the help; loaded when used, to start fast.
@@ -113,7 +114,7 @@ def _open_streams() -> None:
 
 def _start_fast() -> None:
     """A process that only checks needs no threads for linear algebra, and seldom a search for cycles."""
-    gc.set_threshold(50_000)
+    gc.set_threshold(SELDOM)
     if sys.argv[1:2] != ["run"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded
 

@@ -29,7 +29,7 @@ _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "un
 #: Headers of functions that few kernels call.
 _MORE = {
     r"\bload(_rows)?_(streaming|again|last|held|over)\b": "loads.cuh",
-    r"\bdivide_fast\b": "division.cuh",
+    r"\b(divide_fast|sigmoid)\b": "division.cuh",
 }
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
 
@@ -62,8 +62,10 @@ class _Emitter(Accesses):
         yield f"// {k.launch.threads} threads, {self.layout.size} bytes of dynamic shared memory"
         bounds = f"__launch_bounds__({k.launch.threads}, {blocks_per_sm}){asynchronous.attribute(k)}"
         yield f'extern "C" __global__ void {bounds} {entry_name(k.name)}('
+        # what the kernel before may still write is no constant: such loads could move above the wait for it
+        constant = "" if any(isinstance(s, n.GridDepWait) for s in k.body) else "__restrict__ "
         arguments = [
-            f"const {self._ctype(t)}* __restrict__ {t.name}"
+            f"const {self._ctype(t)}* {constant}{t.name}"
             if t.mode == "in"
             else f"{self._ctype(t)}* __restrict__ {t.name}"
             for t in pointers(k)

@@ -136,7 +136,6 @@ __device__ __forceinline__ int multiply_int(int a, int b) { return static_cast<i
 template <class T> __device__ __forceinline__ float rounded(float x) { T y; narrow(y, x); return widen(y); }
 __device__ __forceinline__ float min_nan(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float max_nan(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 // one number of N: four chains, so that additions do not wait for each other
 template <int N, class F> __device__ __forceinline__ float reduce_add(F f) {
   float s[4] = {f(0), N > 1 ? f(1 % N) : 0.0f, N > 2 ? f(2 % N) : 0.0f, N > 3 ? f(3 % N) : 0.0f};

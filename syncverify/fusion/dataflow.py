@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import networkx as nx
-
 from syncverify.fusion import pitches
 from syncverify.fusion.elements import broadcast_index, stored_node
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
@@ -32,9 +30,7 @@ class Dataflow:
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        graph = self.fusion.graph
-        targets = {stored_node(self.fusion, o) for o in self.fusion.outputs}
-        needed = targets.union(*(nx.ancestors(graph, t) for t in targets))
+        needed = self.fusion.needed(stored_node(self.fusion, o) for o in self.fusion.outputs)
         return tuple(i for i in self.fusion.order() if i in needed)
 
     def node(self, i: int) -> Node:

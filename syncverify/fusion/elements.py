@@ -102,8 +102,7 @@ def result_of(fusion: Fusion, output: Output) -> Expr:
 
 def live(fusion: Fusion) -> list[int]:
     """The nodes that results depend on, arguments before users."""
-    targets = {stored_node(fusion, o) for o in fusion.outputs}
-    needed = targets.union(*(nx.ancestors(fusion.graph, t) for t in targets))
+    needed = fusion.needed(stored_node(fusion, o) for o in fusion.outputs)
     return [i for i in fusion.order() if i in needed]
 
 

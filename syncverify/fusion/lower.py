@@ -27,7 +27,7 @@ from syncverify.fusion.elements import (
 )
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.persistent import dealt, facts, parameters, rounds, tile_of
-from syncverify.fusion.schedule import Schedule, shared_per_block
+from syncverify.fusion.schedule import Schedule, overlaps, shared_per_block
 from syncverify.ir.expr import Call, Expr, ExprLike, Int, Var, as_expr
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -83,8 +83,9 @@ class Piece:
 TILE = 4096
 #: Accesses of one thread to each tensor, where threads load their own parts of a tile.
 ACCESSES = 4
-#: Warps where each thread loads once from each of several tensors: the fastest on an H200 (docs/fusion.md).
-WARPS_OF_SEVERAL = 16
+#: Where each thread loads once from each of several tensors, and its 32 registers hold what it computes:
+#: warps, and blocks that fill an SM, by bytes of the widest element, as was fastest on an H200.
+OF_SEVERAL = {2: (16, 2), 4: (8, 8)}
 #: Of one tensor, by bytes of its widest element: warps, accesses of a thread, and blocks on an SM.
 OF_ONE = {2: (4, 1, 16), 4: (8, 2, 8)}
 
@@ -94,10 +95,10 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
     schedule.check()
     schedule = schedule.chosen()
     if schedule.tile:
-        return schedule
+        return _started(fusion, schedule)
     unit = VECTOR_BYTES // max(_element_sizes(fusion)) * schedule.compute_warps * 32
     if schedule.source == "direct":
-        return replace(schedule, tile=unit * ACCESSES)
+        return _started(fusion, replace(schedule, tile=unit * ACCESSES))
     streamed = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
     staged = (
         sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs) * schedule.store_stages if schedule.staged else 0
@@ -112,6 +113,16 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
     return replace(schedule, tile=tile)
 
 
+def _started(fusion: Fusion, schedule: Schedule) -> Schedule:
+    """With what it leaves open of when blocks start."""
+    if schedule.dependent != "auto":
+        return schedule
+    moved = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
+    moved += sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs)
+    waits = schedule.source == "direct" and overlaps(schedule.tile * moved)
+    return replace(schedule, dependent="yes" if waits else "no")
+
+
 def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
     """An open schedule without a ring, which leaves least to wait for."""
     direct = replace(schedule, source="direct")
@@ -124,7 +135,9 @@ def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
             return direct
         warps, accesses, blocks = OF_ONE[widest]
         return replace(direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks)
-    return replace(direct, compute_warps=WARPS_OF_SEVERAL, tile=vector * WARPS_OF_SEVERAL * 32)
+    few = len(fusion.inputs) <= 3 and len(fusion.outputs) == 1 and "random" not in fusion.ops()
+    warps, blocks = OF_SEVERAL[widest] if few and widest in OF_SEVERAL else (16, direct.blocks_per_sm)
+    return replace(direct, compute_warps=warps, tile=vector * warps * 32, blocks_per_sm=blocks)
 
 
 def _element_sizes(fusion: Fusion) -> list[int]:

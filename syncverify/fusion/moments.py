@@ -14,8 +14,12 @@ from syncverify.fusion.online import reduced_over_lanes
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, Shuffle, Stmt
 
-#: Warps of a row from which on their parts become one as those of lanes do: few registers, few operations.
+#: Lanes that put the parts of as many warps together, or more: few registers, few operations.
 BY_LANES = 8
+#: Of many warps so few lanes do, each of several parts.
+FEW_LANES = 4
+#: Of a register of two, which is the first.
+FIRST = Call("iota", (Int(2), Int(1), Int(2))) < 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +62,22 @@ class Moments:
             yield Compute(squares.name, squares + part if k else part)
         yield from reduced_over_lanes(squares.name, "reduce.add", lanes)
 
-    def over_lanes(self, lanes: int, count: int) -> Iterator[Stmt]:
-        """Of so many lanes side by side, each of which has ``count`` elements."""
+    def over_lanes(self, lanes: int, count: int, together: bool = False) -> Iterator[Stmt]:
+        """Of so many lanes side by side, each of which has ``count`` elements.
+
+        ``together``: both numbers go in one shuffle, since for a proof each is a meeting of the warp.
+        """
         total, squares = Var(f"t{self.total}"), Var(f"t{self.squares}")
-        other, also, apart = (Var(f"{x}{self.total}") for x in ("st", "sq", "e"))
+        other, also, apart, both = (Var(f"{x}{self.total}") for x in ("st", "sq", "e", "sb"))
         distance = lanes // 2
         while distance:
-            yield Shuffle(other.name, total, Int(distance))
-            yield Shuffle(also.name, squares, Int(distance))
+            if together:
+                yield Shuffle(both.name, Call("select", (FIRST, total, squares)), Int(distance))
+                yield Compute(other.name, Call("reduce.add", (Call("select", (FIRST, both, Float(0.0))),)))
+                yield Compute(also.name, Call("reduce.add", (Call("select", (FIRST, Float(0.0), both)),)))
+            else:
+                yield Shuffle(other.name, total, Int(distance))
+                yield Shuffle(also.name, squares, Int(distance))
             yield Compute(apart.name, total - other)
             yield Compute(squares.name, squares + also + apart * apart * Float(0.5 / count))
             yield Compute(total.name, total + other)
@@ -73,23 +85,30 @@ class Moments:
             distance //= 2
 
     def over_warps(self, warps: int, width: int) -> Iterator[Stmt]:
-        """Of all warps, whose parts of the row's ``width`` elements are read: one of each lane, or all."""
+        """Of all warps, whose parts of the row's ``width`` elements are read: some of each lane, or all."""
         total, squares = Var(f"t{self.total}"), Var(f"t{self.squares}")
         totals, parts = Var(f"q{self.total}"), Var(f"q{self.squares}")
-        count = width // warps
-        if by_lanes(warps):
+        count, each = width // warps, of_lane(warps)
+        if each == 1:
             yield Compute(total.name, totals)
             yield Compute(squares.name, parts)
-            yield from self.over_lanes(warps, count)
-            return
-        away = totals - total * Float(1.0 / warps)
-        yield Compute(total.name, Call("reduce.add", (totals,)))
-        yield Compute(squares.name, Call("reduce.add", (parts + away * away * Float(1.0 / count),)))
+        else:
+            away = totals - total * Float(1.0 / each)
+            yield Compute(total.name, Call("reduce.add", (totals,)))
+            yield Compute(squares.name, Call("reduce.add", (parts + away * away * Float(1.0 / count),)))
+        yield from self.over_lanes(warps // each, count * each, crowded(warps))
 
 
-def by_lanes(warps: int) -> bool:
-    """Whether each lane reads what one of the warps has."""
-    return warps >= BY_LANES and warps & (warps - 1) == 0
+def of_lane(warps: int) -> int:
+    """How many warps' parts each lane reads: all, or one; of many warps so many that few lanes have all."""
+    if warps < BY_LANES or warps & (warps - 1):
+        return warps
+    return warps // FEW_LANES if crowded(warps) else 1
 
 
-__all__ = ["Moments", "by_lanes"]
+def crowded(warps: int) -> bool:
+    """Whether warps are so many that a proof takes seconds, if they meet too often."""
+    return warps > 2 * BY_LANES
+
+
+__all__ = ["Moments", "crowded", "of_lane"]

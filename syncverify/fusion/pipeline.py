@@ -17,6 +17,7 @@ from syncverify.passes import synthesize
 from syncverify.passes.base import Pass, run
 from syncverify.passes.buffers import CircularBuffers
 from syncverify.passes.exchange import ExchangeBarriers
+from syncverify.passes.grid import DependentLaunch
 from syncverify.passes.handover import BulkGroups, HandoverBarriers, ProxyFences
 from syncverify.passes.lanes import ElectOneLane
 from syncverify.passes.mbarriers import EmptyBarriers, FullBarriers, InitBarriers
@@ -27,13 +28,14 @@ from syncverify.passes.roles import Prefetch, Specialize
 PASS_NAMES = (
     "circular-buffers", "specialize", "prefetch", "full-barriers", "empty-barriers", "bulk-groups",
     "handover-barriers", "exchange-barriers", "proxy-fences", "elect", "mbarrier-init", "setmaxnreg",
+    "dependent-launch",
 )  # fmt: skip
 
 
 def passes(fusion: Fusion, schedule: Schedule, policy: Policy) -> tuple[Pass, ...]:
     """The passes of one compilation, in order: none where each thread works alone."""
     if schedule.source == "direct":
-        return ()
+        return _dependent(schedule)
     stages = {tile_buffer(n): schedule.stages for n in fusion.streamed}
     if schedule.store == "tma":
         stages |= {tile_buffer(o.name): schedule.store_stages for o in fusion.outputs}
@@ -59,7 +61,12 @@ def passes(fusion: Fusion, schedule: Schedule, policy: Policy) -> tuple[Pass, ..
     ]
     if schedule.registers is not None:
         result.append(SetRegisters(*schedule.registers))
-    return tuple(result)
+    return (*result, *_dependent(schedule))
+
+
+def _dependent(schedule: Schedule | RowSchedule) -> tuple[Pass, ...]:
+    """Others may start as soon as the kernel before is over: they fill what the last blocks leave."""
+    return (DependentLaunch("start"),) if schedule.dependent == "yes" else ()
 
 
 def build(
@@ -84,7 +91,7 @@ def row_passes(kernel: RowKernel, policy: Policy) -> tuple[Pass, ...]:
     schedule = kernel.schedule
     exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
     if schedule.source == "direct":
-        return (exchange,)
+        return (exchange, *_dependent(schedule))
     return (
         CircularBuffers(dict.fromkeys(kernel.staged, schedule.stages)),
         Specialize({full_barrier(c.number or 0): 0 for c in kernel.chunks}, schedule.compute_warps, 1),
@@ -94,6 +101,7 @@ def row_passes(kernel: RowKernel, policy: Policy) -> tuple[Pass, ...]:
         ProxyFences(policy),
         ElectOneLane(),
         InitBarriers(),
+        *_dependent(schedule),
     )
 
 
@@ -126,7 +134,7 @@ def build_streamed(
     if observe is not None:
         observe("lower", kernel)
     exchange = ExchangeBarriers(unaligned=policy is Policy.STRICT)
-    return run(kernel, [p for p in (exchange,) if p.name not in without], observe)
+    return run(kernel, [p for p in (exchange, *_dependent(schedule)) if p.name not in without], observe)
 
 
 def build_columns(

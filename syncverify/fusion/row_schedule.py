@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 from syncverify.codegen.accesses import Hint, Told
 from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.schedule import apply_settings, choice, require, shared_per_block
+from syncverify.fusion.schedule import apply_settings, choice, overlaps, require, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
@@ -47,6 +47,8 @@ class RowSchedule:
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``held``: what is read
     again stays in the caches until the last time, and then gives way first.
+    ``dependent``: blocks start while the kernel before ends, and wait for that. ``group``: elements of a row
+    that one thread handles together, which its registers hold at a time.
     """
 
     width: int = 4096
@@ -64,6 +66,8 @@ class RowSchedule:
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["auto", "held", Told] = "auto"
+    dependent: Literal["auto", "yes", "no"] = "auto"
+    group: int = 0
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -73,6 +77,7 @@ class RowSchedule:
         require(0 <= self.rows <= 24, "rows must be 1 to 24")
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         require(0 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")
+        require(0 <= self.group <= 64, "group must be 1 to 64")
 
     def streams(self, width: int) -> bool:
         """Whether rows of that length are gone through piece by piece."""
@@ -122,6 +127,12 @@ def row_bytes(fusion: Fusion, width: int) -> int:
     return width * sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
 
 
+def moved_bytes(fusion: Fusion, width: int) -> int:
+    """Bytes of one row of all that has its length: read, or written."""
+    outputs = sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs if o.dims == fusion.dims)
+    return row_bytes(fusion, width) + width * outputs
+
+
 def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     """The schedule for rows of one width, with all chosen that it leaves open; InputError if nothing fits."""
     schedule.check()
@@ -161,8 +172,11 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
     once: Told = "loads" if row_choices.once(fusion, width) else "normal"
     told: Literal["held", Told] = "held" if chosen.reread == "yes" else once
+    waits = source == "direct" and overlaps(chosen.tile_rows * moved_bytes(fusion, width))
+    waits = waits and row_choices.early(fusion, width)
     return replace(
-        found, grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
+        found, dependent=_either(found.dependent, "yes" if waits else "no"),
+        grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, "streaming" if source == "bulk" else told),
     )  # fmt: skip
 
@@ -238,20 +252,22 @@ def _either(given: C, chosen: C) -> C:
 
 _PARSERS: dict[str, Any] = {
     "width": int, "warps": int, "lanes": int, "rows": int, "stages": int, "blocks_per_sm": int,
+    "group": int,
     "split": choice("auto", "yes", "no"),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
     "operands": choice("auto", "registers", "reload"),
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
-    "cache": choice("auto", "held", *get_args(Told)),
+    "cache": choice("auto", "held", *get_args(Told)), "dependent": choice("auto", "yes", "no"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
+    "group": "a number",
     "split": "auto, yes or no",
     "blocks_per_sm": "a number", "source": "auto, bulk or direct",
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
-    "cache": "auto, held, normal, streaming or loads",
+    "cache": "auto, held, normal, streaming or loads", "dependent": "auto, yes or no",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -29,7 +29,7 @@ from syncverify.fusion.dataflow import (
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
-from syncverify.fusion.moments import Moments, by_lanes
+from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
 from syncverify.fusion.persistent import dealt, facts, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
@@ -139,7 +139,7 @@ class RowKernel:
         """The parts of a row, in order; threads hold neighbouring vectors of each run."""
         span = self.threads * self.vector
         runs, rest = divmod(self.width, span)
-        most = max(1, GROUP_ELEMENTS // self.vector)
+        most = max(1, (self.schedule.group or GROUP_ELEMENTS) // self.vector)
         found = [Group(k, at * span, min(most, runs - at)) for k, at in enumerate(range(0, runs, most))]
         if rest:
             found.append(Group(len(found), runs * span, 1, rest))
@@ -420,7 +420,8 @@ class RowKernel:
                 held = [self._part(g).expression(pairs[i].argument) for g in self.groups]
                 yield from pairs[i].of_warp(held, lanes, self.width // self.threads)
             elif i in pairs:
-                yield from pairs[i].over_lanes(lanes, self.width // self.threads)
+                many = crowded(self.schedule.warps)
+                yield from pairs[i].over_lanes(lanes, self.width // self.threads, many)
             else:
                 yield from reduced_over_lanes(f"t{i}", self.fusion.node(i).op, lanes)
         warps = self.schedule.warps
@@ -436,11 +437,12 @@ class RowKernel:
                 for i, k in places.items()
             ),
         )
-        paired = {*pairs, *self._flow.together} if by_lanes(warps) else set()
+        each = of_lane(warps)
+        paired = {*pairs, *self._flow.together} if each < warps else set()
         for i, k in places.items():
             at, count = _plus(own, k) if self._grouped else Int(k), warps
             if i in paired:
-                at, count = at + Var("lane") % warps, 1
+                at, count = at + Var("lane") % (warps // each) * each, each
             yield LdShared(f"q{i}", Region(part_buffer(step), slot, at, Int(count)))
         for i in (i for i in places if i not in self._flow.together):
             if i in pairs:

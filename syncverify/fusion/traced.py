@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -136,7 +137,24 @@ class Fusion:
 
     def order(self) -> list[int]:
         """All nodes, arguments before users; the same for every run."""
-        return list(nx.lexicographical_topological_sort(self.graph))
+        return list(self._order)
+
+    def needed(self, nodes: Iterable[int]) -> set[int]:
+        """Nodes, and all that they are made of."""
+        found: set[int] = set()
+        for i in nodes:
+            if i not in self._made_of:
+                self._made_of[i] = frozenset(nx.ancestors(self.graph, i)) | {i}
+            found |= self._made_of[i]
+        return found
+
+    @cached_property
+    def _made_of(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        return tuple(nx.lexicographical_topological_sort(self.graph))
 
     def sizes(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """The extent of every dimension, from the arrays' shapes; raises InputError where they disagree."""

@@ -74,6 +74,7 @@ class KernelBuilder(Operations):
         cluster: int | Sequence[int] = 1,
         registers: int | None = None,
         cooperative: bool = False,
+        dependent: bool = False,
         arch: str = "sm_90a",
     ) -> None:
         wide = grid if isinstance(grid, Sequence) else [grid]
@@ -89,6 +90,7 @@ class KernelBuilder(Operations):
             (c[0], c[1] if len(c) > 1 else 1, c[2] if len(c) > 2 else 1),
             registers,
             cooperative,
+            dependent,
             span=h.caller(),
         )
         self._kernel = nodes.Kernel(name, launch, arch=arch, span=h.caller())

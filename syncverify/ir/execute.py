@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Code, Program
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.execute_expr import statements, steady
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
 from syncverify.ir.execute_lanes import Elections, elections, role_of
 from syncverify.ir.execute_tables import exchanged, mixes_atomics, spins, synchronizes_globally, tables
@@ -201,9 +201,21 @@ class IrAgent:
         return frozenset(self.code.pending.values())
 
     @property
+    def steady_slots(self) -> frozenset[int]:
+        """Registers of blocks in teams that no loop changes: they say who shares what with whom."""
+        program, slots = self.code.program, self.code.slots
+        names = steady(program.kernel.body) if program.tables.team else frozenset[str]()
+        return frozenset(slots[name] for name in names if name in slots)
+
+    @property
     def size_slots(self) -> frozenset[int]:
         """Where sizes are kept until they are used."""
         return self.code.size_slots
+
+    @property
+    def anew(self) -> dict[str, int]:
+        """Where sizes are kept that some loop takes anew in every turn."""
+        return {name: self.code.slots[name] for name in self.code.turns}
 
     def turns(self) -> dict[str, Any]:
         """The next turn of each size that it takes anew in every turn of some loop."""
@@ -318,11 +330,12 @@ class IrSystem:
             tracks_global=t.tracks_global,
             relay=t.relay,
             windows=t.moved,
+            in_turn=bool(t.relay) or t.team,
             edits_maps=any(isinstance(s, n.TensormapReplace) for s in statements(kernel.body)),
             ends_barriers=any(isinstance(s, n.MbarrierInval) for s in statements(kernel.body)),
-            dependent_launch=any(
-                isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
-            ),
+            dependent_launch=kernel.launch.dependent
+            or any(isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)),
+            has_to_wait=kernel.launch.dependent,
         )
         system = cls(info, program, grid, cluster, symbols=symbols, places=places)
         info.classes = system._settled(list(whole))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
@@ -312,6 +313,14 @@ def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     if isinstance(s, For | Role):
         return (s.body,)
     return ()
+
+
+@lru_cache(maxsize=16)
+def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Registers that are given a value outside of all loops only."""
+    inside = [x for s in statements(body) if isinstance(s, For) for x in statements(s.body)]
+    turning = {x.name for x in inside if isinstance(x, Let | Assign)}
+    return frozenset(s.name for s in statements(body) if isinstance(s, Let)) - turning
 
 
 def varying_names(body: tuple[Stmt, ...], seeds: frozenset[str]) -> frozenset[str]:

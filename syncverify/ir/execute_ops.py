@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_tables import Tables
+from syncverify.ir.execute_tables import TEAM, Tables
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import (
     Place,
@@ -239,12 +239,14 @@ class Ops:
         sizes = {i for i in (start, count, rows, pitch) if i >= 0}
         op.addresses |= sizes
         tensor, el = self.t.tensors[g.tensor]
-        moved = op.add(Var("block")) if self.t.relay else -1
+        moved = op.add(Var(TEAM if self.t.team else "block")) if self.t.relay or self.t.team else -1
         op.places = ((start, moved),) if moved >= 0 else ()
 
         def build(where: Where, v: Sequence[Value]) -> int:
             base, low = tensor << TENSOR_SHIFT, 0
-            if moved >= 0 and v[moved]:
+            if self.t.team:
+                low = -FARTHEST
+            elif moved >= 0 and v[moved]:
                 base, low = self.t.window(tensor, where.cta, _int(v[moved]) * el), -FARTHEST
 
             def one(lane: int) -> Range:
@@ -257,10 +259,12 @@ class Ops:
             if moved >= 0 and any(_far(v[i]) for i in sizes):
                 raise Symbolic("places in global memory that are far apart")
 
-            if all(isinstance(v[i], int) for i in sizes):
-                return self.t.footprints.add(footprint(GLOBAL_MEMORY, one(0), where.lanes))
-            ranges = [one(j) for j in range(len(where.lanes))]
-            return self.t.footprints.add(footprint(GLOBAL_MEMORY, ranges, where.lanes))
+            alike = all(isinstance(v[i], int) for i in sizes)
+            ranges = one(0) if alike else [one(j) for j in range(len(where.lanes))]
+            found = footprint(GLOBAL_MEMORY, ranges, where.lanes)
+            if self.t.team:
+                self.t.keep_within(tensor, _int(v[moved]) * el, found)
+            return self.t.footprints.add(found)
 
         return build
 

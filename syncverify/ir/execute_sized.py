@@ -12,7 +12,8 @@ from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_relays import Moved, flag_tensors, placed, two_blocks, written
-from syncverify.ir.execute_tables import synchronizes_globally, tables
+from syncverify.ir.execute_tables import TEAM, synchronizes_globally, tables
+from syncverify.ir.execute_teams import one_team, team_size, tracked
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
 from syncverify.ir.quiet import without_quiet
@@ -41,12 +42,13 @@ def open_systems(
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
     that do not matter. Raises Symbolic where numbers would matter.
     """
-    kernel = counted(without_quiet(kernel))
+    team = team_size(kernel)
+    kernel = counted(without_quiet(kernel, tracked(kernel) if team else None))
     _declarations(kernel, set(sizes))
     values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
     grid = Grid.of(kernel, values)
     flags = flag_tensors(kernel)
-    if synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
+    if not team and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
         raise Symbolic("blocks synchronize through global memory")
     known = {name: v for name, v in values.items() if name not in sizes}
     symbols: dict[str, Any] = dict(sizes)
@@ -57,9 +59,9 @@ def open_systems(
         for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
             del builtins[name]
             symbols[name] = value
-    named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES)))
+    named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES), *([TEAM] if team else [])))
     choice = elections(kernel, known, grid)
-    for blocks in two_blocks(across, space) if flags else ():
+    for blocks in two_blocks(across, space) if flags and not team else ():
         laid = tables(kernel, values, len(blocks), True, written(kernel))
         laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
         laid.moved = Moved(laid, space, blocks)
@@ -67,6 +69,14 @@ def open_systems(
         here = placed(space, blocks)
         for lane in elected_lanes(program, grid, 0, choice, symbols, here):
             yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
+    if team:
+        laid = tables(kernel, values, team // grid.ctas, True, tracked(kernel))
+        laid.team = True
+        here, laid.alone = one_team(across, team, space)
+        program = Program(kernel, known | builtins, laid, named, space)
+        for lane in elected_lanes(program, grid, 0, choice, symbols, here):
+            yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
+        return
     if flags:
         return
     places: dict[int, dict[str, Any]] = {}

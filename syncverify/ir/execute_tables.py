@@ -14,6 +14,8 @@ from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Foo
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 
+#: The name of the number of a block's team.
+TEAM = "block.team"
 _SYNC_SEMS = frozenset({"acquire", "release", "acq_rel", "sc"})
 
 
@@ -58,6 +60,9 @@ class Tables:
     relay: tuple[tuple[int, int], ...] = ()  # where flags lie that blocks hand on from each to the next
     windows: list[tuple[int, int, int]] = field(default_factory=list)  # tensor, CTA, bytes per block
     moved: Windows | None = None  # the same, as the checker sees them
+    team: bool = False  # the blocks are a team that stands for all of a grid
+    alone: bool = False  # there is no other
+    strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from team to team
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
@@ -74,6 +79,17 @@ class Tables:
         if number >> TENSOR_SHIFT - WINDOW_SHIFT:
             raise Symbolic("global memory is reached in too many ways")
         return (tensor << TENSOR_SHIFT) + (number << WINDOW_SHIFT) + (1 << WINDOW_SHIFT - 1)
+
+    def keep_within(self, tensor: int, step: int, reached: Footprint) -> None:
+        """Raises Symbolic where a team of blocks may reach what is another's: all that it reaches of a tensor
+        lies within as many bytes as places move by from team to team."""
+        base = tensor << TENSOR_SHIFT
+        if self.alone:
+            return
+        if self.strides.setdefault(tensor, step) != step:
+            raise Symbolic("teams of blocks reach one tensor in several ways")
+        if any(a < base or base + step < b for a, b in reached.intervals):
+            raise Symbolic("teams of blocks may reach the same places in global memory")
 
     def window_of(self, address: int) -> tuple[int, int, int]:
         """Of the window of an address: its middle, the CTA and how far it moves from block to block."""

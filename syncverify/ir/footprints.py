@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from syncverify.model.events import Footprint
+from syncverify.model.intervals import merge
 
 if TYPE_CHECKING:
     from syncverify.ir.layout import BufferLayout
@@ -178,18 +179,6 @@ def _merge_lanes(pieces: list[tuple[int, int, int]]) -> tuple[tuple[int, int, in
             out.append(p)
         last[lane] = (a, b, lane)
     return tuple(sorted([*out, *last.values()]))
-
-
-def merge(runs: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Sorted, disjoint and merged intervals."""
-    out: list[tuple[int, int]] = []
-    for a, b in sorted(runs):
-        if out and a <= out[-1][1]:
-            if b > out[-1][1]:
-                out[-1] = (out[-1][0], b)
-        else:
-            out.append((a, b))
-    return tuple(out)
 
 
 class Footprints:

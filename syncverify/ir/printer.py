@@ -243,7 +243,7 @@ def _header(k: nodes.Kernel) -> Iterator[str]:
     launch = f"launch grid {_dims(at.grid)} block {_dims(at.block)} cluster {_dims(at.cluster)}"
     if at.registers is not None:
         launch += f" registers {at.registers}"
-    yield launch + (" cooperative" if at.cooperative else "")
+    yield launch + (" cooperative" if at.cooperative else "") + (" dependent" if at.dependent else "")
     for p in k.params:
         yield f"param {p.name} : {p.dtype}" + ("" if p.default is None else f" = {p.default}")
     for a in k.assumes:

@@ -16,19 +16,43 @@ from syncverify.ir.execute_values import fence_covers_reads, holders
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 
 
-def without_quiet(kernel: n.Kernel) -> n.Kernel:
-    """The kernel without its quiet statements: with the same synchronization, shared accesses and uses."""
-    if synchronizes_globally(kernel) or any(
-        isinstance(s, n.GridDepWait | n.GridDepLaunch) for s in statements(kernel.body)
-    ):
+def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.Kernel:
+    """The kernel without its quiet statements: with the same synchronization, shared accesses and uses.
+
+    ``watched``: the tensors whose accesses matter, if only these do where blocks share global memory.
+    """
+    if (watched is None and synchronizes_globally(kernel)) or not _waits_first(kernel):
+        return kernel
+    watched = watched or frozenset()
+    if any(m.tensor in watched for m in kernel.maps):
         return kernel
     body, values = kernel.body, frozenset[str]().union(*holders(kernel).values())
-    if any(isinstance(s, n.If | n.For) and _plain(s) for s in statements(body)):
-        body = _Kept(kernel, values).of(body, frozenset(), False)
-    return replace(kernel, body=_without(body, _closure(kernel.body, False) - _closure(body, True), values))
+    if any(isinstance(s, n.If | n.For) and _plain(s, watched) for s in statements(body)):
+        body = _Kept(kernel, values, watched).of(body, frozenset(), False)
+    unread = _closure(kernel.body, False, watched) - _closure(body, True, watched)
+    return replace(kernel, body=_without(body, unread, values))
 
 
-def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
+#: What a kernel does before it waits, and that touches no global memory.
+_SETS_UP = (
+    n.Let, n.If, n.For, n.Role, n.Elect, n.MbarrierInit, n.Fence, n.FenceMbarrierInit, n.BarrierSync,
+    n.WarpSync,
+)  # fmt: skip
+
+
+def _waits_first(kernel: n.Kernel) -> bool:
+    """Whether every thread has waited for the grid before, where there is such a wait, before it does more.
+
+    Then no access to global memory is early, whichever is left out.
+    """
+    dependent = (n.GridDepWait, n.GridDepLaunch)
+    if not (kernel.launch.dependent or any(isinstance(s, dependent) for s in statements(kernel.body))):
+        return True
+    first = next((s for s in kernel.body if not all(isinstance(x, _SETS_UP) for x in statements((s,)))), None)
+    return isinstance(first, n.GridDepWait)
+
+
+def _closure(body: tuple[n.Stmt, ...], steers: bool, watched: frozenset[str]) -> frozenset[str]:
     """Names that the statements read, directly or through other registers.
 
     ``steers``: without those that only say where in global memory data lies, or become data.
@@ -40,7 +64,7 @@ def _closure(body: tuple[n.Stmt, ...], steers: bool) -> frozenset[str]:
             given.setdefault(s.name, set()).update(names(s.value))
         elif isinstance(s, n.LoadIndex):
             given.setdefault(s.name, set()).update(names(s.source.start))
-        elif not steers or not isinstance(s, n.LdGlobal | n.StGlobal | n.Compute):
+        elif not steers or _accesses(s, watched) or not isinstance(s, n.LdGlobal | n.StGlobal | n.Compute):
             if steers and isinstance(s, n.TmaLoad | n.TmaStore | n.TmaPrefetch):
                 s = replace(s, coords=())
             read |= set(_names_in(s))
@@ -99,12 +123,13 @@ class _Kept:
 
     kernel: n.Kernel
     values: frozenset[str]
+    watched: frozenset[str]
 
     def of(self, body: tuple[n.Stmt, ...], live: frozenset[str], fenced: bool) -> tuple[n.Stmt, ...]:
         """``live``: names that are read after the body; ``fenced``: see ``fences``."""
         out: list[n.Stmt] = []
         for s in reversed(body):
-            if isinstance(s, n.If | n.For) and _plain(s):
+            if isinstance(s, n.If | n.For) and _plain(s, self.watched):
                 handed = self.instead(s, live, fenced)
                 if handed is not None:
                     out += reversed(handed)
@@ -163,11 +188,19 @@ class _Kept:
         return after and self.fences(loop.body, after)
 
 
-def _plain(s: n.If | n.For) -> bool:
+def _plain(s: n.If | n.For, watched: frozenset[str]) -> bool:
     """Whether a statement touches global memory, and nothing in it is another event or might fail."""
     inside = [x for b in bodies(s) for x in statements(b)]
     touches = any(isinstance(x, n.LdGlobal | n.StGlobal) for x in inside)
-    return touches and all(map(_silent, (s, *inside)))
+    return touches and all(_silent(x) and not _accesses(x, watched) for x in (s, *inside))
+
+
+def _accesses(s: n.Stmt, watched: frozenset[str]) -> bool:
+    """Whether a plain access to global memory is to a tensor whose accesses matter."""
+    match s:
+        case n.LdGlobal(src=place) | n.StGlobal(dst=place):
+            return place.tensor in watched
+    return False
 
 
 def _silent(s: n.Stmt) -> bool:

@@ -52,7 +52,7 @@ class KernelBuild(StatementBuild):
         return _Item("arch", c[0], str(c[1]))
 
     def launch(self, c: list[Child]) -> _Item:
-        parts = [x if isinstance(x, Option) else Option("cooperative", True) for x in c[1:]]
+        parts = [x if isinstance(x, Option) else Option(str(x), True) for x in c[1:]]
         return _Item("launch", c[0], nodes.Launch(**self._options(parts, c[0]), span=self.span(c[0])))
 
     def param(self, c: list[Child]) -> _Item:

@@ -73,7 +73,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
         body: tuple[Stmt, ...] = (
             *split.place(schedule),
-            split.turns((*begins, split.finished(ends, schedule, PRODUCT))),
+            split.turns((*begins, *split.finished(ends, schedule, PRODUCT))),
         )
     elif schedule.persistent:
         body = (For("i", Int(0), Var("turns"), Int(1), work),)

@@ -5,6 +5,9 @@ which each block takes an equal run. A run that starts inside a tile leaves a pa
 block whose run holds the tile's first step adds what the others left, and finishes the tile. Later parts of a
 tile come first, in blocks of lower numbers: a block waits for lower-numbered ones only, and for what they did
 as the first thing of all.
+
+Where runs begin is said by parameters, three for each run but the first (``boundary``): the kernel only
+compares them, so that whose step a tile's first one is needs no quotient by a product of sizes.
 """
 
 from __future__ import annotations
@@ -38,27 +41,62 @@ _THREAD = Var("warp") % 4 * 32 + Var("lane")
 _UNIT = 4
 #: How many partial sums of a tile come before a block's own.
 BEHIND = Var("behind")
+#: Whether a tile starts in another run, and whether it may end in one.
+_OTHERS, _LAST = Var("i") < Var("whole"), Var("i").eq(Var("final"))
 
 
 def values(schedule: Schedule, tiles: int, steps: int, multiprocessors: int) -> dict[str, int]:
-    """``share``: tiles of a team, of which the last may lie outside of C; ``teams`` and ``blocks``.
+    """``share``: tiles of a team, of which the last may lie outside of C; ``teams`` and ``blocks``; where the
+    runs of a team begin.
 
     No more blocks than SMs: all of them run at once. No block is without a step.
     """
     q, c = schedule.split_k, schedule.cluster
     share = max(-(-tiles // max(multiprocessors // (q * c), 1)), -(-q // steps))
     teams = -(-tiles // share)
-    return {"share": share, "teams": teams, "blocks": teams * q * c}
+    found = {"share": share, "teams": teams, "blocks": teams * q * c}
+    for run in range(1, q):
+        begin = run * share * steps // q
+        at = begin // steps, -(-begin // steps), begin % steps
+        found |= dict(zip(boundary(run), at, strict=True))
+    return found
+
+
+def boundary(run: int) -> tuple[str, str, str]:
+    """Where a run of a team begins: the tile that holds its first step, the first tile that starts in it or
+    behind it, and the steps of the former that belong to others."""
+    return f"tile_{run}", f"whole_{run}", f"skip_{run}"
+
+
+def names(schedule: Schedule) -> tuple[str, ...]:
+    """The parameters of all boundaries."""
+    return tuple(name for run in range(1, schedule.split_k) for name in boundary(run))
+
+
+def _bounds(schedule: Schedule, run: int) -> tuple[Expr, Expr, Expr]:
+    """The boundary in front of a run, of the first and behind the last one too."""
+    if run == 0:
+        return Int(0), Int(0), Int(0)
+    if run == schedule.split_k:
+        return Var("share"), Var("share"), Int(0)
+    tile, whole, skip = boundary(run)
+    return Var(tile), Var(whole), Var(skip)
 
 
 def facts(schedule: Schedule) -> list[Expr]:
     q = schedule.split_k
-    return [
+    found: list[Expr] = [
         Var("share") >= 1,
         Var("teams") >= 1,
-        Var("share") * Var("steps") >= q,
         Var("blocks").eq(Var("teams") * (q * schedule.cluster)),
     ]
+    for run in range(1, q + 1):
+        tile, whole, skip = _bounds(schedule, run)
+        before, whole_before, _ = _bounds(schedule, run - 1)
+        found += [before <= tile, whole_before <= whole, before < whole]
+        if run < q:
+            found += [tile <= whole, whole <= tile + 1, skip >= 0, skip < Var("steps")]
+    return found
 
 
 def tensors(schedule: Schedule) -> tuple[Tensor, ...]:
@@ -89,36 +127,65 @@ def _depth(schedule: Schedule) -> int:
 
 
 def place(schedule: Schedule) -> list[Stmt]:
-    """Which run of which team a block, or all blocks of a cluster, have."""
+    """Which run of which team a block, or all blocks of a cluster, have; whose tiles they share.
+
+    Only the first tile of a run may be another's, and only the last may be shared with runs behind it.
+    """
     q = schedule.split_k
-    total = Var("share") * Var("steps")
     here: Expr = Var("block") if schedule.cluster == 1 else Var("block") // schedule.cluster
+
+    def runs(kind: int, tile: str) -> Expr:
+        """How many runs behind the first begin with or in front of a tile."""
+        found: Expr = _bounds(schedule, 1)[kind] <= Var(tile)
+        for run in range(2, q):
+            found = found + (_bounds(schedule, run)[kind] <= Var(tile))
+        return found
+
+    def where(cond: Expr, value: Expr) -> Expr:
+        return Call("select", (cond, value, Int(0)))
+
+    begins = Var("begin") < Var("whole")
     return [
         Let("team", here // q),
         Let("number", Int(q - 1) - here % q),
-        Let("total", total),
-        Let("begin", Var("number") * Var("total") // q),
-        Let("end", (Var("number") + 1) * Var("total") // q),
+        Let("begin", _own(schedule, 0, 0)),
+        Let("whole", _own(schedule, 1, 0)),
+        Let("final", _own(schedule, 0, 1)),
+        Let("end", _own(schedule, 1, 1)),
+        Let("ours", here),
+        Let("theirs", where(begins, (Var("team") + 1) * q - 1 - runs(1, "begin"))),
+        Let("follow", where(begins, runs(0, "begin") - Var("number"))),
+        Let("join", where(Var("final") < Var("end"), runs(0, "final") - Var("number"))),
     ]
+
+
+def _own(schedule: Schedule, kind: int, behind: int) -> Expr:
+    """A part of the boundary in front of a block's run (0), or of the one behind it (1)."""
+    runs = schedule.split_k - 1
+    found = _bounds(schedule, runs + behind)[kind]
+    for run in reversed(range(runs)):
+        found = Call("select", (Var("number").eq(run), _bounds(schedule, run + behind)[kind], found))
+    return found
 
 
 def turns(work: tuple[Stmt, ...]) -> For:
     """The tiles that a run touches."""
-    last = Call("cdiv", (Var("end"), Var("steps")))
-    return For("i", Var("begin") // Var("steps"), last, Int(1), work)
+    return For("i", Var("begin"), Var("end"), Int(1), work)
 
 
 def turn(schedule: Schedule) -> list[Stmt]:
-    """The run's part of a tile: ``count`` steps from ``skip`` on, and who has the others."""
-    q = schedule.split_k
-    start = Var("i") * Var("steps")
-    owner = ((Var("start") + 1) * q - 1) // Var("total")
+    """The run's part of a tile: ``count`` steps from ``skip`` on."""
+    skip = Call("select", (_OTHERS, _own(schedule, 2, 0), Int(0)))
+    end = Call("select", (_LAST, _own(schedule, 2, 1), Var("steps")))
+    return [Let("skip", skip), Let("count", end - Var("skip"))]
+
+
+def sharing() -> list[Stmt]:
+    """Who finishes the tile, and how many runs behind the block's own have parts of it."""
+    behind = Call("select", (_LAST, Var("join"), Int(0)))
     return [
-        Let("start", start),
-        Let("skip", Call("max", (Var("begin") - Var("start"), Int(0)))),
-        Let("count", Call("min", (Var("end") - Var("start"), Var("steps"))) - Var("skip")),
-        Let("behind", ((Var("start") + Var("steps")) * q - 1) // Var("total") - Var("number")),
-        Let("slot", (Var("team") + 1) * q - 1 - owner),
+        Let("slot", Call("select", (_OTHERS, Var("theirs"), Var("ours")))),
+        Let("behind", Call("select", (_OTHERS, Var("follow"), behind))),
     ]
 
 
@@ -181,11 +248,11 @@ def added(schedule: Schedule, name: str, start: Expr, count: int) -> list[Stmt]:
     return [If(BEHIND > 0, tuple(inner))]
 
 
-def finished(work: tuple[Stmt, ...], schedule: Schedule, accumulators: str) -> Stmt:
+def finished(work: tuple[Stmt, ...], schedule: Schedule, accumulators: str) -> list[Stmt]:
     """After the products: a tile that starts in this run is finished, the others' sums are left."""
-    return If(Var("skip") > 0, (left(schedule, accumulators),), work)
+    return [*sharing(), If(_OTHERS, (left(schedule, accumulators),), work)]
 
 
-__all__ = ["BEHIND", "PART", "SEMAPHORE", "SUMS", "added", "buffer", "cell", "facts", "finished", "left",
-           "place", "tensors", "turn", "turns", "values",
+__all__ = ["BEHIND", "PART", "SEMAPHORE", "SUMS", "added", "boundary", "buffer", "cell", "facts", "finished",
+           "left", "names", "place", "tensors", "turn", "turns", "values",
            "workspaces"]  # fmt: skip

@@ -271,16 +271,20 @@ class SystemInfo:
     edits_maps: bool = False  # tensor maps may be edited, so their uses matter
     ends_barriers: bool = False  # mbarriers may be invalidated: who has used them last is compared
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
+    has_to_wait: bool = False  # it is launched while the grid before may still run
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
     one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
     equal_value: AbstractSet[int] = frozenset()  # those of them that were seen to store one known value
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
+    #: by those of the parts of a joined access -> its footprint; kept by the checker
+    joined: dict[tuple[int, ...], int] = field(default_factory=dict)
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
     windows: Windows | None = None
+    in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
 
 
 class System(Protocol):

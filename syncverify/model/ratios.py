@@ -45,14 +45,18 @@ def modulo(space: Space, x: Any, step: Any) -> Any:
 
 def in_turns(space: Space, c: int, parts: Parts) -> Any:
     """A value that is 0 or more where a sum is, which asks of turns; None if the sum counts none."""
+    asked = any(key[0] == RATIO for key in space.path.entries)
+    if not asked and not any(space.atoms[a].widened for a, _ in parts):
+        return None  # nobody has asked for a quotient, and nothing counts
     for a in _steps(space, parts):
         turn, rest = divided(space, (c, parts), a)
-        if not space.of(rest)[1] or not space.path.implies(-1, ((a, 1),)):
+        if not space.of(rest)[1]:
             continue
         counts = any(space.atoms[b].widened for b, _ in space.of(turn)[1])
-        found = _quotient(space, rest, a) if counts or _known(space, rest, a) else None
-        if found is not None:
-            return turn + found
+        if (counts or _known(space, rest, a)) and space.path.implies(-1, ((a, 1),)):
+            found = _quotient(space, rest, a)
+            if found is not None:
+                return turn + found
     return None
 
 

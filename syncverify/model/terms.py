@@ -127,6 +127,11 @@ class Space:
             return self.path.sizes[name]
         return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
 
+    def anew(self, name: str) -> Any:
+        """The same once more, for others who need not agree."""
+        assert self.root is not None
+        return self._copy(self.root.sizes[name])
+
     def truth(self, value: Any) -> Any:
         """1 where a value is 0 or more, else 0; while forgetting, an unknown that may be both instead of a
         question, the same for all who ask."""

@@ -6,10 +6,24 @@ for yet, as far out as it separates the two, and those that the others turn out 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from syncverify.ir.expr import Int
-from syncverify.ir.nodes import BarrierSync, For, If, Kernel, Role, Stmt, WarpSync
+from syncverify.ir.nodes import (
+    BarrierSync,
+    Compute,
+    For,
+    If,
+    Kernel,
+    LdGlobal,
+    Let,
+    Role,
+    Shuffle,
+    StGlobal,
+    Stmt,
+    WarpSync,
+)
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.edits import Edits, Path, common_body, numbered, statement, without
@@ -44,13 +58,13 @@ class Barriers:
     name: str = "barriers"
 
     def apply(self, kernel: Kernel) -> Kernel:
-        apart = _handed_over(kernel)
+        apart, slots = _handed_over(kernel), _slots(kernel)
         ids: dict[Warps, int] = {}
         ours: list[Stmt] = []
         for _ in range(MOST):
-            conflict = first_conflict(kernel, apart)
+            conflict = first_conflict(kernel, apart, slots)
             if conflict is None:
-                return _pruned(kernel, apart, ours)
+                return _pruned(kernel, apart, ours, slots)
             at = _separating(kernel.body, conflict)
             ours.append(self._barrier(kernel, party_at(kernel, at), conflict, ids))
             edits = Edits()
@@ -71,17 +85,17 @@ class Barriers:
         return BarrierSync(Int(number), Int(len(party) * 32), aligned=not self.unaligned)
 
 
-def _pruned(kernel: Kernel, apart: frozenset[frozenset[str]], ours: list[Stmt]) -> Kernel:
+def _pruned(kernel: Kernel, apart: frozenset[frozenset[str]], ours: list[Stmt], slots: int) -> Kernel:
     """Without those of our barriers that the others cover, inner ones first: they cost most."""
-    while True:
-        places = [p for p, s in numbered(kernel.body) if any(s is x for x in ours)]
-        for path in sorted(places, key=len, reverse=True):
-            lighter = replace(kernel, body=without(kernel.body, {path}))
-            if first_conflict(lighter, apart) is None:
-                kernel = lighter
-                break
-        else:
-            return kernel
+    places = [p for p, s in numbered(kernel.body) if any(s is x for x in ours)]
+    traces = list(_traces(kernel, slots)) if places else []
+    gone: set[Path] = set()
+    for path in sorted(places, key=len, reverse=True):
+        # one that others do not cover is not covered by fewer of them
+        tried = gone | {path}
+        if not any(_scan([x for x in t if x.path not in tried], apart) for t in traces):
+            gone = tried
+    return replace(kernel, body=without(kernel.body, gone)) if gone else kernel
 
 
 def _handed_over(kernel: Kernel) -> frozenset[frozenset[str]]:
@@ -96,15 +110,27 @@ def _handed_over(kernel: Kernel) -> frozenset[frozenset[str]]:
 # ---------------------------------------------------------------- conflicts
 
 
-def first_conflict(kernel: Kernel, handed_over: frozenset[frozenset[str]]) -> Conflict | None:
+def _slots(kernel: Kernel) -> int:
+    """The most slots of a ring."""
+    return max((r.slots for r in rings(kernel)), default=1)
+
+
+def first_conflict(kernel: Kernel, handed_over: frozenset[frozenset[str]], slots: int) -> Conflict | None:
     """The first pair of accesses of overlapping groups that no barrier orders, in any of the traces."""
-    slots = max((r.slots for r in rings(kernel)), default=1)
+    return next((c for trace in _traces(kernel, slots) if (c := _scan(trace, handed_over)) is not None), None)
+
+
+def _traces(kernel: Kernel, slots: int) -> Iterator[Trace]:
+    """With all loops, and without each that may go round no time."""
     optional = loops(kernel.body)
-    for skipped in [(), *[(p,) for p in optional]]:
-        found = _scan(traced(kernel, slots + 2, skipped), handed_over)
-        if found is not None:
-            return found
-    return None
+    silent = {p for p in optional if _silent(statement(kernel.body, p))}
+    for skipped in [(), *[(p,) for p in optional if p not in silent]]:
+        yield traced(kernel, slots + 2, {*skipped, *silent})
+
+
+def _silent(loop: Stmt) -> bool:
+    """Whether nothing in a loop touches shared memory, synchronizes, or decides what comes after it."""
+    return all(isinstance(s, For | If | Let | Compute | LdGlobal | StGlobal | Shuffle) for s in walk((loop,)))
 
 
 @dataclass(eq=False, slots=True)

@@ -156,7 +156,7 @@ class DependentLaunch:
         body.insert(tops[0], GridDepWait())
         if self.launch == "start":
             body.insert(tops[0] + 1, GridDepLaunch())
-        return replace(kernel, body=tuple(body))
+        return replace(kernel, body=tuple(body), launch=replace(kernel.launch, dependent=True))
 
 
 def _global(kernel: Kernel, body: tuple[Stmt, ...]) -> Iterator[str]:

@@ -62,7 +62,7 @@ def build(
         not launch.strict,
         *flags,
         read_registers(kernel),
-        any(isinstance(s, n.GridDepWait) for s in statements(kernel.body)),
+        kernel.launch.dependent or any(isinstance(s, n.GridDepWait) for s in statements(kernel.body)),
     )
     classes = [
         c

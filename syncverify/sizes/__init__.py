@@ -17,6 +17,7 @@ from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
+from syncverify.ir.execute_teams import team_size
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
 from syncverify.model.events import LaneSplit
@@ -46,6 +47,11 @@ LIMITS = Limits()
 #: There are as many as places in a ring, so each barrier allows more decisions.
 FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
 FOR_BARRIER = 40
+#: And the only look where blocks share global memory in teams, of two clusters or more.
+TEAMS = Limits(events=600_000, nodes=3_000, failures=0, asks_last=True)
+LARGER_TEAMS = replace(TEAMS, events=100_000, nodes=500)
+#: And for one launch of such a kernel: one run, of any length.
+LAUNCHED_TEAMS = replace(TEAMS, events=3_000_000, path=3_000_000, nodes=500)
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -68,6 +74,7 @@ class Sized:
     graphs: tuple[Graph, ...] = ()
     parts: tuple[tuple[Mapping[str, int], Sized], ...] = ()  # proofs that it rests on, each for fixed values
     stages: object = None  # a proof for every number of stages
+    restores: bool = False  # flags in global memory are left as they were found
     launches: tuple[Mapping[str, int], ...] = ()  # that stand for all, each checked by itself
 
 
@@ -82,9 +89,20 @@ def all_sizes(
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
+    team = team_size(kernel)
+    if team:
+        look = TEAMS if team == 2 * kernel.launch.ctas else LARGER_TEAMS
+        return prove(problem_of(kernel, given, exact), policy, limits, first=look, once=True)
     barriers = sum(b.count.value for b in kernel.barriers if isinstance(b.count, Int))
     first = replace(FIRST, nodes=FIRST.nodes + FOR_BARRIER * barriers)
     return prove(problem_of(kernel, given, exact), policy, limits, first=first)
+
+
+def any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized:
+    """Whether a launch is right whose blocks share global memory in teams, any of which stands for all; a
+    verdict is a proof, or unknown."""
+    problem = problem_of(kernel, values, lambda _: Verdict.UNKNOWN)
+    return prove(problem, policy, small=False, first=LAUNCHED_TEAMS, once=True)
 
 
 def problem_of(
@@ -122,9 +140,11 @@ def prove(
     *,
     small: bool = True,
     first: Limits | None = None,
+    once: bool = False,
 ) -> Sized:
     """The verdict for all sizes of a problem; ``small``: small sizes are tried where nothing was decided.
-    ``first``: what a look before all others may cost, of which only a proof or a refutation counts.
+    ``first``: what a look before all others may cost, of which only a proof or a refutation counts; ``once``:
+    there is no other.
 
     Sizes that a loop reads in every turn are first explored with any value in every turn, which is soonest
     over or not at all; then with the same value, first so that agents ask only when no other can go on; and
@@ -135,10 +155,15 @@ def prove(
     found: Sized | None = None
     brief = replace(limits, events=limits.events // BRIEF)
     if first is not None:
-        again = _Attempt(problem, policy, first, True, search, small=False).run()
+        attempt = _Attempt(problem, policy, first, True, search, small=False)
+        again = attempt.run()
         if again.verdict is not Verdict.UNKNOWN:
             return again
-    last = replace(limits, events=limits.events // LAST, asks_last=True, failures=0)
+        if once:
+            search.asked |= attempt.space.asked
+            values = search.smallest(None, MOST_EARLY) if small else None
+            return again if values is None else Sized(Verdict.REFUTED, values=values)
+    last = replace(limits, events=limits.events // LAST, asks_last=True, failures=0, stretch=LAST)
     soon = replace(limits, events=limits.events // SOON, failures=0)
     looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
@@ -196,7 +221,8 @@ class _Attempt:
             return Sized(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
         notes = {k: d for e in self.explorers for k, d in e.notes.items()}
         graphs = tuple(e.graph for e in self.explorers)
-        return Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
+        found = Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
+        return replace(found, restores=all(e.restores for e in self.explorers))
 
     def starts(self) -> list[tuple[Path, list[SizedSystem]]]:
         """The paths that the facts leave, with the systems that start on them."""
@@ -221,6 +247,7 @@ class _Attempt:
         """The smallest sizes that refute a system, if it is refuted."""
         slack = 64
         splits: list[tuple[int, tuple[int, ...]]] = []
+        parted: set[tuple[int, ...]] = set()
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
@@ -248,8 +275,11 @@ class _Attempt:
             except LaneSplit as split:
                 space.path = path
                 split = _finer(system, split)
-                splits.append((split.cls, split.parts))
-                system = _refined(space, system, split)
+                again = split.parts in parted  # soon those of other warps, most likely
+                parted.add(split.parts)
+                for one in _alike(system, split) if again else [split]:
+                    splits.append((one.cls, one.parts))
+                    system = _refined(space, system, one)
         raise Symbolic("lane classes did not settle")
 
     def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
@@ -304,4 +334,11 @@ def _refined(space: Space, system: SizedSystem, split: LaneSplit) -> SizedSystem
     return system.refined(split)
 
 
-__all__ = ["Limits", "Problem", "Sized", "all_sizes", "problem_of", "prove"]
+def _alike(system: SizedSystem, split: LaneSplit) -> list[LaneSplit]:
+    """The split, and the same of the classes of other warps with the same code, one after the other. Parts
+    stand where their class stood, so the last class comes first."""
+    found = getattr(system, "alike", lambda cls: [cls])(split.cls)
+    return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
+
+
+__all__ = ["Limits", "Problem", "Sized", "all_sizes", "any_team", "problem_of", "prove"]

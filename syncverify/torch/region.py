@@ -11,11 +11,12 @@ from torch.fx import Node
 
 from syncverify.torch import table
 from syncverify.torch.dims import Axes, Axis, Space, UnfitError, extent
+from syncverify.torch.losses import CHOSEN, PLACED
 
 #: The most tensors of a group that are read or written as a whole: each takes shared memory.
 MOST_TENSORS = 12
 #: The most elements that are reduced by a kernel of a single row: one block does all of it.
-MOST_OF_ONE_ROW = 8192
+MOST_OF_ONE_ROW = 32768
 
 
 class BarredError(UnfitError):
@@ -70,10 +71,10 @@ def supported(node: Node) -> str:
     target = node.target
     if is_item(node):
         source = node.args[0]
-        return "" if isinstance(source, Node) and source.target in table.VARIANCES else "part of a tuple"
+        return "" if isinstance(source, Node) and source.target in table.PAIRS else "part of a tuple"
     known = (
-        target in table.POINTWISE or target in table.REDUCTIONS or target in table.VARIANCES
-        or target in table.PRODUCTS or target in (table.CAST, table.GATHER) or is_view(node)
+        target in table.POINTWISE or target in table.REDUCTIONS or target in table.PAIRS
+        or target in table.PRODUCTS or target in (table.CAST, table.GATHER, PLACED) or is_view(node)
     )  # fmt: skip
     if not known:
         return "" if is_constant(node) else "fusions have no such function"
@@ -223,6 +224,11 @@ class Group:
             return self._row(node)
         if target is table.GATHER:
             return self._gathered(node)
+        if target is CHOSEN:
+            x, places = (self._operand(a, index=bool(k)) for k, a in enumerate(node.args[:2]))
+            return [self._row_by_row(x, places)] * 2
+        if target is PLACED:
+            return self._placed(node)
         return self._elementwise(node)
 
     def _elementwise(self, node: Node) -> Axes:
@@ -295,6 +301,20 @@ class Group:
             raise UnfitError("a gather of rows that are repeated")
         self._reduce(self.space.resolve(axes[-1]))
         return (*rows, ())
+
+    def _row_by_row(self, axes: Axes, places: Axes) -> Axes:
+        """The axes of a number of each row, where there is an index for each."""
+        rows = self.space.broadcast([axes[:-1], places])
+        if self.space.resolved(places) != rows:
+            raise UnfitError("an index of rows that are repeated")
+        self._reduce(self.space.resolve(axes[-1]))
+        return rows
+
+    def _placed(self, node: Node) -> Axes:
+        x, like, target = node.args[:3]
+        axes = self.space.axes(value_of(like).shape)  # of its shape alone: nothing of it is read
+        self._row_by_row(axes, self._operand(target, index=True))
+        return self.space.broadcast([axes, self._operand(x)])
 
     def _viewed(self, node: Node) -> Axes:
         axes = self._operand(node.args[0])
@@ -388,5 +408,5 @@ def outputs_of(group: Group) -> list[Node]:
 
 __all__ = [
     "BarredError", "Group", "constant", "factors", "is_constant", "is_item", "is_view", "outputs_of",
-    "size_of", "source_of", "supported", "tensor_args", "value_of",
+    "size_of", "small", "source_of", "supported", "tensor_args", "value_of",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import torch
 from syncverify.fusion import Value, gelu, maximum, minimum, where
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import apply
+from syncverify.torch import losses
 
 aten = torch.ops.aten
 
@@ -139,6 +140,8 @@ REDUCTIONS: dict[Any, Callable[[Value, str], Value]] = {
 }
 #: The same with a correction: variances, and both moments at once.
 VARIANCES = {aten.var.correction: False, aten.var_mean.correction: True}
+#: Operators with several results, each an item of its own.
+PAIRS = frozenset({*VARIANCES, losses.CHOSEN})
 
 #: The same elements in another shape.
 RESHAPES = frozenset(
@@ -174,10 +177,18 @@ def decompositions() -> dict[Any, Any]:
         "special_log_softmax", "celu", "selu", "threshold", "glu",
     )  # fmt: skip
     found: dict[Any, Any] = get_decompositions([getattr(aten, n) for n in names if hasattr(aten, n)])
+    parts = found[aten.nll_loss_forward.default]
+
+    def loss(*args: Any) -> Any:
+        made = losses.forward(*args)
+        return parts(*args) if made is NotImplemented else made
+
+    found[aten.nll_loss_forward.default] = loss
+    found[aten.nll_loss_backward.default] = losses.backward
     return found
 
 
 __all__ = [
-    "ALIASES", "CAST", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "POINTWISE", "PRODUCTS",
-    "REDUCTIONS", "RESHAPES", "VARIANCES", "Row", "aten", "decompositions", "number",
+    "ALIASES", "CAST", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS", "POINTWISE",
+    "PRODUCTS", "REDUCTIONS", "RESHAPES", "VARIANCES", "Row", "aten", "decompositions", "number",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from torch.fx import Node
 from syncverify.fusion import Fusion, Tensor, Value, size, take, trace
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.source import InputError
-from syncverify.torch import table
+from syncverify.torch import losses, table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
 from syncverify.torch.layouts import Layout, breaks, dense, layout
 from syncverify.torch.region import (
@@ -26,6 +26,7 @@ from syncverify.torch.region import (
     is_item,
     is_view,
     outputs_of,
+    small,
     value_of,
 )
 
@@ -66,7 +67,8 @@ def translate(group: Group) -> Translation:
     tensors = {**of_products, **tensors}
     for node in outputs:
         dims.check_output(group, node)
-    if dims.unit and not any(dims.of(group, group.axes[n]) for n in outputs):
+    numbers = dims.unit and not any(dims.of(group, group.axes[n]) for n in outputs)
+    if numbers and not small(group.space.size(dims.names[dims.reduced])):
         raise UnfitError("a reduction of a whole tensor")
 
     def body(**values: Value) -> dict[str, Value]:
@@ -240,6 +242,12 @@ class _Builder:
             return self._moments(node)
         if node.target is table.GATHER:
             return take(self._number(node, node.args[0]), self.made[node.args[2]])
+        if node.target is losses.CHOSEN:
+            x, target, ignored = node.args
+            return losses.fused_chosen(self._number(node, x), self.made[target], ignored)
+        if node.target is losses.PLACED:
+            x, _, target, ignored = node.args
+            return losses.fused_placed(self._number(node, x), self.made[target], ignored, self.dims.reduced)
         if node.target is table.CAST:
             return self._cast(node)
         return self._elementwise(node)

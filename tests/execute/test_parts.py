@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from syncverify.ir.execute_expr import closure, condition, fold, shared_parts, shift_left, shift_right, source
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, evaluate, names
-from syncverify.ir.footprints import Range, box_ranges, footprint, locate, locate_shifted, merge
+from syncverify.ir.footprints import Range, box_ranges, footprint, locate, locate_shifted
 from syncverify.ir.layout import BufferLayout
+from syncverify.model.intervals import merge
 
 SLOTS = {"x": 0, "y": 1, "tid": 2}
 numbers = st.integers(-40, 40)

@@ -12,6 +12,7 @@ from syncverify.ir.execute_expr import statements
 from syncverify.ir.execute_values import holders, reaching_memory
 from syncverify.ir.expr import Int
 from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
 from syncverify.ir.quiet import without_quiet
 from syncverify.verify import check_kernel
 from tests.random.generate import program
@@ -43,6 +44,16 @@ def guards(k: n.Kernel) -> int:
 TAIL = "if tid < N {\n ld.global x, a[tid]\n st.global b[tid], x\n }"
 
 
+def test_accesses_to_watched_tensors_stay() -> None:
+    k = kernel(TAIL)
+    assert guards(without_quiet(k, frozenset())) == 0
+    for name in ("a", "b"):
+        assert guards(without_quiet(k, frozenset({name}))) == 1
+    place = kernel("let at = tid * N\nif tid < N {\n st.global b[at], 1.0\n}")
+    for watched, lets in ((frozenset[str](), 0), (frozenset({"b"}), 1)):
+        assert sum(isinstance(s, n.Let) for s in without_quiet(place, watched).body) == lets
+
+
 def test_a_predicated_tail_is_left_out() -> None:
     k = kernel(TAIL + "\nbar.sync 0")
     assert guards(k) == 1 and guards(without_quiet(k)) == 0
@@ -68,6 +79,55 @@ def test_a_predicated_tail_is_left_out() -> None:
 def test_what_may_matter_stays(body: str) -> None:
     k = kernel(body + COPY)
     assert without_quiet(k).body == k.body
+
+
+WAIT = "griddep.wait\ngriddep.launch\n"
+
+
+def test_behind_a_wait_of_all_threads_no_access_is_early() -> None:
+    k = kernel("let n = N + 1\n" + WAIT + TAIL + "\nbar.sync 0")
+    assert guards(without_quiet(k)) == 0
+    report = check_kernel(k, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_barriers_may_be_set_up_before_the_wait() -> None:
+    set_up = "if tid == 0 {\n mbarrier.init full, 1\n }\nbar.sync 0\n"
+    k = kernel(set_up + WAIT + TAIL + "\nbar.sync 0")
+    assert guards(without_quiet(k)) == 1  # what sets up stays
+    assert check_kernel(k, scope=ScopeKind.ALL).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        TAIL + "\n" + WAIT,
+        "if tid == 0 {\n mbarrier.init full, 1\n ld.global x, a[tid]\n }\nbar.sync 0\n" + WAIT,
+        "if tid == 0 {\n griddep.wait\n }\n" + TAIL,
+        "griddep.launch\n" + TAIL + "\ngriddep.wait",
+        "if tid < 32 {\n griddep.wait\n }\n" + TAIL,
+        "role late warps 0..1 {\n griddep.wait\n }\n" + TAIL,
+    ],
+)
+def test_an_early_access_is_still_found(body: str) -> None:
+    k = kernel(body)
+    assert without_quiet(k).body == k.body
+    report = check_kernel(k, {"N": 50}, scope=ScopeKind.EXACT)
+    assert report.verdict is Verdict.REFUTED and {d.rule for d in report.diagnostics} >= {"SV503"}
+
+
+def test_a_dependent_launch_has_to_wait() -> None:
+    text = HEAD.replace("block [64]", "block [64] dependent")
+    (without,) = parse(text + TAIL + "\n}", "k.syncir")
+    (waits,) = parse(text + WAIT + TAIL + "\n}", "k.syncir")
+    assert print_kernel(waits).count("dependent") == 1 and without_quiet(without).body == without.body
+    for scope in (ScopeKind.EXACT, ScopeKind.ALL):
+        report = check_kernel(without, {"N": 50} if scope is ScopeKind.EXACT else {}, scope=scope)
+        assert report.verdict is Verdict.REFUTED and {d.rule for d in report.diagnostics} >= {"SV503"}
+        assert (
+            check_kernel(waits, {"N": 50} if scope is ScopeKind.EXACT else {}, scope=scope).verdict
+            is Verdict.PROVED
+        )
 
 
 def test_values_made_inside_are_no_uses_of_others() -> None:

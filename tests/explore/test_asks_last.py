@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from syncverify.checker.explore.limits import few_left
 from syncverify.diagnostics import Policy, Verdict
 from syncverify.files import read_source
 from syncverify.ir.nodes import Kernel
@@ -46,6 +47,11 @@ def test_no_wrong_kernel_of_the_corpus_is_proved(path: Path) -> None:
 @pytest.mark.parametrize(("nodes", "stretch", "wanted"), [
     (18, 1, Verdict.UNKNOWN), (18, 4, Verdict.PROVED), (10, 4, Verdict.UNKNOWN),
 ])  # fmt: skip
-def test_limits_stretch_while_states_come_to_no_new_point(nodes: int, stretch: int, wanted: Verdict) -> None:
+def test_limits_stretch_while_few_states_are_left(nodes: int, stretch: int, wanted: Verdict) -> None:
     (kernel,) = read_source(SIZES / "bytes_of_all_tiles_gathered.good.syncir").kernels
     assert shown(kernel, Limits(nodes=nodes, stretch=stretch))[0] is wanted
+
+
+def test_what_does_not_end_is_told_by_how_much_is_left() -> None:
+    assert few_left(100, 140)  # too early to tell
+    assert few_left(24, 200) and not few_left(40, 200)

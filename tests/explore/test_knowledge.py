@@ -157,6 +157,11 @@ def test_two_stores_of_one_value_are_as_little_for_who_knows_more() -> None:
     run.info.ctas = 2  # a scope may be too narrow there: who knows more may see just that
     assert not always_lesser(run, note)
     run.info.ctas = 1
+    counted = _two_stores(severity=Severity.WARNING, strict_only=True)
+    counted.obligation, counted.rule = Obligation.UB, "SV301"  # who stands at a barrier both know
+    assert always_lesser(run, counted)
+    counted.strict_only = False
+    assert not always_lesser(run, counted)
     run.failures[note.key] = note
     assert not hides(run, 1, Policy.PRACTICAL)
     run.loosely = True

@@ -24,10 +24,11 @@ PLANS: dict[str, tuple[Plan, int]] = {
     "transposed": (plan_of(examples.transposed), 17),
     "halves of rows": (plan_of(examples.rotary_halves), 8),
     "long rows": (plan_of(SOFTMAX, RowSchedule(stream="yes")), 1),
-    "rows side by side": (plan_of(SOFTMAX, RowSchedule(512, warps=2, rows=3)), 2),
+    "rows side by side": (plan_of(SOFTMAX, RowSchedule(512, warps=2, rows=3)), 3),
     "rows with random numbers": (
-        plan_of(attention.dropped_softmax, RowSchedule(warps=4, source="direct")), 2,
+        plan_of(attention.dropped_softmax, RowSchedule(warps=4, source="direct")), 3,
     ),
+    "elements behind the kernel before": (plan_of(examples.mul), 1),
     "strips of columns": (COLUMNS[0], 1),
     "sums across blocks": (ColumnPlan(SUM, ColumnSchedule(across="tma"), True), 5),
     "columns in one block": (COLUMNS[1], 3),

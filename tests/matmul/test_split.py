@@ -72,6 +72,32 @@ def test_against_numpy(sums: str, store: str, q: int, m: int, n: int, k: int, sm
     assert sums == "ordered" or not got[SUMS].any()
 
 
+@pytest.mark.parametrize("store", ["direct", "tma"])
+def test_one_group_in_flight(store: str) -> None:
+    schedule = replace(HALVES, stages=3, pending=1, store=store)
+    got, want, _ = run(product("bf16"), schedule, 256, 64, 448, 4)
+    close(got, want)
+
+
+def declared(body: Body, outer: frozenset[str] = frozenset()) -> None:
+    """No register has the name of another that is there too."""
+    here = outer
+    for s in body:
+        if isinstance(s, n.Let):
+            assert s.name not in here, f"let {s.name} hides another"
+            here |= {s.name}
+        for inner in (getattr(s, "body", ()), getattr(s, "then", ()), getattr(s, "orelse", ())):
+            declared(inner, here)
+
+
+@pytest.mark.parametrize("pending", [0, 1])
+@pytest.mark.parametrize("q", [2, 3])
+@pytest.mark.parametrize("store", ["direct", "tma"])
+def test_no_register_hides_another(store: str, q: int, pending: int) -> None:
+    schedule = replace(HALVES, stages=3, split_k=q, pending=pending, store=store)
+    declared(build(product("bf16"), schedule, vector=2).body)
+
+
 @pytest.mark.parametrize("layout", ["KN", "MK", "MN"])
 def test_other_layouts(layout: str) -> None:
     close(*run(product(layout=layout), THIRDS, 136, 72, 200, 6)[:2])
@@ -200,25 +226,72 @@ def _without(kind: type[n.Stmt]) -> Callable[[n.Stmt], tuple[n.Stmt, ...]]:
     return lambda s: () if isinstance(s, kind) else (s,)
 
 
+CHANGES: dict[str, Callable[[n.Stmt], tuple[n.Stmt, ...]]] = {
+    "wait for reads": _read_only,
+    "early release": _early,
+    "relaxed release": _changed(n.AtomGlobal, sem="relaxed"),
+    "narrow release": _changed(n.AtomGlobal, scope="cta"),
+    "relaxed acquire": _changed(n.SpinGlobal, sem="relaxed"),
+    "narrow acquire": _changed(n.SpinGlobal, scope="cta"),
+    "no wait": _without(n.SpinGlobal),
+    "no release": _without(n.AtomGlobal),
+}
+
+
 @pytest.mark.parametrize("sums", ["ordered", "any"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        _read_only,
-        _early,
-        _changed(n.AtomGlobal, sem="relaxed"),
-        _changed(n.AtomGlobal, scope="cta"),
-        _changed(n.SpinGlobal, sem="relaxed"),
-        _changed(n.SpinGlobal, scope="cta"),
-        _without(n.SpinGlobal),
-        _without(n.AtomGlobal),
-    ],
-    ids=["wait for reads", "early release", "relaxed release", "narrow release", "relaxed acquire",
-         "narrow acquire", "no wait", "no release"],
-)  # fmt: skip
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_hands_sums_over_is_needed(change: Callable[[n.Stmt], tuple[n.Stmt, ...]], sums: str) -> None:
     kernel = build(product(), replace(HALVES, sums=sums))  # type: ignore[arg-type]
     assert check(edited(kernel, change)).verdict is Verdict.REFUTED
+
+
+def test_proved_for_every_size() -> None:
+    report = check_kernel(reparsed(build(product(), HALVES)), scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert report.assumptions == (
+        "the flags in semaphore are 0 at launch, and every launch leaves them so",
+        "a block starts no later than those of higher numbers, which wait for it",
+        "no two blocks write the same place of out",
+    )
+
+
+@pytest.mark.parametrize("name", ["wait for reads", "early release", "narrow acquire", "no release"])
+def test_none_of_those_is_proved_for_every_size(name: str) -> None:
+    kernel = edited(build(product(), HALVES), CHANGES[name])
+    report = check_kernel(reparsed(kernel), scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.values["M"]) == (Verdict.REFUTED, 1)
+
+
+@pytest.mark.parametrize("sizes", [(500, 136, 200), (700, 200, 456)])
+def test_any_team_stands_for_a_large_grid(sizes: tuple[int, int, int]) -> None:
+    """One run for all teams instead of a look at each cluster; what is wrong is refuted as before."""
+    values = launch_values(THIRDS, dict(zip("MNK", sizes, strict=True)), 60, 64)
+    kernel = build(product(), THIRDS)
+    report = check(kernel, values)
+    assert values["blocks"] > 16 and (report.verdict, report.stats["nodes"]) == (Verdict.PROVED, 1)
+    assert len(report.assumptions) == 3
+    for name in ("wait for reads", "narrow acquire", "no release"):
+        assert check(edited(kernel, CHANGES[name]), values).verdict is Verdict.REFUTED
+
+
+def _next_flag(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    return (replace(s, dst=replace(s.dst, start=s.dst.start + 1)),) if isinstance(s, n.AtomGlobal) else (s,)
+
+
+def _next_sums(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    """Partial sums where the next team's lie."""
+    size = 2 * HALVES.tile_m * HALVES.tile_n
+    return (replace(s, dst=replace(s.dst, start=s.dst.start + size)),) if isinstance(s, n.BulkStore) else (s,)
+
+
+def _own_slot(s: n.Stmt) -> tuple[n.Stmt, ...]:
+    return (replace(s, value=Var("ours")),) if isinstance(s, n.Let) and s.name == "theirs" else (s,)
+
+
+@pytest.mark.parametrize("change", [_next_flag, _next_sums, _own_slot])
+def test_other_flags_and_sums_are_not_proved(change: Callable[[n.Stmt], tuple[n.Stmt, ...]]) -> None:
+    report = check_kernel(reparsed(edited(build(product(), HALVES), change)), scope=ScopeKind.ALL)
+    assert report.scope.kind is ScopeKind.EXACT
 
 
 def _first(body: Body) -> Body:
@@ -248,7 +321,7 @@ def test_a_block_waits_for_lower_numbers_only() -> None:
         match s:
             case n.Let("number", _):
                 return (replace(s, value=Var("block") % 2),)
-            case n.Let("slot", value):
+            case n.Let("theirs", value):
                 return (replace(s, value=Var("team") * 2 + 1 - (value - Var("team") * 2)),)
         return (s,)
 

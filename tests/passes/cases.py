@@ -140,6 +140,5 @@ CASES: dict[str, Case] = {
         two(np.float32, np.float32, 2 * 7 * 256),
         lambda x: {"out": x["a"] * x["b"]},
         Options(dependent=True),
-        kept=("global",),
     ),
 }

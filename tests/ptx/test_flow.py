@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from syncverify.frontends.ptx.effect_table import decode
+from syncverify.frontends.ptx.effects import Effect
 from syncverify.frontends.ptx.flow import Flow, live_before
+from syncverify.frontends.ptx.memory import decode_access
+from syncverify.frontends.ptx.nodes import Instr, Reg
 from syncverify.frontends.ptx.operands import results, sources
-from syncverify.frontends.ptx.slice import slice_of
+from syncverify.frontends.ptx.slice import Slice, slice_of
 from tests.ptx.execute_helpers import function
 
 DIAMOND = """
@@ -57,6 +62,84 @@ def test_what_reaches_a_barrier_is_in_the_slice() -> None:
     assert found.registers == {"%r1", "%r2", "%p1"}
     assert [f.body[k].op for k in sorted(found.branches)] == ["bra"]
     assert sorted(f.body[k].op for k in found.pure) == ["mov", "mov", "setp"]
+
+
+def _slice(text: str) -> tuple[list[Instr], Slice]:
+    f = function(text)
+    effects = {k: e for k, i in enumerate(f.body) if (e := decode(i, f)) is not None}
+    for k, i in enumerate(f.body):
+        access = decode_access(i)
+        if access is not None:
+            effects[k] = Effect(lambda ctx, site, v: (), (access.address,))
+    return list(f.body), slice_of(Flow(f), effects)
+
+
+COUNTED = """
+    mov.u32 %r2, 1;
+    bar.sync %r2;
+    HEAD: add.u32 %r2, %r2, 2;
+    mul.lo.u32 %r3, %r2, 8;
+    add.u32 %r1, %r1, 1;
+    {also}
+    setp.lt.u32 %p1, %r1, 4;
+    @%p1 bra HEAD;
+    {after}
+    ret;"""
+
+
+@pytest.mark.parametrize(
+    ("also", "after", "counts"),
+    [
+        ("bar.sync 0;", "", False),  # what %r2 counts is not asked for any more
+        ("bar.sync %r2;", "", True),
+        ("bar.sync 0;", "bar.sync %r2;", True),
+        ("bar.sync 0; @%p2 mov.u32 %r2, 3;", "bar.sync %r2;", True),  # it may be what it was
+        ("bar.sync 0; mov.u32 %r2, 3;", "bar.sync %r2;", False),
+        ("bar.sync 0; st.shared.u32 [%r2], 0; mov.u32 %r2, 3;", "bar.sync %r2;", True),
+    ],
+)
+def test_values_that_come_to_nothing_are_left_out(also: str, after: str, counts: bool) -> None:
+    body, found = _slice(COUNTED.format(also=also, after=after))
+    assert any(body[k].op == "add" and body[k].operands[0] == Reg("%r2") for k in found.pure) is counts
+    assert "mul" not in {body[k].op for k in found.pure}
+
+
+def test_what_reads_a_register_by_the_way_gets_its_value() -> None:
+    body, found = _slice("""
+    mov.u32 %r2, 1;
+    bar.sync %r2;
+    add.u32 %r2, %r5, 4;
+    st.shared.u32 [%r3], %r2;
+    ret;""")
+    assert [body[k].op for k in sorted(found.pure)] == ["mov", "add"]
+
+
+TOLD = """
+    st.shared.v4.b32 [%r9], {{%r1, %r2, %r3, %r4}};
+    {load}
+    setp.eq.u32 %p1, %r8, 0;
+    @%p1 bra END;
+    bar.sync 0;
+    END: ret;"""
+
+
+@pytest.mark.parametrize(
+    ("load", "kept"),
+    [
+        ("ld.shared.v4.b32 {%r5, %r6, %r7, %r8}, [%r9];", {"%r4"}),
+        ("ld.shared.v4.b32 {%r8, %r6, %r7, %r5}, [%r9];", {"%r1"}),
+        ("ld.shared.v2.b32 {%r5, %r8}, [%r9];", {"%r2", "%r4"}),
+        ("ld.shared.v4.b8 {%r5, %r6, %r7, %r8}, [%r9];", {"%r1", "%r2", "%r3", "%r4"}),
+        ("ld.shared.b32 %r8, [%r9+8];", {"%r1", "%r2", "%r3", "%r4"}),  # what is aligned is not known
+        ("ld.b32 %r8, [%rd1];", {"%r1", "%r2", "%r3", "%r4"}),
+        ("atom.shared.inc.u32 %r8, [%r9], 7;", {"%r1", "%r2", "%r3", "%r4"}),
+    ],
+)
+def test_of_vectors_in_memory_what_steers_is_kept(load: str, kept: set[str]) -> None:
+    _, found = _slice(TOLD.format(load=load))
+    steering = found.steering or found
+    assert steering.registers & {"%r1", "%r2", "%r3", "%r4"} == kept
+    assert found.registers >= {"%r1", "%r2", "%r3", "%r4"}
 
 
 def test_registers_live_at_a_block() -> None:

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.diagnostics import KernelReport, Verdict
+from syncverify import files
+from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_file
+from syncverify.launch import read_facts
+from syncverify.sizes import Sized
 
 KERNEL = """.version 9.0
 .target sm_90a
@@ -80,3 +83,61 @@ def test_lanes_with_bytes_of_their_own_need_no_assumption(tmp_path: Path):
 def test_stores_that_overlap_in_part_differ(tmp_path: Path):
     found = report(tmp_path, "add.u32 %r7, %r4, %r1; shl.b32 %r7, %r7, 1;", "st.shared.u32 [%r7], %r2;")
     assert found.verdict is Verdict.REFUTED
+
+
+SIZED = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+{{
+.reg .pred %p<4>;
+.reg .b32 %r<9>;
+.shared .align 4 .b32 s;
+ld.param.u32 %r7, [n];
+mov.u32 %r1, %tid.x;
+shr.u32 %r2, %r1, 5;
+mov.u32 %r3, 0;
+mov.u32 %r5, s;
+and.b32 %r6, %r1, 31;
+setp.eq.u32 %p2, %r6, 0;
+$L:
+setp.gt.u32 %p3, %r3, 2;
+selp.u32 %r4, %r2, 0, %p3;
+@%p2 st.shared.u32 [%r5], {value};
+bar.sync 0;
+add.u32 %r3, %r3, 1;
+setp.lt.u32 %p1, %r3, %r7;
+@%p1 bra $L;
+ret;
+}}
+"""
+FACTS = """[kernel."*"]
+block = [64, 1, 1]
+grid = [1, 1, 1]
+cluster = [1, 1, 1]
+assume = ["n >= 1"]
+[kernel."*".params]
+0 = {u32 = "n"}
+"""
+
+
+def sized(folder: Path, value: str) -> tuple[Verdict, int | None]:
+    """The verdict for every size, and the size that it is refuted for."""
+    (folder / "k.ptx").write_text(SIZED.format(value=value))
+    (folder / "k.toml").write_text(FACTS)
+    facts = read_facts(folder / "k.toml")
+    (found,) = files.check_source(files.read_source(folder / "k.ptx"), facts=facts, scope=ScopeKind.ALL)
+    return found.verdict, found.scope.values.get("params.0")
+
+
+def test_sizes_are_judged_by_what_their_own_launch_stores(tmp_path: Path):
+    # from its fourth turn on each warp stores its number
+    assert sized(tmp_path, "%r4") == (Verdict.REFUTED, 4)
+
+
+def test_launches_may_store_different_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert sized(tmp_path, "%r7")[0] is not Verdict.REFUTED
+    nothing = Sized(Verdict.UNKNOWN, reason="not looked at")
+    monkeypatch.setattr(files, "_prove", lambda *_: nothing)
+    assert sized(tmp_path, "%r7")[0] is Verdict.UNKNOWN  # the first few sizes do not refute it
+    assert sized(tmp_path, "%r4") == (Verdict.REFUTED, 4)

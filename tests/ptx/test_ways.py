@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.parser import parse
+from tests.ptx.execute_helpers import module_text
 from tests.ptx.test_turns import RING, check
 
 #: One lane of the first warp copies; the others only count its slots, from tile to tile.
@@ -98,3 +101,18 @@ def test_lanes_that_part_before_code_that_is_left_out(tmp_path: Path) -> None:
         "    PSTEP:\n", "    PSTEP:\n    add.u32 %r29, %r24, 1;\n    and.b32 %r30, %r29, 7;\n"
     )
     assert check(tmp_path, lines).verdict is not Verdict.PROVED  # and no crash
+
+
+def test_code_for_a_class_keeps_what_was_seen_of_stores() -> None:
+    f = module_text("st.shared.u32 [%r1], %r2; setp.eq.u32 %p1, %r3, 0; @%p1 bra END; bar.sync 0; END: ret;")
+    module = parse(f, "k.ptx")
+    program = Program(module, module.entries[0])
+    different = set(program.one_value)
+    program.one_value.clear()  # each was seen to store different values
+    again = program.along(frozenset({1}))
+    assert different and not again.one_value
+    program.forget_stores()  # another launch
+    assert again.one_value == different
+    with program.stores_kept():
+        program.one_value.clear()
+    assert program.one_value == different

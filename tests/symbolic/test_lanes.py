@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from syncverify import sizes
 from syncverify.certificate import certify, dumps, recheck
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.nodes import Kernel
@@ -69,3 +72,10 @@ def test_every_length_is_proved_after_few_splits(splits: list[LaneSplit]) -> Non
 def test_one_length_that_fails_is_found(between: str, smallest: int) -> None:
     report = check_kernel(kernel(between), scope=ScopeKind.ALL)
     assert (report.verdict, report.scope.values) == (Verdict.REFUTED, {"LEN": smallest})
+
+
+def test_classes_like_one_that_is_split_are_split_last_first() -> None:
+    system = SimpleNamespace(alike=lambda cls: [1, cls, 7])
+    found = sizes._alike(system, LaneSplit(4, (1, 6)))
+    assert [(s.cls, s.parts) for s in found] == [(7, (1, 6)), (4, (1, 6)), (1, (1, 6))]
+    assert [s.cls for s in sizes._alike(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]

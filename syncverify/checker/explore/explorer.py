@@ -20,6 +20,7 @@ from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import limits as at_most
 from syncverify.checker.explore import tails
+from syncverify.checker.explore.flags import restored
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.kin import Loops, Seen, alike, stands_for
 from syncverify.checker.explore.knowledge import (
@@ -80,6 +81,7 @@ class Explorer:
     lowers: bool = True  # states may be made to know less
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
+    restores: bool = True  # flags in global memory are left as they were found
     held: int = 0  # bytes of the states that are left to follow, roughly
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
     _loops: Loops = field(init=False)
@@ -135,9 +137,8 @@ class Explorer:
             raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
 
     def _beyond(self, spent: int, most: int) -> bool:
-        """Whether a limit is reached; it is stretched while states come to no new point, or are made to know
-        less."""
-        return spent > most and spent > most * (self.limits.stretch if self.compared or self.settling else 1)
+        """Whether a limit is reached; it is stretched while few states are left."""
+        return spent > most and not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes))
 
     @property
     def settling(self) -> bool:
@@ -156,11 +157,9 @@ class Explorer:
         self.space.path = path = path.fork()
         like = SimpleNamespace(system=self.system, columns=self._columns, ignores_pool=False, parks=False)
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
-        run.eager = True
-        path.stale = True
-        asked_after: dict[int, int] | None = {} if self.limits.asks_last else None
-        state = State(run, path, asked_after=asked_after)
-        state.flush()
+        run.eager = run.joins = True
+        state = State(run, path, asked_after={} if self.limits.asks_last else None)
+        state.begin()
         return state
 
     def push(self, state: State) -> None:
@@ -196,6 +195,8 @@ class Explorer:
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
+                if state.asks_later(t):
+                    break
                 try:
                     back = self.fetch(state, t) if t.event is None else False
                     self.look_ahead(t)
@@ -268,8 +269,7 @@ class Explorer:
         agent = cast(Any, t.agent)
         place = state.places.setdefault(t.cls, agent.point()[0])
         event = agent.step(t.answer)
-        del state.places[t.cls]
-        state.moved += 1
+        state.fetched(t)
         state.formed = None
         t.event, t.answer = event, 0
         t.time += 1
@@ -294,6 +294,7 @@ class Explorer:
         finish(run)
         if len(run.failures) > state.looked:
             self.judge(state)
+        self.restores &= restored(run)
         judged = tails.counted(run, run.failures.values())
         failure = next((f for f in judged if counts(f, self.policy)), None)
         if failure is not None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import Clock, Matrix
 from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore import flags
 from syncverify.checker.shadow import Record, Segment, Shadow
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
@@ -25,8 +26,8 @@ from syncverify.model.terms import Symbolic
 
 #: Fields of a run that its copies share: facts, and tables that number things.
 SHARED = (
-    "system info handlers land eager ignores_pool parks forced loosely unobserved max_events columns ctas "
-    "lanes object_footprints barrier_bytes forks saw"
+    "system info handlers land eager ignores_pool parks forced loosely unobserved joins max_events columns "
+    "ctas lanes object_footprints barrier_bytes forks saw turn"
 ).split()
 #: Containers of things that do not change.
 FLAT = (
@@ -44,19 +45,20 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
         raise Symbolic("operations in flight between two steps")
-    if run.locations or run.far_writes:
-        raise Symbolic("blocks that synchronize through global memory")
+    if run.far_writes:
+        raise Symbolic("plain stores to other CTAs")
     new, copy = Run.__new__(Run), _Copy()
     for name in SHARED:
         setattr(new, name, getattr(run, name))
     for name in FLAT:
         setattr(new, name, getattr(run, name).copy())
-    new.pending, new.met, new.locations, new.far_writes = {}, [], {}, {}
+    new.pending, new.met, new.far_writes = {}, [], {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.map(m) for k, m in run.maps.items()}
     old_agents = [t.agent for t in run.threads]
     agents = [a.fork() for a in old_agents] if fork_agents is None else fork_agents(old_agents)
     new.threads = [copy.thread(t, a) for t, a in zip(run.threads, agents, strict=True)]
+    new.locations = flags.copied(run.locations, copy.threads)
     new.ready = deque(copy.threads[id(t)] for t in run.ready)
     new.memory = {m: copy.shadow(s) for m, s in run.memory.items()}
     new.barriers = {b: copy.barrier(s) for b, s in run.barriers.items()}
@@ -116,6 +118,8 @@ class _Copy:
             polled=dict(t.polled),
             seen=dict(t.seen),
             issues=list(t.issues),
+            products=list(t.products),
+            stores=list(t.stores),
         )
         self.threads[id(t)] = new
         return new

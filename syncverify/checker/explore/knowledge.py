@@ -163,7 +163,7 @@ def knowledge(run: Run) -> Known | None:
     """What a run knows; None where states are not compared so."""
     if run.grid_waits or run.early or run.spun or any(True for _ in tails.pending(run)):
         return None
-    if run.info.edits_maps or run.info.relay:
+    if run.info.edits_maps or run.info.in_turn:
         return None
     loose = Loose(run)
     return known(loose) if loose.taken_apart() else None
@@ -251,9 +251,11 @@ def demoted(f: Failure) -> bool:
 
 def always_lesser(run: Run, f: Failure) -> bool:
     """Whether a failure is as little for who knows more: two stores of one value (in one CTA's memory no
-    scope is too narrow), or what strict mode alone asks of setmaxnreg, of which both know the same."""
+    scope is too narrow), or what strict mode alone asks of setmaxnreg and of warps that are counted twice,
+    of which both know the same."""
     alone = run.info.ctas * run.info.clusters == 1 and not run.info.tracks_global
-    return (alone and demoted(f)) or (f.obligation is Obligation.O8 and f.strict_only)
+    alike = f.obligation is Obligation.O8 or f.rule == "SV301"
+    return (alone and demoted(f)) or (alike and f.strict_only)
 
 
 class _Change:
@@ -341,7 +343,9 @@ class _Change:
             if time <= r.time:
                 return r
             if id(r) not in copies:
-                copies[id(r)] = flat(r, time=time, used=max(r.used, time) if r.used > 0 else r.used)
+                parts = tuple([flat(part, time=time) for part in r.parts])
+                used = max(r.used, time) if r.used > 0 else r.used
+                copies[id(r)] = flat(r, time=time, used=used, parts=parts)
             return copies[id(r)]
 
         for shadow in run.memory.values():
@@ -351,6 +355,7 @@ class _Change:
         for t in run.threads:
             t.registers = {key: new(r) for key, r in t.registers.items()}
             t.unsure = {key: new(r) for key, r in t.unsure.items()}
+            t.stores = [new(r) for r in t.stores]
 
 
 __all__ = ["Known", "always_lesser", "asks_more", "hides", "knowledge", "loosen", "lower", "strict_alone"]

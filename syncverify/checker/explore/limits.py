@@ -15,7 +15,10 @@ MOST_SIBLINGS = 1
 MOST_FORMS, FEW_FORMS = 6, 2
 #: Decisions after which an exploration gives up that compares states so, three times as many while no state
 #: is at a new point.
-MOST_LOOSE = 800
+MOST_LOOSE = 1_200
+#: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
+#: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
+EARLY, FEW_LEFT = 150, 6
 
 
 class Exceeded(Symbolic):
@@ -37,7 +40,16 @@ class Limits:
     forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
     asks_last: bool = False  # an agent asks only when no other can go on
-    stretch: int = 1  # times the events and nodes, while states come to no new point
+    stretch: int = 1  # times the events and nodes, while few states are left to follow
+
+    def goes_on(self, times: float, left: int, nodes: int) -> bool:
+        """Whether so many times a limit are not too many, with so many states left after the decisions."""
+        return times <= self.stretch and few_left(left, nodes)
 
 
-__all__ = ["Exceeded", "Limits"]
+def few_left(left: int, nodes: int) -> bool:
+    """Whether few states are left to follow after so many decisions, or it is too early to tell."""
+    return nodes < EARLY or FEW_LEFT * left <= nodes
+
+
+__all__ = ["Exceeded", "Limits", "few_left"]

@@ -18,11 +18,12 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps
-from syncverify.checker.explore.normal import Normal, standing
+from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import relative, relative_event
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation, Named
+from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
 
@@ -62,6 +63,7 @@ class Loose(Normal):
         self.accesses = 0  # tells apart what is on record, and where
         self.key: Hashable = None
         self.many = False
+        self.met = {x if x >= 0 else -1 - x for pair in run.judged for x in pair[:2]}  # sites of racing pairs
 
     def taken_apart(self) -> bool:
         """Fills all the fields; False where runs are not compared so."""
@@ -164,6 +166,7 @@ class Loose(Normal):
             t.agent.point() if hasattr(t.agent, "point") else None,
             (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            opened(t.stores),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             (self.products(t), *(self.open(g.committed, g.issued) for g in (t.bulk, t.cp))),
             tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
@@ -204,7 +207,7 @@ class Loose(Normal):
         pasts = len(t.issues[base:])
         left = tuple(x - base for x in committed)
         touched = tuple((f, state[1]) for f, state in fragments)
-        return (t.mma.issued - base, left, waited, base > 0, pasts, touched)
+        return (t.mma.issued - base, left, waited, base > 0, pasts, touched, opened(t.products))
 
     def bulk(self, t: Thread) -> None:
         """Groups of copies, once all other thresholds are known."""
@@ -331,7 +334,14 @@ class Loose(Normal):
             found = (int(r.kind), r.cls), (tagged, columns, flags), places
             if product:
                 self.of_products[key] = found
-        return (*found[0], r.fp, r.site, *found[1]), found[2]
+        return (*found[0], r.fp, -1 if self.anywhere(r) else sites(r), *found[1]), found[2]
+
+    def anywhere(self, r: Record) -> bool:
+        """Whether only reports ask where in the source an access is: where nothing was met of it that hides
+        a later failure there; and copies to global memory that a warp starts as one are told by it."""
+        if not r.kind.asynchronous or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
+            return False
+        return self.met.isdisjoint([p.site for p in r.parts or (r,)])
 
     def asked_of(self, r: Record) -> tuple[tuple[Column, ...], tuple[Place, ...]]:
         """The columns and thresholds of an access."""

@@ -25,7 +25,7 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.explore import maps, relays, tails
+from syncverify.checker.explore import flags, maps, relays, tails
 from syncverify.checker.explore.thresholds import (
     ALL,
     ASKING,
@@ -36,6 +36,7 @@ from syncverify.checker.explore.thresholds import (
     counts,
 )
 from syncverify.checker.explore.tokens import relative, relative_event
+from syncverify.checker.globals import Location, Spin, Write
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.checker.tensor_maps import Map
@@ -48,7 +49,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Thread: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
-        "cluster_owed met meeting issues",
+        "cluster_owed met meeting issues products stores",
         "info n asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
         "last_bulk last_mma",
     ),
@@ -64,12 +65,15 @@ TREATED: dict[type, tuple[str, str]] = {
     ),
     Record: (
         "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free",
-        "fresh over position issue",
+        "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
     Named: ("auto column gen red partial ahead", "last"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
+    Location: ("value writes waiting spins", ""),
+    Write: ("cls time value added past lanes released wide", "site"),
+    Spin: ("cls time compare value seen", "site"),
     Map: ("edits edit_site whole released acquired uses open", ""),
 }
 
@@ -112,6 +116,7 @@ class Normal(Thresholds):
             self.together(),
             maps.form(run, self.everywhere),
             (relays.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
+            flags.form(run, lambda x: self.at(x.cls, x.time), self.keep),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
@@ -165,7 +170,7 @@ class Normal(Thresholds):
         time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
         flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
-        return (int(r.kind), time, r.fp, r.site, tagged, tag, used, fence, flags)
+        return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
 
     def request(self, r: Any) -> Hashable:
         pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
@@ -173,6 +178,9 @@ class Normal(Thresholds):
         return (asked, tuple(sorted(r.sites.items())), self.ranks(r.times), pasts)
 
     def thread(self, t: Thread) -> Hashable:
+        return ("gone",) if self.run.gone(t) else self.running(t)
+
+    def running(self, t: Thread) -> Hashable:
         event = relative_event(self.run, t.event)
         # a wait for wgmmas or a token is tried again from scratch: what for is in the event and the groups
         waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
@@ -180,6 +188,7 @@ class Normal(Thresholds):
             t.agent.point() if hasattr(t.agent, "point") else None,
             (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            opened(t.stores),
             (self.keep(t.clock.m), self.own(t)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
             tuple(sorted(t.columns.items())),
@@ -224,7 +233,7 @@ class Normal(Thresholds):
             base = self.base(t)
             left = [x for x in t.mma.committed if x > base]
             out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
-                        t.clock.knows(E, column, True) - base, base > 0,
+                        t.clock.knows(E, column, True) - base, base > 0, opened(t.products),
                         tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
             out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
         return tuple(out)
@@ -325,4 +334,14 @@ def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, in
     return tuple(tuple(c[:2] for c in x[common:]) for x in lists)
 
 
-__all__ = ["ROWS", "Normal", "normal"]
+def sites(r: Record) -> Hashable:
+    """Where in the source an access is, or which of its parts is where."""
+    return tuple([(p.fp, p.site) for p in r.parts]) or r.site
+
+
+def opened(records: list[Record]) -> Hashable:
+    """What the next commit of wgmmas joins, or the next event by which others learn of it."""
+    return tuple((r.fp, r.site) for r in records)
+
+
+__all__ = ["ROWS", "Normal", "normal", "opened", "sites"]

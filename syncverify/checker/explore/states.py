@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from syncverify.checker.engine import Run, Thread
+from syncverify.checker.engine import LATER, Run, Thread
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.tokens import relative
@@ -48,6 +48,18 @@ class State:
     traced: int = 0  # events of its run when it was taken up
     asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
     general: bool = False  # it comes from a state that was made to know less
+    cluster: int = 0  # which of those that run one after the other was last seen
+
+    def asks_later(self, t: Thread) -> bool:
+        """Whether an agent that has let others go first lets them go on, since they have moved: it is last
+        of those that are ready then."""
+        if not self.run.ready or self.asked_after is None:
+            return False
+        if self.asked_after.get(t.cls, self.moved) == self.moved:
+            return False
+        self.asked_after[t.cls] = self.moved
+        self.run.ready.append(t)
+        return True
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
@@ -67,14 +79,23 @@ class State:
         """Grows with every step of an agent, and where agents say so with parts of steps."""
         return self.moved + sum(getattr(t.agent, "ticks", 0) for t in self.run.threads)
 
+    def fetched(self, t: Thread) -> None:
+        """An agent has come to its next event."""
+        del self.places[t.cls]
+        self.moved += 1
+        if self.asked_after is not None:
+            self.asked_after.pop(t.cls, None)
+
     def fork(self) -> State:
+        """A copy, to follow another answer; both may be answers to what others ask as well."""
         split = getattr(self.run.system, "fork_agents", None)
         run, path = fork(self.run, split), self.path.fork()
         places = dict(self.places)
         new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
         new.answer, new.tails = self.answer, self.tails
-        new.asked_after = None if self.asked_after is None else dict(self.asked_after)
-        new.general = self.general
+        if self.asked_after is not None:
+            self.asked_after, new.asked_after = {}, {}
+        new.general, new.cluster = self.general, self.cluster
         return new
 
     def weigh(self) -> None:
@@ -87,6 +108,23 @@ class State:
 
     def agent(self, t: Thread) -> SizedAgent:
         return cast(SizedAgent, t.agent)
+
+    def begin(self) -> None:
+        """Brings registers up to the path. Clusters that run one after the other get unknowns of their own
+        for the sizes that loops read anew, where these are forgotten: more than the kernel does."""
+        self.path.stale = True
+        self.flush()
+        space, info = self.path.space, self.run.info
+        if info.relay or not (info.in_turn and space.forgets):
+            return
+        own: dict[tuple[int, str], Any] = {}
+        for t in self.run.threads:
+            cluster = t.info.cta // info.ctas
+            for name, slot in getattr(t.agent, "anew", {}).items() if cluster else ():
+                if (cluster, name) not in own:
+                    own[cluster, name] = space.anew(name)
+                    space.forgotten.add(name)
+                self.agent(t).put(slot, own[cluster, name])
 
     def flush(self) -> None:
         """Brings registers up to what the path has rewritten."""
@@ -104,23 +142,35 @@ class State:
     def forget(self, names: set[str]) -> None:
         """Forgets turns that nobody will ask for again, and sizes that turn anew."""
         path = self.path
-        turns = self.turns()
+        turns, begins = self.turns(), self.begins()
+        if begins and path.space.forgets and not self.run.info.relay:
+            path.space.forgotten.add(AGAIN)
+            names = names | path.sizes.keys()
         for name in names:
             path.sizes.pop(name, None)
         for key in list(path.entries):
-            if key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
+            if begins and key[0] in names:
+                del path.entries[key]
+            elif key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
                 del path.entries[key]
             elif key[0] == AGAIN and AGAIN not in turns:
                 del path.entries[key]
             elif key[0] == RATIO and not lasting(path, key):
                 del path.entries[key]
 
+    def begins(self) -> bool:
+        """Whether another cluster runs than before: it takes all its sizes anew."""
+        info, before = self.run.info, self.cluster
+        running = (t.info.cta // info.ctas for t in self.run.threads if not t.done)
+        self.cluster = min(running, default=before) if info.in_turn else before
+        return self.cluster != before
+
     def turns(self) -> dict[str, list[Any]]:
         """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
         that a turn is forgotten too early allows more than the kernel does, no less."""
         out: dict[str, list[Any]] = {}
         for t in self.run.threads:
-            if not t.done:
+            if not t.done and t.waits_on != LATER:
                 for name, turn in self.agent(t).turns().items():
                     if name != AGAIN or not t.blocked or not isinstance(turn, int) or turn:
                         out.setdefault(name, []).append(turn)
@@ -146,11 +196,19 @@ class State:
             if not t.done
             for slot in getattr(t.agent, "bit_slots", ())
         }
+        steady = {
+            ("register", t.cls, slot)
+            for t in self.run.threads
+            if not t.done
+            for slot in getattr(t.agent, "steady_slots", ())
+        }
         rows: dict[Place, Sum] = {}
         for place, value in self._values():
             if place in bits:
                 shape.append((place, value))
                 continue
+            if place in steady and isinstance(value, int):
+                apart.append((place, value))
             taken = place[0] == "value" and place[1][0] != RATIO  # a turn that is yet to be taken
             if place in pending or taken or (place[0] == "size" and place[1] in again):
                 apart.append((place, self.coarse(value)))

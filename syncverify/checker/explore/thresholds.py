@@ -18,7 +18,7 @@ import numpy.typing as npt
 from syncverify.checker.barriers import Barrier
 from syncverify.checker.clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
 from syncverify.checker.engine import LATER, Run
-from syncverify.checker.explore import maps, relays
+from syncverify.checker.explore import flags, maps, relays
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.model.events import GLOBAL_MEMORY
@@ -109,9 +109,12 @@ class Thresholds:
             self.mark(cls, value, *ALL)
         for (column, _), value in self.landed().items():
             self.mark(column, value)
+        self.times(flags.thresholds(run))
         for handed in relays.thresholds(run, ASKING):
             self.mark(*handed)
         for t in run.threads:
+            if run.gone(t):
+                continue
             for kind, groups in (("bulk.read", t.bulk), ("mma", t.mma)):
                 if groups.issued and kind in t.columns:
                     self.mark(t.columns[kind], groups.issued)

@@ -144,7 +144,8 @@ def _proof(k: Kernel, prove: Prove) -> Any:
         left[0] -= 1
         if left[0] < 0:
             return Verdict.UNKNOWN
-        return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
+        with whole.stores_kept():
+            return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
 
     answers: list[dict[Any, int]] = [{}]
     last = None
@@ -179,6 +180,8 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
 
 def _check(k: Kernel) -> KernelReport:
     start = time.perf_counter()
+    for program in k.program:
+        program.forget_stores()
     outcome = k.checker.merge(outcomes(k))
     witness = outcome.witness
     values = numbers_of(k.facts)

@@ -9,6 +9,8 @@ an event, or None where it only jumps.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property
 
@@ -22,7 +24,7 @@ from syncverify.frontends.ptx.turns import KEPT, TURN
 
 _CARRY = ("%carry",)
 #: What programs of one function have in common: sites, and what is known of them.
-SHARED = ("sites", "site_of", "one_value", "stored", "equal_value", "loose", "alike")
+SHARED = ("sites", "site_of", "plain", "one_value", "stored", "equal_value", "loose", "alike")
 
 
 class Program(Plan):
@@ -40,6 +42,27 @@ class Program(Plan):
                 for name in x.names:
                     self.slot(KEPT + name)
         self.entry = code.target(0) if self.body else ENDED
+
+    def forget_stores(self) -> None:
+        """What stores were seen to store is known of one launch; a new one has not begun."""
+        for found in (self.one_value, self.equal_value, self.stored, self.loose, self.alike):
+            found.clear()
+        self.one_value.update(self.plain)
+        self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
+
+    @contextmanager
+    def stores_kept(self) -> Iterator[None]:
+        """While other launches are looked at, what this one stores is put aside."""
+        kept = [(found, copy(found)) for found in (self.one_value, self.equal_value, self.loose, self.alike)]
+        stored = dict(self.stored)
+        try:
+            yield
+        finally:
+            for found, before in kept:
+                found.clear()
+                found.update(before)
+            self.stored.clear()
+            self.stored.update(stored)
 
     @cached_property
     def for_sizes(self) -> Program:

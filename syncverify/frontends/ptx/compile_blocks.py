@@ -225,7 +225,7 @@ class Writer(Effects):
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
         try:
-            return agreed(r, v, f"the branch at line {self.body[k].line}")
+            return agreed(r, v, f"the branch at line {self.body[k].line} of the PTX")
         except (Disagreement, Opaque):
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None

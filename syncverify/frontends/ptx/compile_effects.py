@@ -175,9 +175,10 @@ class Effects(Values):
         keyed += [self.expr.text(op) for op in values]
         handle = self.p.read_handle(k)
         before = self._before(k)
-        if a.code == Ev.WRITE:
+        if a.code == Ev.WRITE and site not in self.p.plain:  # what was seen to differ does so for all code
+            self.p.plain[site] = all(isinstance(op, Imm) for op in a.elements)
             self.p.one_value.add(site)
-            if all(isinstance(op, Imm) for op in a.elements):
+            if self.p.plain[site]:
                 self.p.equal_value.add(site)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:

@@ -147,7 +147,8 @@ class Plan:
         self.text = ""
         self.classes = 0  # numbered so far
         self.site_of: dict[int, int] = {}
-        self.one_value: set[int] = set()  # sites of stores that are not known to store different values
+        self.plain: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
+        self.one_value: set[int] = set()  # those that are not known to store different values
         self.stored: dict[int, Any] = {}  # what they were seen to store
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.loose: set[int] = set()  # sites whose place in shared memory data says

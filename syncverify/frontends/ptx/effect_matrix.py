@@ -22,8 +22,8 @@ from syncverify.frontends.ptx.effect_parts import (
 from syncverify.frontends.ptx.effects import Context, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.frontends.ptx.values import INTS, lanes_of
-from syncverify.ir.footprints import merge
 from syncverify.model.events import Ev, Event, Footprint
+from syncverify.model.intervals import merge
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)")
 _M = 64

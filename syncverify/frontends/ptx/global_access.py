@@ -11,8 +11,9 @@ from syncverify.frontends.ptx.memory import Access, access_events, decode_access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.types import WINDOW, width
 from syncverify.frontends.ptx.values import INTS, Vec
-from syncverify.ir.footprints import Range, footprint, merge
+from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Flag, Footprint
+from syncverify.model.intervals import merge
 from syncverify.model.proxies import Scope
 
 _ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})

@@ -10,6 +10,7 @@ from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Imm, Instr, Special
 from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.model.events import ThreadClass
 
 ACROSS = frozenset({"shfl", "vote", "redux", "match"})
 #: Special registers that differ between the lanes of a warp.
@@ -54,6 +55,17 @@ def elections(flow: Flow, whole: Slice, decided: Iterable[int]) -> Elections:
         named = True
         nested |= _under(flow, controllers, flow.block_of[k], elected)
     return Elections(True, named, nested)
+
+
+def ordered(classes: list[ThreadClass], elected: int, electing: set[tuple[int, int]]) -> list[ThreadClass]:
+    """Warp-major, then by lowest lane. An elected lane alone comes last in its warp: it then goes on as soon
+    as the lanes have met for the election."""
+
+    def key(c: ThreadClass) -> tuple[int, int, bool, int]:
+        last = c.lanes == 1 << elected and (c.cta, c.warp) in electing
+        return c.cta, c.warp, last, c.lanes & -c.lanes
+
+    return sorted(classes, key=key)
 
 
 def _span(flow: Flow, block: int) -> range:

@@ -1,7 +1,8 @@
 """Which instructions matter: a backward slice from events and from the control that they depend on.
 
 What is left out is never executed. A branch that no event depends on is not taken at all: control goes on
-where its sides meet again, loops without events are taken to end.
+where its sides meet again, loops without events are taken to end. Of a register that is written in several
+places only those values are computed that come to something executed which reads it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from dataclasses import dataclass, replace
 
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow
-from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Sym
-from syncverify.frontends.ptx.operands import registers, results
+from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Sym, Vector
+from syncverify.frontends.ptx.operands import registers, results, sources
+from syncverify.frontends.ptx.types import width
 
 Decoded = Mapping[int, Effect | Unsupported]
+#: An instruction, and a register whose value before it matters.
+Use = tuple[int, str]
+#: All bytes of 16.
+_ALL = (1 << 16) - 1
 #: Spaces whose contents the agents keep.
 _KEPT_SPACES = ("local", "param", "shared")
 
@@ -85,10 +91,11 @@ class _Slicer:
         self.pure: set[int] = set()
         self.branches: set[int] = set()
         self.names: set[str] = set()
-        self.spaces: set[str] = set()
+        self.spaces: dict[str, int] = {}  # and which bytes of 16 are read there, as a mask
         self.controlled: set[int] = set()
-        self.work: list[str] = []
-        self.late: list[str] = []  # registers of addresses in global memory
+        self.work: list[Use] = []
+        self.asked: set[Use] = set()
+        self.late: list[Use] = []  # registers of addresses in global memory
 
     def run(self) -> Slice:
         for k, effect in self.effects.items():
@@ -96,20 +103,21 @@ class _Slicer:
                 continue
             if self.roots:
                 self.control(k)
-                self._need_guard(self.body[k])
+                self._need_guard(k)
             if isinstance(effect, Effect):
                 for op in effect.operands:
-                    self._need(registers(op))
+                    self._need(k, registers(op))
         self._close()
         if self.roots:
             for k in self.stores.get("shared", ()):
                 if k in self.effects:
-                    self._need(self._computed(self.body[k]))
+                    self._need(k, self._computed(self.body[k]))
             self._close()
         steering = self._found()
         while self.late:
-            self._need(self.late)
-            self.late = []
+            late, self.late = self.late, []
+            for k, name in late:
+                self._need(k, (name,))
             self._close()
         whole = self._found()
         return whole if whole == steering else replace(whole, steering=steering)
@@ -119,10 +127,37 @@ class _Slicer:
         return Slice(pure, branches, frozenset(self.names), frozenset(self.spaces))
 
     def _close(self) -> None:
+        """Everything executed computes with right values: also what reads a register by the way, which holds
+        some value for the sake of others."""
         while self.work:
-            name = self.work.pop()
-            for k in self.definitions.get(name, ()):
-                self._define(k)
+            while self.work:
+                k, name = self.work.pop()
+                for d in self._reaching(k, name):
+                    self._define(d)
+                    self._load(d, name)
+            for k in self.effects.keys() | self.pure:
+                if self.flow.block_of[k] in self.flow.reached:
+                    self._need(k, self.names.intersection(sources(self.body[k])))
+
+    def _reaching(self, k: int, name: str) -> Iterable[int]:
+        """The definitions of a register that its value before an instruction may come from."""
+        found = self.definitions.get(name, ())
+        if len(found) < 2 or name not in sources(self.body[k]):
+            return found
+        out: list[int] = []
+        work, seen = [(self.flow.block_of[k], k)], set[int]()
+        while work:
+            n, stop = work.pop()
+            block = self.flow.blocks[n]
+            for d in (d for d in reversed(found) if block.lo <= d < stop):
+                out.append(d)
+                if self.body[d].guard is None:
+                    break
+            else:
+                more = [p for p in block.pred if p not in seen and p in self.flow.reached]
+                seen.update(more)
+                work += [(p, self.flow.blocks[p].hi) for p in more]
+        return out
 
     def _computed(self, store: Instr) -> set[str]:
         """The registers of what a store writes, if a few plain instructions that are executed anyway give it:
@@ -143,15 +178,19 @@ class _Slicer:
                 return set()
         return found
 
-    def _need(self, names: object) -> None:
-        for name in names:  # type: ignore[attr-defined]
-            if name not in self.names:
+    def _need(self, k: int, names: Iterable[str]) -> None:
+        """The values that registers hold before an instruction matter."""
+        for name in names:
+            once = len(self.definitions.get(name, ())) < 2
+            if (name not in self.names) if once else ((k, name) not in self.asked):
                 self.names.add(name)
-                self.work.append(name)
+                self.asked.add((k, name))
+                self.work.append((k, name))
 
-    def _need_guard(self, i: Instr) -> None:
-        if i.guard is not None:
-            self._need((i.guard.name,))
+    def _need_guard(self, k: int) -> None:
+        guard = self.body[k].guard
+        if guard is not None:
+            self._need(k, (guard.name,))
 
     def control(self, k: int) -> None:
         """The branches that decide whether instruction ``k`` is executed matter."""
@@ -166,10 +205,10 @@ class _Slicer:
                 if last not in self.branches:
                     self.branches.add(last)
                     i = self.body[last]
-                    self._need_guard(i)
+                    self._need_guard(last)
                     if i.op == "brx":
                         for op in i.operands:
-                            self._need(registers(op))
+                            self._need(last, registers(op))
                 work.append(c)
 
     def _define(self, k: int) -> None:
@@ -178,26 +217,31 @@ class _Slicer:
         self.pure.add(k)
         self.control(k)
         i = self.body[k]
-        self._need_guard(i)
+        self._need_guard(k)
         effect = self.effects.get(k)
         if isinstance(effect, Effect):
             for op in effect.operands:
-                self._need(registers(op))
+                self._need(k, registers(op))
         elif i.op == "ld" and "global" in i.mods:
             names = list(registers(i.operands[1]))
             if self.holds or all(map(self._parameter, names)):
-                self._need(names)  # what a parameter points to is the same for all
+                self._need(k, names)  # what a parameter points to is the same for all
             else:
-                self.late += names
+                self.late += [(k, name) for name in names]
         elif k in self.takes or not _is_data(i):
             for n, op in enumerate(i.operands):
                 if n or not results(i) or isinstance(op, Mem):
-                    self._need(registers(op))
+                    self._need(k, registers(op))
             if i.op in ("addc", "subc", "madc"):
-                self._need(("%carry",))
+                self._need(k, ("%carry",))
+
+    def _load(self, k: int, name: str) -> None:
+        """What is stored where a register is loaded from matters."""
+        i = self.body[k]
         if i.op in ("ld", "ldu", "atom"):
             for space in _spaces(i):
-                self._keep(space)
+                whole = i.op == "atom" or space.startswith("param")
+                self._keep(space, _ALL if whole else _bytes(i, i.operands[0], name))
 
     def _parameter(self, name: str) -> bool:
         """Whether a register holds a parameter, or a place at a fixed distance from where one points to."""
@@ -211,18 +255,23 @@ class _Slicer:
             return False
         return all(map(self._parameter, registers(i.operands[1])))
 
-    def _keep(self, space: str) -> None:
-        """A value that steers is loaded from a space: what is stored there matters."""
-        if space in self.spaces:
+    def _keep(self, space: str, some: int) -> None:
+        """A value that steers is loaded from a space: what is stored there matters, ``some`` of 16 bytes."""
+        before = self.spaces.get(space, 0)
+        found = self.spaces[space] = before | some
+        if found == before:
             return
-        self.spaces.add(space)
         for k in self.stores.get(space, ()):
             i = self.body[k]
             self.control(k)
-            self._need_guard(i)
+            self._need_guard(k)
             self.pure.add(k)
             for op in i.operands:
-                self._need(registers(op))
+                for name in registers(op):
+                    if i.op != "st" or op is i.operands[0] or _bytes(i, i.operands[1], name) & found:
+                        self._need(k, (name,))
+                    else:
+                        self.late.append((k, name))
 
 
 def _spaces(i: Instr) -> tuple[str, ...]:
@@ -238,6 +287,17 @@ def _spaces(i: Instr) -> tuple[str, ...]:
                 return (_parameter(i.operands[0]),)
             return (base,)
     return ("local", "shared")
+
+
+def _bytes(i: Instr, op: Operand, name: str) -> int:
+    """Where of 16 bytes the places of a register in a vector lie, as a mask: vectors are aligned."""
+    items = op.items if isinstance(op, Vector) else (op,)
+    size = width(i.mods[-1]) // 8
+    whole = size * len(items)
+    if whole > 16 or not whole or 16 % whole or not any(name in registers(x) for x in items):
+        return _ALL
+    one = sum((1 << size) - 1 << size * n for n, x in enumerate(items) if name in registers(x))
+    return sum(one << at for at in range(0, 16, whole))
 
 
 def _parameter(m: Mem) -> str:

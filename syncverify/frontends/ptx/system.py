@@ -21,6 +21,7 @@ from syncverify.frontends.ptx.compile_state import (
     SHARED,
     TAKE,
 )
+from syncverify.frontends.ptx.lanes import ordered
 from syncverify.frontends.ptx.locks import Locks, Rows
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
@@ -212,9 +213,17 @@ class PtxSystem:
         classes = list(self.info.classes)
         old = classes.pop(split.cls)
         classes += [replace(old, lanes=part) for part in split.parts]
-        info = replace(self.info, classes=_ordered(classes, self.info.elected_lane, self.electing))
+        info = replace(self.info, classes=ordered(classes, self.info.elected_lane, self.electing))
         whole = replace(self, info=info, ways=None, starts={})
         return whole if self.ways is None else whole.apart(self.ways)
+
+    def alike(self, cls: int) -> list[int]:
+        """The classes with the lanes and the code of one, as far as each has code of its own."""
+        classes, ways = self.info.classes, self.ways
+        if ways is None:
+            return [cls]
+        code = [ways.of((c.cta, c.warp, c.lanes)) for c in classes]
+        return [i for i, c in enumerate(classes) if c.lanes == classes[cls].lanes and code[i] is code[cls]]
 
     # ------------------------------------------------------------ agents
 
@@ -388,7 +397,7 @@ class PtxSystem:
                 if going:
                     waiting.append(i)
             work = sorted(waiting)
-        return _ordered(classes, self.info.elected_lane, self.electing)
+        return ordered(classes, self.info.elected_lane, self.electing)
 
     def _next(self, agents: list[PtxAgent], agent: PtxAgent, answer: int) -> Event:
         """An agent's step; sizes are rewritten as it needs."""
@@ -484,17 +493,6 @@ def _lane_mask(base: str, i: int) -> int:
 
 def _unflatten(i: int, dims: Dims) -> Dims:
     return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
-
-
-def _ordered(classes: list[ThreadClass], elected: int, electing: set[tuple[int, int]]) -> list[ThreadClass]:
-    """Warp-major, then by lowest lane. An elected lane alone comes last in its warp: it then goes on as soon
-    as the lanes have met for the election."""
-
-    def key(c: ThreadClass) -> tuple[int, int, bool, int]:
-        last = c.lanes == 1 << elected and (c.cta, c.warp) in electing
-        return c.cta, c.warp, last, c.lanes & -c.lanes
-
-    return sorted(classes, key=key)
 
 
 __all__ = ["Launch", "PtxSystem", "Vec"]

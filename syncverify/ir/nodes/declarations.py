@@ -77,13 +77,17 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """``grid`` may be symbolic; ``block`` and ``cluster`` are numbers. ``registers``: per thread at entry."""
+    """``grid`` may be symbolic; ``block`` and ``cluster`` are numbers. ``registers``: per thread at entry.
+
+    ``dependent``: the grid before may still run, so global memory has to wait for it (``griddep.wait``).
+    """
 
     grid: tuple[Expr, Expr, Expr] = (Int(1), Int(1), Int(1))
     block: tuple[int, int, int] = (128, 1, 1)
     cluster: tuple[int, int, int] = (1, 1, 1)
     registers: int | None = None
     cooperative: bool = False
+    dependent: bool = False
     span: Span = field(default=UNKNOWN_SPAN, compare=False, kw_only=True)
 
     @property

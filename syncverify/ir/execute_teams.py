@@ -1,0 +1,129 @@
+"""Kernels whose blocks share global memory in teams of one size each. See docs/symbolic.md."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from math import prod
+from typing import Any
+
+from syncverify.ir import nodes as n
+from syncverify.ir.execute_expr import expressions, statements
+from syncverify.ir.execute_relays import flag_tensors, written
+from syncverify.ir.execute_tables import TEAM, exchanged, mixes_atomics, synchronizes_globally
+from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
+from syncverify.model.terms import Space, Symbolic, Term
+
+#: Blocks that are run together.
+MOST = 16
+
+
+def team_size(kernel: n.Kernel) -> int:
+    """How many blocks a team has, where blocks share global memory in teams; 0 where they do not.
+
+    It is told from what blocks divide their number by. A wrong number proves nothing wrong: places of a
+    team that others might reach are found where they are reached.
+    """
+    if not synchronizes_globally(kernel) or (flag_tensors(kernel) and prod(kernel.launch.cluster) == 1):
+        return 0
+    shared, body = tracked(kernel), list(statements(kernel.body))
+    boxes = any(m.tensor in shared for m in kernel.maps)
+    boxes = boxes or any(isinstance(s, n.TensormapReplace) for s in body)
+    if boxes or mixes_atomics(kernel) or any(_steers(s, shared) for s in body):
+        return 0
+    given = {s.name: s.value for s in body if isinstance(s, n.Let)}
+    numbers = (x for s in body for e in expressions(s) for x in walk(e) if isinstance(x, Binary))
+    units = {_unit(x, given)[0] for x in numbers}
+    size = max(units - {0}, default=0)
+    whole = 1 < size <= MOST and size % prod(kernel.launch.cluster) == 0
+    return size if whole and all(size % x == 0 for x in units - {0}) else 0
+
+
+def tracked(kernel: n.Kernel) -> frozenset[str]:
+    """The tensors whose accesses are compared: those that blocks exchange data through, and others that are
+    written, as far as the block's number and constants say where."""
+    body = list(statements(kernel.body))
+    given: dict[str, list[Expr]] = {}
+    for s in body:
+        if isinstance(s, n.Let | n.Assign):
+            given.setdefault(s.name, []).append(s.value)
+        elif isinstance(s, n.For):
+            given.setdefault(s.var, []).extend((s.lo, s.hi, s.step))
+    unplaced = {m.tensor for m in kernel.maps}
+    for s in body:
+        for place in (x for f in fields(s) if isinstance(x := getattr(s, f.name), n.GlobalRegion)):
+            parts = [e for e in (place.start, place.count, place.rows, place.pitch) if e is not None]
+            if not _told(parts, given):
+                unplaced.add(place.tensor)
+    return exchanged(kernel) | (written(kernel) - unplaced)
+
+
+def _told(parts: list[Expr], given: dict[str, list[Expr]]) -> bool:
+    """Whether expressions are made of the block's number, its threads' and constants."""
+    work, seen = list(parts), set[str]()
+    while work:
+        more = names(work.pop()) - BUILTINS - seen
+        if not more <= given.keys():
+            return False
+        seen |= more
+        work += [e for name in more for e in given[name]]
+    return True
+
+
+def _steers(s: n.Stmt, shared: frozenset[str]) -> bool:
+    """Whether a statement reads an integer from memory that blocks share."""
+    match s:
+        case n.LoadIndex(source=place):
+            return place.tensor in shared
+        case n.AtomGlobal(dst=place, name=name):
+            return name is not None and place.tensor in shared
+    return False
+
+
+def _unit(e: Expr, given: dict[str, Expr]) -> tuple[int, bool]:
+    """How many blocks differ in what a number of the block's was divided by, 0 for other expressions; and
+    whether it is a remainder, of which there are no more."""
+    match e:
+        case Var("block" | "block.x"):
+            return 1, False
+        case Var(name) if name in given:
+            return _unit(given[name], {k: v for k, v in given.items() if k != name})
+        case Binary("//" | "%" as op, left, Int(by)) if by > 0:
+            unit, rest = _unit(left, given)
+            return (unit, True) if rest else (unit * by, op == "%")
+    return 0, False
+
+
+def one_team(across: list[Any], team: int, space: Space) -> tuple[dict[int, dict[str, Any]], bool]:
+    """The places of the blocks of any team of a grid, and whether it is the only one."""
+    if not all(isinstance(size, int) and size == 1 for size in across[1:]):
+        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+    size = across[0]
+    if size % team != 0:
+        raise Symbolic("blocks synchronize through global memory, in a grid that is no whole number of teams")
+    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    space.path.assume(*space.of(size - team - number * team))
+    number = space.resolved(number)
+    blocks = {cta: number * team + cta for cta in range(team)}
+    places = {
+        cta: {"block": b, "block.x": b, "block.y": 0, "block.z": 0, TEAM: number} for cta, b in blocks.items()
+    }
+    return places, not isinstance(number, Term)
+
+
+def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
+    """What a proof for every size takes for granted where blocks share global memory in teams; ``restores``:
+    flags are left as they are found."""
+    if not team_size(kernel):
+        return ()
+    spun = sorted({s.src.tensor for s in statements(kernel.body) if isinstance(s, n.SpinGlobal)})
+    others = sorted(written(kernel) - tracked(kernel))
+    left = ", and every launch leaves them so" if restores else ""
+    out = [f"the flags in {', '.join(spun)} are 0 at launch{left}"] if spun else []
+    if spun and not kernel.launch.cooperative:
+        out.append("a block starts no later than those of higher numbers, which wait for it")
+    if others:
+        out.append(f"no two blocks write the same place of {', '.join(others)}")
+    return tuple(out)
+
+
+__all__ = ["assumed", "one_team", "team_size", "tracked"]
