@@ -24,12 +24,14 @@ from syncverify.ir.nodes import Kernel
 from syncverify.ir.printer import print_expr
 from syncverify.judge import merge, run_system, text_hash
 from syncverify.launch import LaunchFacts
-from syncverify.sizes import Limits, Problem, prove
+from syncverify.sizes import Limits, Problem, Sized, any_size_of_teams, prove
 
 #: What the proof for every size may cost: it is made once and kept.
 LIMITS = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
 #: What is tried first: where it does not do, little was lost.
 SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
+#: The only look where two clusters share global memory as a team.
+TEAMS = Limits(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
 #: And the proof of one launch.
 LAUNCH = Budget(max_events=4_000_000)
 
@@ -98,7 +100,9 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
     return LaunchFacts({entry_name(kernel.name): facts}, f"the launch of {kernel.name}")
 
 
-def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
+def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int) -> Any:
+    if clusters > 1:  # there is one look, and it was taken
+        return Sized(Verdict.UNKNOWN, reason="no proof for any team of blocks was found")
     return prove(Problem(sizes, facts, systems, exact), policy, LIMITS)
 
 
@@ -106,7 +110,7 @@ class _NotShownError(Exception):
     """No proof was found at once."""
 
 
-def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> Any:
+def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int) -> Any:
     """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
     spaces: list[Any] = []
 
@@ -117,7 +121,10 @@ def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy) -> 
         return systems(values, space)
 
     problem = Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN)
-    found = prove(problem, policy, LIMITS, small=False, first=SOON)
+    if clusters > 1:
+        found = any_size_of_teams(problem, policy, clusters, TEAMS)
+    else:
+        found = prove(problem, policy, LIMITS, small=False, first=SOON)
     if found.verdict is not Verdict.PROVED:
         raise _NotShownError
     return found

@@ -44,10 +44,16 @@ class _Recorder:
         return Outcome(Verdict.PROVED)
 
     def prove(
-        self, open_: Any, facts: Any, systems: Any, exact_: Callable[..., Verdict], policy: Policy
+        self,
+        open_: Any,
+        facts: Any,
+        systems: Any,
+        exact_: Callable[..., Verdict],
+        policy: Policy,
+        clusters: int,
     ) -> Any:
         self.inside = True
-        found = self.search(open_, facts, systems, exact_, policy)
+        found = self.search(open_, facts, systems, exact_, policy, clusters)
         self.inside = False
         if found.verdict is not Verdict.PROVED:
             raise RejectedError("", found.reason or "sizes refute it")
@@ -132,7 +138,7 @@ class _Claims:
         return Outcome(Verdict.PROVED)
 
     def prove(
-        self, open_: Any, facts: Any, systems: Any, exact_: Callable[..., Verdict], policy: Policy
+        self, open_: Any, facts: Any, systems: Any, exact_: Callable[..., Verdict], policy: Policy, _: int
     ) -> Any:
         part, at = self.next("sizes")
         proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}

@@ -143,17 +143,24 @@ class Space:
             return int(self.at_least(value))
         return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
 
-    def renewed(self, values: list[Any], trips: list[Any], kept: list[Any], turn: Any) -> list[Any]:
+    def renewed(
+        self, values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False
+    ) -> list[Any]:
         """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
         over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
-        their own. The values themselves if ``kept`` ones have to do with them."""
+        their own. The values themselves if ``kept`` ones have to do with them; ``some``: those alone that
+        have."""
         self.forgotten.add(AGAIN)
         values = [self.resolved(v) for v in values]
         if not self.forgets:
             return values
-        near = self._near({a for v in values for a, _ in self.of(v)[1]},
-                          {a for v in trips for a, _ in self.of(self.resolved(v))[1]})  # fmt: skip
-        if any(a in near for v in kept for a, _ in self.of(self.resolved(v))[1]):
+        all_ = {a for v in values for a, _ in self.of(v)[1]}
+        fixed = {a for v in kept for a, _ in self.of(self.resolved(v))[1]}
+        start = {a for v in trips for a, _ in self.of(self.resolved(v))[1]}
+        if some:
+            start -= self._near(all_ | fixed, fixed)
+        near = self._near(all_, start)
+        if near & fixed:
             return values
         new: dict[int, Any] = {}
         made = False
@@ -163,10 +170,7 @@ class Space:
             new[a] = self.path.entry(key, partial(self._twin, a))
 
         def moved(c: int, parts: Parts) -> Any:
-            total: Any = c
-            for a, k in parts:
-                total = total + new[a] * k
-            return total
+            return sum((new[a] * k for a, k in parts), c)
 
         if made:
             for parts, c in list(self.path.cons.items()):
@@ -181,14 +185,11 @@ class Space:
 
     def _near(self, atoms: set[int], start: set[int]) -> set[int]:
         """Those of some atoms that inequalities tie to the first."""
-        near = start & atoms
-        grown = True
-        while grown:
-            more = {
-                a for parts in self.path.cons if any(b in near for b, _ in parts) for a, _ in parts
-            } & atoms
-            grown = not more <= near
+        near, more = set[int](), start & atoms
+        while more - near:
             near |= more
+            tied = [parts for parts in self.path.cons if any(b in near for b, _ in parts)]
+            more = {a for parts in tied for a, _ in parts} & atoms
         return near
 
     def _twin(self, a: int) -> Any:

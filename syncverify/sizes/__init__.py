@@ -91,11 +91,20 @@ def all_sizes(
     """
     team = team_size(kernel)
     if team:
-        look = TEAMS if team == 2 * kernel.launch.ctas else LARGER_TEAMS
-        return prove(problem_of(kernel, given, exact), policy, limits, first=look, once=True)
+        problem = problem_of(kernel, given, exact)
+        return any_size_of_teams(problem, policy, team // kernel.launch.ctas, small=True)
     barriers = sum(b.count.value for b in kernel.barriers if isinstance(b.count, Int))
     first = replace(FIRST, nodes=FIRST.nodes + FOR_BARRIER * barriers)
     return prove(problem_of(kernel, given, exact), policy, limits, first=first)
+
+
+def any_size_of_teams(
+    problem: Problem, policy: Policy, clusters: int, two: Limits = TEAMS, *, small: bool = False
+) -> Sized:
+    """The same where so many clusters share global memory as a team: there is one look. ``two``: what it may
+    cost where they are two."""
+    first = two if clusters == 2 else LARGER_TEAMS
+    return prove(problem, policy, small=small, first=first, once=True)
 
 
 def any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized:
@@ -341,4 +350,13 @@ def _alike(system: SizedSystem, split: LaneSplit) -> list[LaneSplit]:
     return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
 
 
-__all__ = ["Limits", "Problem", "Sized", "all_sizes", "any_team", "problem_of", "prove"]
+__all__ = [
+    "Limits",
+    "Problem",
+    "Sized",
+    "all_sizes",
+    "any_size_of_teams",
+    "any_team",
+    "problem_of",
+    "prove",
+]

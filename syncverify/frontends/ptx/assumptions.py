@@ -41,6 +41,23 @@ def of_stores(program: Program) -> list[str]:
     ]
 
 
+def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
+    """What a proof takes for granted where any team of blocks stands for all; ``restores``: flags are left as
+    they are found."""
+    if program.teams is None:
+        return []
+    index = {p.name: i for i, p in enumerate(program.function.params)}
+    names = set()
+    for x in program.teams.written:
+        parameter, placed, offset = x.partition("+")
+        if parameter in index:
+            size = 8 if placed else program.function.params[index[parameter]].size
+            x = facts.leaf(index[parameter], int(offset or 0), size).name or x
+        names.add(x)
+    found = ["every launch leaves the flags as it finds them"] if restores else []
+    return found + ([f"no two blocks write the same place of {', '.join(sorted(names))}"] if names else [])
+
+
 def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
     found = {

@@ -12,13 +12,14 @@ from typing import Any
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_stores, of_warnings, of_words
+from syncverify.frontends.ptx.assumptions import of_stores, of_teams, of_warnings, of_words
 from syncverify.frontends.ptx.check_kernel import (
     Checker,
     Kernel,
     Prove,
     compiled,
     elected,
+    in_teams,
     inferred,
     narrowed,
 )
@@ -130,7 +131,13 @@ def _proof(k: Kernel, prove: Prove) -> Any:
     """What is found for every size, with every answer to questions that have one for all agents; None if no
     size is open."""
     launch, whole = compiled(k)
-    program = narrowed(k, launch, whole).for_sizes
+    program = narrowed(k, launch, whole)
+    clusters = 1
+    if program.handing is not None:
+        program = in_teams(k, program)
+        assert program.teams is not None
+        clusters = program.teams.size // launch.ctas
+    program = program.for_sizes
     sizes = open_sizes(k.facts, program)
     if not (sizes or program.words):
         return None
@@ -155,13 +162,15 @@ def _proof(k: Kernel, prove: Prove) -> Any:
         opened = replace(launch, answers=taken)
         lanes = elected(k, program, launch, None)
         systems = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True)
-        last = prove(sizes, facts, systems, exact, k.policy)
+        last = prove(sizes, facts, systems, exact, k.policy, clusters)
         if last.verdict is Verdict.UNKNOWN and asked and len(taken) < MAX_CHOICES:
             question = next(iter(asked))
             answers += [{**taken, question: 1}, {**taken, question: 0}]
         elif last.verdict is not Verdict.PROVED:
             return last
     k.assumptions += of_stores(program)
+    if last is not None:
+        k.assumptions += of_teams(k.facts, program, last.restores)
     return last
 
 

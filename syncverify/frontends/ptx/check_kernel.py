@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 from syncverify.checker.outcome import Outcome
@@ -17,6 +18,8 @@ from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer import Boxes
 from syncverify.frontends.ptx.nodes import Function, Module
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
+from syncverify.frontends.ptx.teams import Teams
+from syncverify.frontends.ptx.teams_text import teams_of
 from syncverify.ir.expr import Expr
 from syncverify.model.events import System
 from syncverify.source import Span
@@ -26,8 +29,10 @@ _ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 Judge = Callable[[System, Policy], Outcome]
 Merge = Callable[[Iterable[Outcome]], Outcome]
 #: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
-#: Gives what ``sizes.prove`` gives.
-Prove = Callable[[Mapping[str, tuple[int, int]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy], Any]
+#: And how many clusters a system has that share global memory as a team. Gives what ``sizes.prove`` gives.
+Prove = Callable[
+    [Mapping[str, tuple[int, int]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int], Any
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +73,20 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
     return (launch if k.boxes is None else with_boxes(launch, k.boxes.facts())), k.program[0]
 
 
-def _program(k: Kernel, function: Function) -> Program:
+def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    return Program(k.module, function, apart, ints, holds(k.facts), k.words)
+    return Program(k.module, function, apart, ints, holds(k.facts), k.words, teams)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:
     """The code without branches that the launch facts decide."""
     function = settled(whole, launch)
     return whole if function.body == whole.function.body else _program(k, function)
+
+
+def in_teams(k: Kernel, program: Program) -> Program:
+    """The code of blocks that share global memory in teams. Raises Symbolic where they do not."""
+    return _program(k, program.function, teams_of(program, prod(k.facts.cluster or (1, 1, 1))))
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:

@@ -83,7 +83,8 @@ class Program(Plan):
 
     def _anew(self) -> Program:
         made = copy(self)
-        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo"):
+        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
+                     "predicates", "steady"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 
@@ -125,6 +126,27 @@ class Program(Plan):
             found = self._live_memo[label] = tuple(sorted(self.slots[x] for x in self._live_names(label)
                                                           if x in self.slots))  # fmt: skip
         return found
+
+    @cached_property
+    def predicates(self) -> frozenset[int]:
+        """Where blocks in teams hold predicates."""
+        types = self.function.registers if self.teams is not None else {}
+        return frozenset(s for name, s in self.slots.items() if types.get(name) == "pred")
+
+    @cached_property
+    def steady(self) -> frozenset[int]:
+        """Where blocks in teams hold what no loop changes."""
+        if self.teams is None:
+            return frozenset()
+        turning = {
+            name
+            for loop in self.flow.loops
+            for b in loop
+            for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+            for name in results(self.body[k])
+        }
+        types = self.function.registers
+        return frozenset(s for name, s in self.slots.items() if name in types and name not in turning)
 
     @cached_property
     def _live_memo(self) -> dict[int, tuple[int, ...]]:

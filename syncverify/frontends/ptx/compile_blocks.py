@@ -26,6 +26,7 @@ from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.nodes import Instr, Sym
 from syncverify.frontends.ptx.operands import results
 from syncverify.frontends.ptx.sized import renewed
+from syncverify.frontends.ptx.teams import TEAM
 from syncverify.frontends.ptx.turns import KEPT, TURN, outer_loops
 from syncverify.frontends.ptx.values import Unknown, Vec
 from syncverify.model.events import END, Ev, Site
@@ -275,6 +276,10 @@ class Writer(Effects):
         first = {name: r[slots[KEPT + name]] for name in found.names}
         trips = [first[name] for name in found.trips if name in first]
         kept = [r[slots[name]] for name in found.kept]
-        for name, value in zip(found.names, renewed([*first.values()], trips, kept, r[turn]), strict=True):
+        teams = self.p.teams is not None
+        if teams and TEAM in slots:  # places are told from it
+            kept.append(r[slots[TEAM]])
+        new = renewed([*first.values()], trips, kept, r[turn], teams)
+        for name, value in zip(found.names, new, strict=True):
             r[slots[name]] = value
         r[turn] = r[turn] + 1

@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Pair, Reg
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.teams import TEAM
 from syncverify.frontends.ptx.values import INTS, Vec
 from syncverify.model.events import AT_ONCE, Ev, Event
 from syncverify.model.tokens import Token
@@ -56,6 +57,7 @@ class Effects(Values):
             self._access(k, i, found, site, after)
         else:
             keyed += [self._operand(op) for op in found.operands]
+            keyed += self._team(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
             self._emit(k, found, site, keyed, after)
@@ -90,6 +92,11 @@ class Effects(Values):
 
     def _answered(self, found: Decoded) -> bool:
         return isinstance(found, Effect)
+
+    def _team(self, k: int) -> list[str]:
+        """The number of the team, for an access to what its blocks share."""
+        tracked = self.p.teams is not None and k in self.p.teams.tracked
+        return [f"r[{self.p.constant_slot(TEAM)}]"] if tracked else []
 
     def _skip(self, k: int) -> int:
         return 8 * k + DECIDE
@@ -129,8 +136,12 @@ class Effects(Values):
         unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
         before = self._before(k)
 
+        teams = bool(self._team(k))
+
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
-            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:])]
+            if teams:
+                r[CONTEXT].tables.places.number = key[-1]
+            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1 : len(key) - teams])]
             if handle != AT_ONCE:
                 events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in POLLS:
@@ -173,6 +184,8 @@ class Effects(Values):
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
         keyed += [self.expr.text(op) for op in values]
+        keyed += self._team(k)
+        teams = bool(self._team(k))
         handle = self.p.read_handle(k)
         before = self._before(k)
         if a.code == Ev.WRITE and site not in self.p.plain:  # what was seen to differ does so for all code
@@ -184,6 +197,8 @@ class Effects(Values):
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
             ctx = r[CONTEXT]
+            if teams:
+                ctx.tables.places.number = stored.pop()
             part = ctx
             if active.__class__ not in INTS:
                 part = ctx.part(active)

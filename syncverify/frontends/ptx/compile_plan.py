@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg, Sym
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
+from syncverify.frontends.ptx.teams import Teams, elsewhere
 from syncverify.frontends.ptx.turns import KEPT, Renewal, renewals
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.untracked import untracked
@@ -34,6 +35,7 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
+    ``teams``: blocks share global memory in teams, any of which stands for all.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Plan:
         numbers: frozenset[str] = frozenset(),
         holds: bool = False,
         words: bool = False,
+        teams: Teams | None = None,
     ) -> None:
         self.module = module
         self.function = function
@@ -53,6 +56,8 @@ class Plan:
         writers = [{m.split("::")[0] for m in i.mods} for i in self.body if i.op in ("st", "red", "atom")]
         self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
         self.holds = holds
+        self.apart = apart
+        self.teams = teams
         self.numbers = numbers
         self.spins = self.flow.spins()
         self.decoded: dict[int, Decoded] = {}
@@ -93,6 +98,8 @@ class Plan:
                 if k in locks and locks[k] in self.handing.accesses:
                     self.decoded[locks[k]] = free_effect(self.body[locks[k]])
             self.decoded = dict(sorted(self.decoded.items()))
+            if teams is not None:
+                self._leave_out(teams)
         else:
             for k, e in self.decoded.items():
                 if isinstance(e, Effect):
@@ -117,6 +124,18 @@ class Plan:
         self.reads = holds or words  # what lies in global memory may be known wherever it is read
         needed = slice_of(self.flow, effects, fragments, holds=self.reads, takes=self.takes)
         self._write(needed, sized=False)
+
+    def _leave_out(self, teams: Teams) -> None:
+        """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
+        self.decoded = dict(sorted({**self.decoded, **teams.more}.items()))
+        for k in teams.quiet & self.decoded.keys():
+            e = self.decoded[k]
+            if isinstance(e, Effect):
+                self.decoded[k] = elsewhere(self.body[k], e)
+            elif isinstance(e, GlobalAccess) and e.inside is not None:
+                self.decoded[k] = e.inside
+            elif isinstance(e, GlobalAccess):
+                del self.decoded[k]
 
     def _without(self, stops: frozenset[int]) -> Slice:
         """What matters to agents that never come to some blocks, and whether they do; of what is stored all

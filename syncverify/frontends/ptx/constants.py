@@ -43,7 +43,7 @@ class _Propagation:
         self.p = program
         self.flow = program.flow
         self.body = program.body
-        self.code = _code(program)
+        self.code = code(program)
         self.slots = program.slots
         reads = {k: sources(i) for k, i in enumerate(self.body) if k in self.code or i.op in ("bra", "brx")}
         names = frozenset(n for found in reads.values() for n in found)
@@ -139,7 +139,7 @@ def _plain(value: Any) -> Any:
     return value if value.__class__ in INTS else _TOP
 
 
-def _code(program: Program) -> dict[int, Callable[[list[Any], Any], None]]:
+def code(program: Program) -> dict[int, Callable[[list[Any], Any], None]]:
     """The instructions that make constants of constants, as functions of the slots."""
     writer = Values(program)
     chosen = [k for k in sorted(program.slice.pure) if _computes(program, k, writer.parameters)]
@@ -154,6 +154,8 @@ def _code(program: Program) -> dict[int, Callable[[list[Any], Any], None]]:
 
 def _computes(program: Program, k: int, parameters: Mapping[str, Sym]) -> bool:
     i = program.body[k]
+    if program.handing is not None and k in program.handing.settled:
+        return False  # what ends a spin is not known before it
     if k in program.decoded or i.op in _OTHERWISE or "cc" in i.mods:
         return False
     if i.op in ("ld", "ldu"):

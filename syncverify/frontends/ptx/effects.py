@@ -64,6 +64,9 @@ class Context(Protocol):
         """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
         memory is not tracked."""
 
+    def flag(self, value: Value, size: int) -> int:
+        """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""
+
     def lock(self, address: int, free: bool) -> int:
         """How many hold the lock there before this block, which takes it or lets it go (``free``)."""
 

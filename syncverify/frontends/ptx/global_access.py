@@ -175,13 +175,10 @@ def spin_effect(i: Instr, spin: GlobalSpin) -> Effect:
     bits, flags, scope = width(i.mods[-1]), semantics(i), int(scope_of(i))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        address = ctx.number(v[0], "the address of a flag")
-        if address >> WINDOW:
-            raise Opaque("a spin on memory that is not global")
+        fp = ctx.flag(v[0], bits // 8)
         bound = signed(ctx.number(v[1], "the value that a block waits for"), bits)
         if spin.unsigned and bound < 0:
             raise Opaque("the value that a block waits for is no small number")
-        fp = ctx.global_bytes(address, bits // 8)
         return ((Ev.SPIN, site, fp, flags, scope, spin.compare, bound),)
 
     return Effect(emit, (at, spin.bound), None, i.operands[:1])

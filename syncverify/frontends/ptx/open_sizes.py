@@ -15,10 +15,13 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Reg
 from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
+from syncverify.ir.execute_tables import TEAM
+from syncverify.ir.execute_teams import one_team
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
-from syncverify.model.terms import Space, Term
+from syncverify.model.terms import Space, Symbolic, Term
 
 _PLACES = ("%ctaid", "%clusterid")
 _EXTENTS = ("%nctaid", "%nclusterid")
@@ -42,6 +45,9 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
         if base in (*_PLACES, *_EXTENTS) and axis in _AXES:
             extent = facts.grid[_AXES.index(axis)]
             wanted |= names(extent) if isinstance(extent, Expr) else frozenset()
+    if program.teams is not None:  # a whole number of teams
+        across = frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
+        wanted |= across.union(*(names(c) for c in facts.constraints() if names(c) & across))
     return {name: known[name] for name in sorted(wanted) if name in known}
 
 
@@ -119,14 +125,17 @@ def open_systems(
         opened = replace(
             launch, parameter=parameter, bytes_of=_Bytes(launch.bytes_of, parameter), space=space
         )
-        launches = [opened]
-        if read.intersection((*_PLACES, *_EXTENTS)):
+        launches, clusters = [opened], 1
+        if program.teams is not None:
+            clusters = program.teams.size // launch.ctas
+            launches = [_one_team(opened, extents, program.teams.size, space)]
+        elif read.intersection((*_PLACES, *_EXTENTS)):
             a, b, c = (None if e is None else size(e, 32) for e in extents)
             across = (a, b, c)
             placed = _placed(extents, launch, space) if read.intersection(_PLACES) else [{}]
             launches = [replace(opened, extents=across, places=places) for places in placed]
         found = [
-            PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked)
+            PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked, clusters=clusters)
             for one in launches
             for lane in elected
         ]
@@ -164,6 +173,11 @@ class _Bytes(dict[int, Any]):
         self.closed = closed
         self.parameter = parameter
 
+    def base_of(self, address: int) -> int | None:
+        """Where the memory begins that some pointer leads to, an address in it given."""
+        found: int | None = self.closed.base_of(address)
+        return found
+
     def get(self, key: int, default: Any = None) -> Any:
         place = self.closed.place(key)
         if place is None:
@@ -175,6 +189,18 @@ class _Bytes(dict[int, Any]):
             if isinstance(found, Size)
             else found
         )
+
+
+def _one_team(launch: Launch, extents: list[Any], size_: int, space: Space) -> Launch:
+    """The launch of any team of so many blocks."""
+    if any(e is None for e in extents):
+        raise Symbolic("blocks synchronize through global memory, in a grid that is not known")
+    blocks, alone = one_team(extents, size_, space)
+    places = {cta: (size(at["block"], 32), 0, 0) for cta, at in blocks.items()}
+    number = size(blocks[0][TEAM], 32)
+    a, b, c = (size(e, 32) for e in extents)
+    team = Places(space, launch.bytes_of.base_of, alone, number)  # type: ignore[attr-defined]
+    return replace(launch, extents=(a, b, c), places=places, team=team)
 
 
 def _placed(extents: list[Any], launch: Launch, space: Space) -> list[dict[int, tuple[Any, Any, Any]]]:

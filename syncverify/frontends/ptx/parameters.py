@@ -56,6 +56,11 @@ class Parameters(dict[int, Any]):
             return self._pointer(leaf)
         return self._open(index, offset, bits, type_, value)
 
+    def base_of(self, address: int) -> int | None:
+        """Where the memory begins that an address lies in, as far as it is behind some pointer."""
+        name = self.names.get((address - _POINTERS) >> 41)
+        return None if name is None else self.pointers[name]
+
     def held(self, address: int, size: int) -> int | str | None:
         """What lies behind a pointer as the file says, or what to write there; None without a pointer."""
         name = self.names.get((address - _POINTERS) >> 41)

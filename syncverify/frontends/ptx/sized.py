@@ -437,14 +437,14 @@ def size(term: Any, bits: int, kind: int = _RAW) -> Any:
     return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
 
 
-def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any) -> list[Any]:
+def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False) -> list[Any]:
     """Registers as a turn of a loop reads them anew; see ``Space.renewed``."""
     sizes = [v for v in values if isinstance(v, Size)]
     if not any(isinstance(v, Size) for v in trips):
         return values
     now = turn.term if isinstance(turn, Size) else turn
-    all_, some, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
-    found = iter(sizes[0].term.space.renewed(all_, some, fixed, now))
+    all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
+    found = iter(sizes[0].term.space.renewed(all_, start, fixed, now, some))
     return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]
 
 

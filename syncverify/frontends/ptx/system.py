@@ -25,6 +25,7 @@ from syncverify.frontends.ptx.lanes import ordered
 from syncverify.frontends.ptx.locks import Locks, Rows
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.tables import Tables, layout
+from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown, Vec, vec
@@ -67,9 +68,9 @@ class Launch:
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
     space: Space | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
-    places: Mapping[int, tuple[Any, Any, Any]] = field(
-        default_factory=dict
-    )  # by CTA: its block, in the same case
+    #: by CTA: its block, in the same case
+    places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
+    team: Places | None = None  # the blocks are a team that stands for all: what they reach
 
     @property
     def ctas(self) -> int:
@@ -107,7 +108,7 @@ class PtxSystem:
               asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
         """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
         together, from ``cluster`` on. Raises Symbolic for open sizes where blocks hand data over."""
-        if program.handing is not None and launch.space is not None:
+        if program.handing is not None and launch.space is not None and launch.team is None:
             raise Symbolic("what is handed over through global memory is compared in numbers")
         if like is None:
             laid = layout(program.module, program.function, launch.dynamic)
@@ -129,14 +130,13 @@ class PtxSystem:
             tables.memory, tables.holds = launch.memory, program.holds
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
+            tables.places = launch.team
         else:
             tables = like.tables
             laid = tables.layout
         grid = launch.grid
-        block: Dims = (0, 0, 0)
-        if grid is not None and cluster is not None:
-            g = Grid(grid, launch.block, launch.cluster)
-            block = g.coordinates(g.block_of(cluster, 0))
+        g = None if grid is None else Grid(grid, launch.block, launch.cluster)
+        block = (0, 0, 0) if g is None or cluster is None else g.coordinates(g.block_of(cluster, 0))
         info = SystemInfo(
             name=program.function.name,
             file=program.module.path,
@@ -163,7 +163,8 @@ class PtxSystem:
             edits_maps=tables.edits_maps,
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
-            cooperative=clusters > 1,  # so few are resident at once
+            cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
+            in_turn=launch.team is not None,
         )
         system = cls(
             info,
@@ -175,12 +176,11 @@ class PtxSystem:
             {} if like is None else like.contexts,
             {},
         )
-        whole = [
+        info.classes = [
             ThreadClass(cta, warp, _warp_mask(launch.threads, warp))
             for cta in range(launch.ctas * clusters)
             for warp in range(info.warps)
         ]
-        info.classes = whole
         info.classes = system._settled()
         system.answered |= program.steers
         return system
@@ -324,6 +324,8 @@ class PtxSystem:
                 return _unflatten(cta % launch.ctas, launch.cluster)[n]
             case "%is_explicit_cluster":
                 return int(launch.ctas > 1)
+            case "%team" if launch.team is not None:
+                return launch.team.team
         return self._grid_special(base, n, cta)
 
     def _grid_special(self, base: str, n: int, cta: int) -> Any:

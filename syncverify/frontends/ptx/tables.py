@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import WINDOW
 from syncverify.frontends.ptx.values import Unknown, Vec, vec
@@ -158,6 +159,7 @@ class Tables:
     holds: bool = False  # whether it says anything of it
     locks: Locks = field(default_factory=Locks)  # in global memory
     space: Space | None = None  # of sizes without a number
+    places: Places | None = None  # that blocks in teams reach
     tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)

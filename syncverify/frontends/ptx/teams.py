@@ -1,0 +1,109 @@
+"""What blocks that share global memory in teams reach there: see docs/symbolic.md, "Teams of blocks"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncverify.frontends.ptx.effect_parts import spaces
+from syncverify.frontends.ptx.effects import Context, Effect, Value
+from syncverify.frontends.ptx.memory import Access
+from syncverify.frontends.ptx.nodes import Imm, Instr, Mem
+from syncverify.model.events import Footprint
+from syncverify.model.terms import Space, Symbolic
+
+#: What agents hold the number of their team by.
+TEAM = "%team"
+
+
+@dataclass(frozen=True, slots=True)
+class Teams:
+    """``size``: blocks of a team. ``quiet``: copies and accesses whose place in global memory is not
+    compared. ``tracked``: those where it is; ``more`` of them, which nobody waits for. ``written``: where
+    none is compared."""
+
+    size: int
+    quiet: frozenset[int]
+    tracked: frozenset[int]
+    more: Mapping[int, Access]
+    written: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the blocks of a team reach tracked memory: each place moves with the number of the team by so
+    many bytes as lie between the places of two teams, and all that one reaches there lies between.
+
+    ``base_of``: where the memory starts that an address lies in; ``alone``: there is no other team; ``team``:
+    its number at the start; ``number``: the same, as the agent holds it that runs."""
+
+    space: Space
+    base_of: Callable[[int], int | None]
+    alone: bool
+    team: Any
+    number: Any = 0
+    strides: dict[int, int] = field(default_factory=dict)
+
+    def told(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
+        """Addresses as numbers, without the part that moves with the team; and how far that moves them."""
+        plain, number = tuple(map(_term, values)), _term(self.number)
+        found, times = self.space.placed(plain, number)
+        return found, times
+
+    def keep_within(self, step: int, reached: Footprint) -> None:
+        """Raises Symbolic where another team may reach the same."""
+        low = min(a for a, _ in reached.intervals)
+        base = self.base_of(low)
+        if base is None:
+            raise Symbolic("teams of blocks reach global memory that no pointer is known to lead to")
+        if self.alone:
+            return
+        if self.strides.setdefault(base, step) != step:
+            raise Symbolic("teams of blocks reach one tensor in several ways")
+        if any(a < base or base + step < b for a, b in reached.intervals):
+            raise Symbolic("teams of blocks may reach the same places in global memory")
+
+
+def _term(value: Any) -> Any:
+    return getattr(value, "term", value)
+
+
+# ---------------------------------------------------------------- effects
+
+
+class _Elsewhere:
+    """What an effect sees that need not tell where in global memory it is."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def global_bytes(self, value: Value, size: int) -> int:
+        return -1
+
+    def global_box(self, tensor_map: Value, coords: Any, writes: bool = False) -> int:
+        return -1
+
+
+_NOWHERE = Imm(0)
+
+
+def elsewhere(i: Instr, effect: Effect) -> Effect:
+    """The effect of a copy without its place in global memory."""
+
+    def emit(ctx: Context, site: int, v: Any) -> Any:
+        return effect.emit(_Elsewhere(ctx), site, v)
+
+    operands = list(effect.operands)
+    if "tensor" in i.mods:
+        n = max((len(o.coords) for o in i.operands if isinstance(o, Mem)), default=0)
+        operands[len(operands) - n :] = [_NOWHERE] * n
+    else:
+        operands[0 if spaces(i.mods)[:1] == ["global"] else 1] = _NOWHERE
+    return replace(effect, emit=emit, operands=tuple(operands))
+
+
+__all__ = ["TEAM", "Places", "Teams", "elsewhere"]
