@@ -47,6 +47,7 @@ class Checks:
     registers: dict[str, Kind] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
     declared: dict[str, str] = field(default_factory=dict)
+    scopes: list[dict[str, Span]] = field(default_factory=list)  # what the blocks around declare, and where
     depth: int = 0
 
     def __post_init__(self) -> None:
@@ -68,12 +69,14 @@ class Checks:
     def body(self, body: Iterable[nodes.Stmt], rules: dict[type[nodes.Stmt], Rule]) -> None:
         """Every statement in text order: a name must be set before it is read, in any block."""
         self.depth += 1
+        self.scopes.append({})
         if self.depth <= MAX_BLOCKS:
             self._statements(body, rules)
         else:
             for s in body:
                 self.error(f"blocks and else-ifs nest deeper than {MAX_BLOCKS}", s.span)
                 break
+        self.scopes.pop()
         self.depth -= 1
 
     def _statements(self, body: Iterable[nodes.Stmt], rules: dict[type[nodes.Stmt], Rule]) -> None:
@@ -100,6 +103,8 @@ class Checks:
                 case nodes.Compute():
                     self.value(s.value, s.span)
             for register, register_kind in sets(s, self.fragments):
+                if isinstance(s, nodes.Let | nodes.LoadIndex | nodes.Elect):
+                    self._declare(register, s.span)
                 self.set(register, register_kind, s.span)
 
     def _for(self, s: nodes.For, rules: dict[type[nodes.Stmt], Rule]) -> None:
@@ -115,9 +120,12 @@ class Checks:
             return
         before = s.var in self.registers or s.var in self.declared
         self.set(s.var, "integer", s.span)
+        self.scopes.append({})
+        self._declare(s.var, s.span)
         self.loops.append(s.var)
         self.body(s.body, rules)
         self.loops.pop()
+        self.scopes.pop()
         if not before:
             self.registers.pop(s.var, None)
 
@@ -131,6 +139,15 @@ class Checks:
             self.error(f"{s.name} is a {self.declared[s.name]} and cannot be set", s.span)
         else:
             self.error(f"{s.name} is set before it is declared; write: let {s.name} = ...", s.span)
+
+    def _declare(self, name: str, span: Span) -> None:
+        """A new register's name is new in the blocks around it: else each of the two might be read for the
+        other. Tokens, which only arrivals give, are set anew by ``let``."""
+        before = next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
+        if before is not None and name not in self.loops:
+            where = f" of line {before.line}" if before.line else ""
+            self.error(f"{name} hides the {name}{where}: set that one ({name} = ...), or use two names", span)
+        self.scopes[-1].setdefault(name, span)
 
     def set(self, name: str, kind: Kind, span: Span) -> None:
         """Records that a register is set."""

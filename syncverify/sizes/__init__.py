@@ -24,7 +24,7 @@ from syncverify.model.events import LaneSplit
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
-from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, total_of, true_of
+from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total_of, true_of
 from syncverify.source import InputError
 
 #: Columns of clocks beyond the usual, after which an exploration gives up.
@@ -47,8 +47,9 @@ LIMITS = Limits()
 #: There are as many as places in a ring, so each barrier allows more decisions.
 FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
 FOR_BARRIER = 40
-#: And the only look where blocks share global memory in teams, of two clusters or more.
+#: And the only look where blocks share global memory in teams, of two clusters, of three, or more.
 TEAMS = Limits(events=600_000, nodes=3_000, failures=0, asks_last=True)
+THREE_IN_A_TEAM = replace(TEAMS, events=1_500_000, nodes=8_000)
 LARGER_TEAMS = replace(TEAMS, events=100_000, nodes=500)
 #: And for one launch of such a kernel: one run, of any length.
 LAUNCHED_TEAMS = replace(TEAMS, events=3_000_000, path=3_000_000, nodes=500)
@@ -103,7 +104,7 @@ def any_size_of_teams(
 ) -> Sized:
     """The same where so many clusters share global memory as a team: there is one look. ``two``: what it may
     cost where they are two."""
-    first = two if clusters == 2 else LARGER_TEAMS
+    first = {2: two, 3: THREE_IN_A_TEAM}.get(clusters, LARGER_TEAMS)
     return prove(problem, policy, small=small, first=first, once=True)
 
 
@@ -118,7 +119,9 @@ def problem_of(
     kernel: Kernel, given: Mapping[str, int], exact: Callable[[Mapping[str, int]], Verdict]
 ) -> Problem:
     """A kernel of the IR with the parameters that ``given`` does not fix left open."""
-    open_ = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
+    open_: Ranges = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
+    if team_size(kernel):
+        open_ = unbounded(open_)
     facts = (*kernel.assumes, *launch_facts(kernel))
     defaults = {p.name: p.default for p in kernel.params if p.default is not None}
     values = {p.name: defaults.get(p.name, 1) for p in kernel.params} | dict(given)
@@ -128,6 +131,12 @@ def problem_of(
         return open_systems(kernel, values, sizes, space)
 
     return Problem(open_, facts, systems, exact, defaults, dict(given))
+
+
+def unbounded(sizes: Ranges) -> Ranges:
+    """Ranges without an end, where blocks share global memory in teams: what a size leaves of its end would
+    tell states apart once it is dropped with its cluster."""
+    return {name: (low, None) for name, (low, _) in sizes.items()}
 
 
 def settled(

@@ -30,6 +30,10 @@ TURNS = "turns "
 MOST_TRIED = 3
 
 
+#: The least and the greatest value of each size; None: there is none.
+Ranges = Mapping[str, tuple[int, int | None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A kernel whose sizes have no number, whatever front end it came from.
@@ -41,7 +45,7 @@ class Problem:
     matter. ``fixed``: what else ``exact`` is given.
     """
 
-    sizes: Mapping[str, tuple[int, int]]
+    sizes: Ranges
     facts: tuple[Expr, ...]
     systems: Callable[[Mapping[str, Any], Space], Iterable[SizedSystem]]
     exact: Callable[[Mapping[str, int]], Verdict]
@@ -87,7 +91,8 @@ class Numbers:
         facts += [Binary("==", Var(k), Int(v)) for k, v in self.problem.fixed.items()]
         facts += [Binary("==", Var(name), s) for name, s in sizes.items()]
         for name, (low, high) in self.problem.sizes.items():
-            facts += [Binary(">=", Var(name), Int(low)), Binary("<=", Var(name), Int(high))]
+            facts.append(Binary(">=", Var(name), Int(low)))
+            facts += [] if high is None else [Binary("<=", Var(name), Int(high))]
         if below is not None:
             facts.append(Binary("<", self.total(), Int(below)))
         for _ in range(MOST_TRIED):

@@ -31,7 +31,7 @@ Merge = Callable[[Iterable[Outcome]], Outcome]
 #: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
 #: And how many clusters a system has that share global memory as a team. Gives what ``sizes.prove`` gives.
 Prove = Callable[
-    [Mapping[str, tuple[int, int]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int], Any
+    [Mapping[str, tuple[int, int | None]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int], Any
 ]
 
 

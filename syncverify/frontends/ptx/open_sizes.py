@@ -32,7 +32,7 @@ FEW_CLUSTERS = 4
 _INTEGER = frozenset("mul mad div rem shr shl setp min max cvt sub bfe and".split())
 
 
-def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
+def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int | None]]:
     """The open sizes that control, addresses or synchronization may depend on, with their ranges."""
     known = facts.symbols()
     wanted: set[str] = set()
@@ -48,7 +48,11 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int]]:
     if program.teams is not None:  # a whole number of teams
         across = frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
         wanted |= across.union(*(names(c) for c in facts.constraints() if names(c) & across))
-    return {name: known[name] for name in sorted(wanted) if name in known}
+    found: dict[str, tuple[int, int | None]] = {name: known[name] for name in sorted(wanted) if name in known}
+    if program.teams is not None:  # see ``sizes.unbounded``; numbers that may be negative stay what they are
+        ends = {name: high if high is not None and high >> 31 else None for name, (_, high) in found.items()}
+        found = {name: (low, ends[name]) for name, (low, _) in found.items()}
+    return found
 
 
 def parameter_leaf(facts: PtxFacts, function: Function, name: str) -> Leaf | None:
