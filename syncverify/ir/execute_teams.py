@@ -40,7 +40,7 @@ def team_size(kernel: n.Kernel) -> int:
 
 def tracked(kernel: n.Kernel) -> frozenset[str]:
     """The tensors whose accesses are compared: those that blocks exchange data through, and others that are
-    written, as far as the block's number and constants say where."""
+    written, through both proxies or as far as the block's number and constants say where."""
     body = list(statements(kernel.body))
     given: dict[str, list[Expr]] = {}
     for s in body:
@@ -54,7 +54,11 @@ def tracked(kernel: n.Kernel) -> frozenset[str]:
             parts = [e for e in (place.start, place.count, place.rows, place.pitch) if e is not None]
             if not _told(parts, given):
                 unplaced.add(place.tensor)
-    return exchanged(kernel) | (written(kernel) - unplaced)
+    of = {m.name: m.tensor for m in kernel.maps}
+    generic = {s.dst.tensor for s in body if isinstance(s, n.StGlobal)}
+    bulk = {s.dst.tensor if isinstance(s, n.BulkStore) else of.get(s.map, "")
+            for s in body if isinstance(s, n.BulkStore | n.TmaStore)}  # fmt: skip
+    return exchanged(kernel) | (written(kernel) - unplaced) | (generic & bulk)
 
 
 def _told(parts: list[Expr], given: dict[str, list[Expr]]) -> bool:
@@ -122,7 +126,7 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     if spun and not kernel.launch.cooperative:
         out.append("a block starts no later than those of higher numbers, which wait for it")
     if others:
-        out.append(f"no two blocks write the same place of {', '.join(others)}")
+        out.append(f"no place of {', '.join(others)} is written twice")
     return tuple(out)
 
 

@@ -279,7 +279,6 @@ def test_notes(text: str, message: str) -> None:
     "text",
     [
         "let r = 0\nif r == 1 {\n exit\n}\nr = 1",
-        "let i = 5\nfor i in 0..3 {\n}",
         "if tid == 255 {\n exit\n} else {\n exit\n}",
         "for i in 0..N {\n mbarrier.wait full[i % 4], (i // 4) % 2\n}",
         "role a warps 0..1 {\n elect p\n if p {\n exit\n}\n}\n"

@@ -251,7 +251,7 @@ def test_proved_for_every_size() -> None:
     assert report.assumptions == (
         "the flags in semaphore are 0 at launch, and every launch leaves them so",
         "a block starts no later than those of higher numbers, which wait for it",
-        "no two blocks write the same place of out",
+        "no place of out is written twice",
     )
 
 

@@ -232,7 +232,7 @@ def test_teams(name: str, report: Any) -> None:
     assert (left in found["assumptions"]) is (name in RESTORED)
     assert "flags and counters in global memory are zero at launch" in found["assumptions"]
     assert "blocks start in the order of their numbers" in found["assumptions"]
-    own = "no two blocks write the same place of out"
+    own = "no place of out is written twice"
     assert (own in found["assumptions"]) is (name == "results at places that a size tells")
     for teams in (1, 2, 4):
         exact = report(GOOD[name], _facts(grid=[3 * teams, 1, 1], assume=[]), "--param", "N=2")

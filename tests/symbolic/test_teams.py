@@ -78,6 +78,15 @@ _PART = """if place == 1 {
   if place == 2 {
     ld.global x, sums[(block - 1) * 128 + tid * 2 : 2]
   }"""
+_TWICE = """st.global out[block * 128 * K + tid * 2 : 2], 1.0
+  st.shared tile[][tid * 2 : 2], 1.0
+  fence.proxy.async.shared_cta
+  bar.sync 0
+  if warp == 0 and p {
+    bulk.store out[block * 128 * K : 128], tile
+    bulk.commit
+    bulk.wait 0
+  }"""
 _OUT = "st.global out[block * 128 + tid * 2 : 2], 1.0"
 
 
@@ -157,6 +166,12 @@ BAD = {
     "any number of blocks": (_team(grid="T"), {}),
     "waits for higher numbers": (
         _team(_WAIT.replace("> 0", "< 2").replace(">= place", ">= 2 - place")), {}
+    ),
+    "results through both proxies": (
+        _team(go=f"{_GO}\n{_TWICE}", params="param K : i32\n  assume K >= 1").replace(
+            "1024] inout\n  sh", "1024 * K] inout\n  sh"
+        ),
+        {"T": 1, "K": 1},
     ),
     "turns after the flag": (
         _team(go=f"{_GO}\nfor i in 0..K {{\n{_WORK}\n}}", params="param K : i32"), {"T": 1, "K": 1}

@@ -55,7 +55,7 @@ def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
             x = facts.leaf(index[parameter], int(offset or 0), size).name or x
         names.add(x)
     found = ["every launch leaves the flags as it finds them"] if restores else []
-    return found + ([f"no two blocks write the same place of {', '.join(sorted(names))}"] if names else [])
+    return found + ([f"no place of {', '.join(sorted(names))} is written twice"] if names else [])
 
 
 def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
