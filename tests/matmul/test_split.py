@@ -15,7 +15,9 @@ from syncverify import simulate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.fusion import Tensor, gelu, trace
+from syncverify.gate import Program
 from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate_ptx import check_ptx
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
 from syncverify.ir.parser import parse
@@ -292,6 +294,54 @@ def _own_slot(s: n.Stmt) -> tuple[n.Stmt, ...]:
 def test_other_flags_and_sums_are_not_proved(change: Callable[[n.Stmt], tuple[n.Stmt, ...]]) -> None:
     report = check_kernel(reparsed(edited(build(product(), HALVES), change)), scope=ScopeKind.ALL)
     assert report.scope.kind is ScopeKind.EXACT
+
+
+# ---------------------------------------------------------------- PTX
+
+
+PTX_CHANGES = {
+    "wait for reads": ("bulk.wait_group 0", "bulk.wait_group.read 0"),
+    "relaxed release": ("red.release.gpu", "red.relaxed.gpu"),
+    "narrow release": ("red.release.gpu", "red.release.cta"),
+    "relaxed acquire": ("ld.acquire.gpu", "ld.relaxed.gpu"),
+    "narrow acquire": ("ld.acquire.gpu", "ld.acquire.cta"),
+}
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """What the compiler makes of a product whose tiles two blocks share."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    return CompiledMatmul(product(), HALVES, cache=Cache(tmp_path_factory.mktemp("cache"))).program()
+
+
+def test_its_ptx_is_proved_for_every_size(halves: Program) -> None:
+    report = check_ptx(halves.kernel, halves.ptx, Policy.PRACTICAL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert {
+        "flags and counters in global memory are zero at launch",
+        "every launch leaves the flags as it finds them",
+        "blocks start in the order of their numbers",
+        "no place of out is written twice",
+    } <= set(report.assumptions)
+
+
+@pytest.mark.parametrize("change", PTX_CHANGES.values(), ids=PTX_CHANGES)
+def test_what_hands_sums_over_is_needed_in_ptx(change: tuple[str, str], halves: Program) -> None:
+    assert change[0] in halves.ptx
+    report = check_ptx(halves.kernel, halves.ptx.replace(*change), Policy.PRACTICAL)
+    assert report.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("change", [_early, _next_flag, _next_sums, _own_slot, _without(n.SpinGlobal)])
+def test_ptx_of_wrong_kernels_is_not_proved(
+    change: Callable[[n.Stmt], tuple[n.Stmt, ...]], tmp_path: Path
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    kernel = reparsed(edited(build(product(), HALVES), change))
+    program = Program(kernel, Policy.PRACTICAL, cache=Cache(tmp_path))
+    report = check_ptx(kernel, program.ptx, Policy.PRACTICAL)
+    assert (report.verdict, report.scope.kind) != (Verdict.PROVED, ScopeKind.ALL)
 
 
 def _first(body: Body) -> Body:
