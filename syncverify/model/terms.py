@@ -22,7 +22,6 @@ from syncverify.model.term import Term
 #: More values than this are not told apart one by one.
 MOST_VALUES = 4096
 
-
 #: Begins the keys of what ``Space.renewed`` makes; agents name their next turn by it.
 AGAIN = "again "
 #: Begins the keys of answers that are left open.
@@ -154,6 +153,8 @@ class Space:
         values = [self.resolved(v) for v in values]
         if not self.forgets:
             return values
+        for v in trips:
+            self.at_least(v - 1)  # some ask that before the loop, others in each turn
         all_ = {a for v in values for a, _ in self.of(v)[1]}
         fixed = {a for v in kept for a, _ in self.of(self.resolved(v))[1]}
         start = {a for v in trips for a, _ in self.of(self.resolved(v))[1]}

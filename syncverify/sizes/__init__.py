@@ -35,7 +35,7 @@ MAX_RESTARTS = 256
 MOST_PARTS = 4
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
-#: The first look at sizes that are read again takes this part of the events.
+#: The first look at sizes that are read again takes this part of the events, more while few are left.
 BRIEF = 4
 #: And those with one value for all turns: the first this part, the second, in which agents ask when no other
 #: can go on, that.
@@ -171,7 +171,7 @@ def prove(
     """
     search = Numbers(problem)
     found: Sized | None = None
-    brief = replace(limits, events=limits.events // BRIEF)
+    brief = replace(limits, events=limits.events // BRIEF, stretch=BRIEF * limits.stretch)
     if first is not None:
         attempt = _Attempt(problem, policy, first, True, search, small=False)
         again = attempt.run()

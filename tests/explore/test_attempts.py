@@ -38,6 +38,23 @@ def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.
     ]  # fmt: skip
 
 
+def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would begin anew with the same states."""
+    seen: list[Limits] = []
+
+    def run(self: sizes._Attempt) -> Sized:
+        seen.append(self.limits)
+        return Sized(Verdict.PROVED)
+
+    monkeypatch.setattr(sizes._Attempt, "run", run)
+    prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, Limits(events=WHOLE))
+    (brief,) = seen
+    assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)
+    assert brief.goes_on(sizes.BRIEF, 10, 200)
+    assert not brief.goes_on(1.1, 100, 200)
+    assert not brief.goes_on(sizes.BRIEF + 0.1, 10, 200)
+
+
 def test_one_value_is_looked_at_in_two_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure that no sizes confirm may come of the order in which agents go on."""
     looks = [(False, SOON), (False, LAST), (False, WHOLE)]

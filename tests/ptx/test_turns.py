@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from syncverify import sizes
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.compile import Program
@@ -123,11 +124,11 @@ REMADE = """
 """
 
 
-def check(folder: Path, body: str) -> KernelReport:
+def check(folder: Path, body: str, known: str = FACTS) -> KernelReport:
     """The report of a body for every K and T."""
     path, facts = folder / "k.ptx", folder / "k.toml"
     path.write_text(module_text(body, params=PARAMS))
-    facts.write_text(FACTS)
+    facts.write_text(known)
     (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
     return report
 
@@ -150,6 +151,41 @@ def test_a_barrier_made_anew_for_each_tile_is_proved(tmp_path: Path) -> None:
 
 def test_a_barrier_that_ends_while_others_wait_is_refuted(tmp_path: Path) -> None:
     assert check(tmp_path, REMADE.replace("SYNC", "")).verdict is Verdict.REFUTED
+
+
+def asked_before(least: int) -> str:
+    """The ring, of any K: the consumer asks in each tile whether there are steps, the loader once and before
+    all tiles, whether there are so many."""
+    return (
+        RING.replace("RESET", "")
+        .replace("    TILE:", f"    setp.lt.s32 %p6, %r1, {least};\n    @%p6 bra END;\n    TILE:")
+        .replace("mov.u32 %r23, 0;", "mov.u32 %r23, 0;\n    setp.lt.s32 %p7, %r1, 1;\n    @%p7 bra LAST;")
+        .replace("add.u32 %r21, %r21, %r22;", "LAST:\n    add.u32 %r21, %r21, %r22;")
+        # the first warp consumes, so that it is the first to ask
+        .replace("setp.ge.u32 %p2, %r2, 32;", "setp.lt.u32 %p2, %r2, 32;\n    setp.ne.u32 %p8, %r2, 32;")
+        .replace("@%p1 bra END;", "@%p8 bra END;")
+        .replace("[%r11+-512]", "[%r11]")
+    )
+
+
+def test_a_role_may_ask_before_its_tiles_whether_there_are_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, looks = sizes._Attempt.run, list[bool]()
+
+    def noted(self: sizes._Attempt) -> sizes.Sized:
+        looks.append(self.forgets)
+        return run(self)
+
+    monkeypatch.setattr(sizes._Attempt, "run", noted)
+    report = check(tmp_path, asked_before(1), FACTS.replace('"K >= 1", ', ""))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert all(looks)  # what a turn takes anew is as much below 1 as what is asked before
+
+
+def test_a_role_that_leaves_out_what_others_wait_for_is_refuted(tmp_path: Path) -> None:
+    report = check(tmp_path, asked_before(2), FACTS.replace('"K >= 1", ', ""))
+    assert report.verdict is Verdict.REFUTED
 
 
 def sized(body: str) -> Program:
