@@ -147,8 +147,7 @@ class Space:
     ) -> list[Any]:
         """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
         over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
-        their own. The values themselves if ``kept`` ones have to do with them; ``some``: those alone that
-        have."""
+        theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do."""
         self.forgotten.add(AGAIN)
         values = [self.resolved(v) for v in values]
         if not self.forgets:

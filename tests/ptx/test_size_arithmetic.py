@@ -150,6 +150,27 @@ def test_sizes_that_are_below_zero(tmp_path: Path, lines: str, test: str, number
     assert _compared(tmp_path, body, -8, 8, []) == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("test", "number", "verdict"),
+    [("eq.s32", -2, "refuted"), ("eq.s32", 2, "refuted"), ("lt.s32", -2, "proved"), ("gt.s32", 2, "proved")],
+)
+def test_quotients_of_what_may_be_below_zero(tmp_path: Path, test: str, number: int, verdict: str) -> None:
+    """N / 144, of signed numbers, as compilers write it: the upper half of a product is no quotient yet."""
+    lines = """mul.hi.s32 %r8, %r1, 954437177;
+    shr.u32 %r7, %r8, 31;
+    shr.s32 %r6, %r8, 5;
+    add.s32 %r10, %r6, %r7;"""
+    body = BODY.format(lines=lines, test=test, register="%r10", number=number)
+    assert _compared(tmp_path, body, -300, 300, [-300, -288, -145, -1, 0, 143, 288]) == verdict
+
+
+@pytest.mark.parametrize("shift", [0, 3, 31])
+def test_the_bits_of_an_upper_half_below_zero(tmp_path: Path, shift: int) -> None:
+    lines = f"mul.hi.s32 %r8, %r1, 954437177; shr.u32 %r10, %r8, {shift};"
+    body = BODY.format(lines=lines, test="gt.u32", register="%r10", number=100 if shift < 31 else 0)
+    assert _compared(tmp_path, body, -8, 8, [-8, -1, 0, 8]) in ("refuted", "unknown")
+
+
 def test_a_product_that_is_shifted_out(tmp_path: Path) -> None:
     lines = "and.b32 %r9, %r1, 1; mul.hi.s32 %r11, %r9, 858993460; shr.s32 %r10, %r11, 0;"
     body = BODY.format(lines=lines, test="ne.s32", register="%r10", number=0)

@@ -25,9 +25,8 @@ from syncverify.frontends.ptx.compile_state import (
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.nodes import Instr, Sym
 from syncverify.frontends.ptx.operands import results
-from syncverify.frontends.ptx.sized import renewed
 from syncverify.frontends.ptx.teams import TEAM
-from syncverify.frontends.ptx.turns import KEPT, TURN, outer_loops
+from syncverify.frontends.ptx.turns import KEPT, TURN, outer_loops, renewed
 from syncverify.frontends.ptx.values import Unknown, Vec
 from syncverify.model.events import END, Ev, Site
 

@@ -109,7 +109,8 @@ class Size:
         if not _known(o):
             return NotImplemented
         if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
-            return Scaled(self._value(), o, 0, self.bits, (1 << self.bits - (self.kind == _SIGNED)) - 1)
+            limit = (1 << self.bits - (self.kind == _SIGNED)) - 1
+            return Scaled(self._value(), o, 0, self.bits, limit, self.kind)
         return size(self.term * self._plain(o), self.bits)
 
     __rmul__ = __mul__
@@ -298,12 +299,16 @@ class Scaled(Size):
         low, high = _range(self.x, self.limit)
         return None if low < 0 else high * self.factor >> self.shift
 
+    def _fits(self) -> bool:
+        """Whether it is known to lie in the signed range of its bits."""
+        ends = (x * self.factor >> self.shift for x in _range(self.x, self.limit))
+        return all(-1 <= x >> self.bits - 1 <= 0 for x in ends)
+
     def _as(self, kind: int) -> Scaled:
         return Scaled(self.x, self.factor, self.shift, self.bits, self.limit, kind)
 
     def __xor__(self, o: Any) -> Any:
-        most = self._at_most()
-        if o.__class__ is int and _HALVES.get(o) == self.bits and most is not None and most < o:
+        if o.__class__ is int and _HALVES.get(o) == self.bits and self._fits():
             return self._as(_BIASED)
         return _forced(self, self.bits) ^ o
 
@@ -320,14 +325,18 @@ class Scaled(Size):
     def __and__(self, o: Any) -> Any:
         most = self._at_most()
         if most is not None and o in _WRAPS and most <= o:
-            return self
+            return self if self.kind == _BIASED else self._as(_RAW)
         if self.shift == 0 and o in _WRAPS:
             return wrapped(self.x * self.factor, _WRAPS[o])
+        if _WRAPS.get(o) == self.bits and self.kind != _BIASED and self._fits():
+            return self._as(_RAW)
         return _forced(self, self.bits) & o
 
     def __rshift__(self, n: Any) -> Any:
         if not _known(n):
             return NotImplemented
+        if self.kind == _RAW and self._at_most() is None:  # bits that may stand for less than 0
+            return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
         shift = self.shift + _int(n)
         found = _quotient(self.x, self.factor, shift, self.limit)
         if found is not None:
@@ -435,17 +444,6 @@ def size(term: Any, bits: int, kind: int = _RAW) -> Any:
     if isinstance(term, Term):
         return Size(term, bits, kind)
     return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
-
-
-def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False) -> list[Any]:
-    """Registers as a turn of a loop reads them anew; see ``Space.renewed``."""
-    sizes = [v for v in values if isinstance(v, Size)]
-    if not any(isinstance(v, Size) for v in trips):
-        return values
-    now = turn.term if isinstance(turn, Size) else turn
-    all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
-    found = iter(sizes[0].term.space.renewed(all_, start, fixed, now, some))
-    return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]
 
 
 def wrapped(term: Any, bits: int) -> Any:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.operands import is_poll, results, sources
+from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.slice import Slice
 
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.
@@ -123,3 +125,14 @@ class _Reader:
                     work += sources(self.flow.body[k])
                 out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
         return frozenset(out)
+
+
+def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False) -> list[Any]:
+    """Registers as a turn of a loop reads them anew; see ``Space.renewed``."""
+    sizes = [v for v in values if isinstance(v, Size)]
+    if not any(isinstance(v, Size) for v in trips):
+        return values
+    now = turn.term if isinstance(turn, Size) else turn
+    all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
+    found = iter(sizes[0].term.space.renewed(all_, start, fixed, now, some))
+    return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]
