@@ -152,7 +152,7 @@ class Space:
         values = [self.resolved(v) for v in values]
         if not self.forgets:
             return values
-        for v in trips:
+        for v in () if some else trips:  # teams ask when they meet it
             self.at_least(v - 1)  # some ask that before the loop, others in each turn
         all_ = {a for v in values for a, _ in self.of(v)[1]}
         fixed = {a for v in kept for a, _ in self.of(self.resolved(v))[1]}
