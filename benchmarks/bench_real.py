@@ -307,11 +307,12 @@ parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same
 any grid; of CUTLASS any along the axis on which its scheduler lays all clusters out) and *block* (block and
 cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a process of its own that is killed
 after 30 s of CPU time; measured on a shared machine, beside other work, where seconds of wall time say less
-than seconds of CPU. Measured at commit 08c325d: all that is proved for every size (and
-`triton_tma/persistent_w8_s3`, which is no more within the limit); at ff93aa7 what is proved with block and
-cluster alone, and nearly all that is refuted for every size; at 6b16de6 what is unknown or was killed; at
-5afd717 one row for every size and nine with block and cluster alone, none of them proved. Exact sizes: at
-b3050ac and 2eab264;
+than seconds of CPU. Measured at commit 74934c5: what takes more than 2.5 s of CPU and is proved for every
+size; what is proved with block and cluster alone and was not before or takes more than 3 s; what blocks hand
+over through global memory. At 08c325d what else is proved for every size; at ff93aa7 what else is proved with
+block and cluster alone, and nearly all that is refuted for every size; at 6b16de6 what else is unknown or was
+killed; at 5afd717 one row for every size and three with block and cluster alone, none of them proved. Exact
+sizes: at b3050ac and 2eab264;
 all verdicts again at bf4c09b, beside little other work, with 0.38 s of wall time above the start of the
 interpreter at the median (`benchmarks/bench_ptx_time.py`).
 

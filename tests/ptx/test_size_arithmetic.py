@@ -164,6 +164,16 @@ def test_quotients_of_what_may_be_below_zero(tmp_path: Path, test: str, number: 
     assert _compared(tmp_path, body, -300, 300, [-300, -288, -145, -1, 0, 143, 288]) == verdict
 
 
+def test_two_upper_halves(tmp_path: Path) -> None:
+    lines = """mul.hi.u32 %r8, %r1, 954437177;
+    mul.wide.s32 %rd1, %r8, 954437177;
+    shr.u64 %rd1, %rd1, 33;
+    cvt.u32.u64 %r9, %rd1;
+    xor.b32 %r10, %r9, %r8;"""
+    body = BODY.format(lines=lines, test="ne.s32", register="%r10", number=8)
+    assert _compared(tmp_path, body, -8, 8, []) == "refuted"
+
+
 @pytest.mark.parametrize("shift", [0, 3, 31])
 def test_the_bits_of_an_upper_half_below_zero(tmp_path: Path, shift: int) -> None:
     lines = f"mul.hi.s32 %r8, %r1, 954437177; shr.u32 %r10, %r8, {shift};"

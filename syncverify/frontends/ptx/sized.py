@@ -312,6 +312,8 @@ class Scaled(Size):
             return self._as(_BIASED)
         return _forced(self, self.bits) ^ o
 
+    __rxor__ = __xor__
+
     def __or__(self, o: Any) -> Any:
         return _forced(self, self.bits) | o
 
@@ -331,6 +333,8 @@ class Scaled(Size):
         if _WRAPS.get(o) == self.bits and self.kind != _BIASED and self._fits():
             return self._as(_RAW)
         return _forced(self, self.bits) & o
+
+    __rand__ = __and__
 
     def __rshift__(self, n: Any) -> Any:
         if not _known(n):
