@@ -20,6 +20,11 @@ def written(found: Sized) -> dict[str, Any]:
     return {**out, "systems": [_graph(g, spaces[0] if spaces else Space()) for g in found.graphs]}
 
 
+def rotates(found: Sized) -> bool:
+    """Whether a proof has states that stand for others at other places of a ring: there is no word for it."""
+    return any(g.rotates for g in found.graphs) or any(rotates(p) for _, p in found.parts)
+
+
 def _graph(g: Graph, space: Space) -> dict[str, Any]:
     return {
         "splits": [[cls, list(parts)] for cls, parts in g.splits],

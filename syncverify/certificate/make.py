@@ -19,6 +19,7 @@ from syncverify.certificate.data import (
     take,
     write,
 )
+from syncverify.checker.explore.limits import without_rotations
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.ir.execute import systems
 from syncverify.ir.nodes import Kernel
@@ -66,8 +67,10 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         if report.scope.kind is ScopeKind.EXACT or not kernel.params:
             proof = exact.written(systems(kernel, values), report.policy)
         else:
-            found = report.proof or decide_stages(kernel, values, report.policy, _never)
-            found = found or all_sizes(kernel, values, report.policy, _never)
+            found = None if report.proof is None or graphs.rotates(report.proof) else report.proof
+            with without_rotations():
+                found = found or decide_stages(kernel, values, report.policy, _never)
+                found = found or all_sizes(kernel, values, report.policy, _never)
             every = found.launches or (found.verdict is Verdict.UNKNOWN and few.launches(kernel, values))
             proof = _few(kernel, values, every, report.policy) if every else _proof(kernel, found)
     except RejectedError as e:

@@ -13,6 +13,7 @@ from typing import Any
 from syncverify.certificate import exact, graphs, sizes
 from syncverify.certificate.data import RejectedError, listed, number, same, sealed, take
 from syncverify.certificate.make import Rechecked, entries
+from syncverify.checker.explore.limits import without_rotations
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import check_module
@@ -78,7 +79,8 @@ def certify(
     """
     recorder = _Recorder(search)
     try:
-        report = _checked(module, name, facts, values, policy, recorder)
+        with without_rotations():
+            report = _checked(module, name, facts, values, policy, recorder)
     except RejectedError as e:
         raise InputError(f"kernel {name}: no certificate: {e}", Span(module.path)) from e
     if report.verdict is not Verdict.PROVED:

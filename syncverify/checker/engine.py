@@ -70,6 +70,7 @@ class Thread:
     time: int = 0
     answer: int = 0
     event: Event | None = None  # fetched and not finished
+    emitted: Event | None = None  # as its agent names it, where that is another place: ``Run.rotation``
     parked: bool = False
     blocked: bool = False
     done: bool = False
@@ -161,6 +162,7 @@ class Run:
         #: what is over is known of barriers that say so, not of those who contributed: fails more often
         self.loosely = False
         self.unobserved = True  # it is asked who has looked at which phase
+        self.further = False  # states are compared further: see ``explore.loose``
         self.joins = False  # accesses that nothing can tell apart become one: see ``groups``
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
@@ -204,6 +206,8 @@ class Run:
         #: where blocks hand on flags, what each has done with one, by address and CTA
         self.relays: dict[tuple[int, int], Any] = {}
         self.turn = 0  # the cluster that runs, where they run one after the other
+        #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
+        self.rotation: tuple[Any, int] | None = None
         self.ready: deque[Thread] = deque(self.threads)
         self.live: dict[tuple[int, int], int] = {}
         self.exits: dict[int, Matrix] = {}

@@ -40,7 +40,8 @@ def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record]) ->
         old = frozenset(parts)
         # copies: runs that part share what is on record
         stand = tuple([replace(r, time=last.time, tag_value=last.tag_value) for r in parts])
-        new = Record(last.kind, last.cls, last.time, _footprint(info, parts), parts[0].site, tag=last.tag)
+        fp = joined_footprint(info, parts)
+        new = Record(last.kind, last.cls, last.time, fp, parts[0].site, tag=last.tag)
         new.tag_value, new.lane_free, new.beside = last.tag_value, last.lane_free, beside
         new.position, new.issue, new.parts = last.position, last.issue, stand
         for lo, hi in entered(info, new):
@@ -77,7 +78,7 @@ def _overlap(info: SystemInfo, parts: list[Record]) -> bool:
     return any(a[1] > b[0] for a, b in pairwise(intervals))
 
 
-def _footprint(info: SystemInfo, parts: list[Record]) -> int:
+def joined_footprint(info: SystemInfo, parts: list[Record]) -> int:
     """The number of the bytes of all parts."""
     key = tuple(sorted([r.fp for r in parts]))
     found = info.joined.get(key)
@@ -90,4 +91,4 @@ def _footprint(info: SystemInfo, parts: list[Record]) -> int:
     return found
 
 
-__all__ = ["SILENT", "entered", "join", "joinable", "judged"]
+__all__ = ["SILENT", "entered", "join", "joinable", "joined_footprint", "judged"]

@@ -175,11 +175,16 @@ LOOKAHEAD = 64
 
 def classify(t: Thread, event: Event) -> str:
     """What the result of a poll is for, by running both answers side by side for a while."""
+    return result_of(t.agent, t.emitted or event)
+
+
+def result_of(agent: Agent, event: Event) -> str:
+    """What the result of a poll that an agent has emitted is for."""
     code, _, b, phase, _ = event
-    no, yes = t.agent.fork(), t.agent.fork()
+    no, yes = agent.fork(), agent.fork()
     e_no, e_yes = no.step(0), yes.step(1)
     wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
-    if e_no == event and e_yes != event and no.normalize() == t.agent.normalize():
+    if e_no == event and e_yes != event and no.normalize() == agent.normalize():
         return "loop"
     for _ in range(LOOKAHEAD):
         if e_no == e_yes and no.normalize() == yes.normalize():

@@ -12,8 +12,16 @@ from typing import Any
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.engine import Unmodelled
-from syncverify.checker.explore.explorer import Exceeded, Explorer, Failed, Limits, allowed
+from syncverify.checker.explore.explorer import (
+    Exceeded,
+    Explorer,
+    Failed,
+    Limits,
+    Unturned,
+    allowed,
+)
 from syncverify.checker.explore.graph import Graph, Settled
+from syncverify.checker.explore.limits import without_rotations
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
@@ -173,8 +181,7 @@ def prove(
     found: Sized | None = None
     brief = replace(limits, events=limits.events // BRIEF, stretch=BRIEF * limits.stretch)
     if first is not None:
-        attempt = _Attempt(problem, policy, first, True, search, small=False)
-        again = attempt.run()
+        attempt, again = _look(problem, policy, first, True, search, small=False)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         if once:
@@ -186,8 +193,7 @@ def prove(
     looks = [(True, brief), (False, soon), (False, last), (False, limits), (True, limits)]
     while looks:
         forgets, most = looks.pop(0)
-        attempt = _Attempt(problem, policy, most, forgets, search, small=small)
-        again = attempt.run()
+        attempt, again = _look(problem, policy, most, forgets, search, small=small)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         found = again if found is None or not found.values else found
@@ -209,6 +215,19 @@ def prove(
     return found
 
 
+def _look(
+    problem: Problem, policy: Policy, limits: Limits, forgets: bool, numbers: Numbers, small: bool
+) -> tuple[_Attempt, Sized]:
+    """One exploration of a problem; where it led nowhere round a ring, one without."""
+    attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
+    found = attempt.run()
+    if attempt.unturned:
+        attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
+        with without_rotations():
+            found = attempt.run()
+    return attempt, found
+
+
 @dataclass(slots=True)
 class _Attempt:
     problem: Problem
@@ -222,6 +241,7 @@ class _Attempt:
     unconfirmed: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
+    unturned: bool = False  # it has a ring, round which it could not be explored
 
     def run(self) -> Sized:
         try:
@@ -233,6 +253,7 @@ class _Attempt:
         except (Symbolic, Unmodelled) as e:
             self.reason = str(e)
             self.exceeded = isinstance(e, Exceeded)
+            self.unturned = isinstance(e, Unturned)
         except InputError as e:
             self.reason = e.message
         if self.reason is not None:
@@ -269,7 +290,9 @@ class _Attempt:
         for _ in range(MAX_RESTARTS):
             space = self.space
             space.forgets, space.root, space.path = self.forgets, path, path
-            explorer = Explorer(system, space, [path], self.policy, self.limits, slack)
+            explorer = Explorer(
+                system=system, space=space, roots=[path], policy=self.policy, limits=self.limits, slack=slack
+            )
             explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
             try:
                 for failed in explorer.failures():

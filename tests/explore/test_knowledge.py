@@ -174,7 +174,13 @@ def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
     run, _, _ = _standing()
     found = _two_stores(severity=Severity.WARNING, strict_only=True)
     run.failures[found.key] = found
-    explorer = Explorer(run.system, Space(), [], Policy.PRACTICAL, Limits())  # type: ignore[arg-type]
+    explorer = Explorer(
+        system=run.system,  # type: ignore[arg-type]
+        space=Space(),
+        roots=[],
+        policy=Policy.PRACTICAL,
+        limits=Limits(),
+    )
     assert explorer.certain(run) == [found]
     run.loosely = True
     assert explorer.certain(run) == []

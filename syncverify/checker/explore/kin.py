@@ -10,13 +10,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import gcd
 
-from syncverify.checker.explore.graph import Node
+from syncverify.checker.explore.graph import Graph, Node
 from syncverify.checker.explore.knowledge import Known
 from syncverify.checker.explore.states import Place, View
 from syncverify.model.inequalities import Sum, combined
 from syncverify.model.path import Path
 from syncverify.model.terms import Space
 
+#: Who asks, and where in its code.
+Asker = tuple[int, int]
+#: Nodes before one that are looked at.
+FAR_BACK = 40
 #: States that differ in registers of several loops, before they are widened to one.
 MOST_APART = 3
 
@@ -71,6 +75,30 @@ class Loops:
         return free > 0 and not any(k % free for k in (rest[0], *(k for _, k in rest[1])))
 
 
+@dataclass(slots=True)
+class Rounds:
+    """After which answer an agent asks the same again soonest: that goes on in the innermost loop."""
+
+    nodes: dict[int, Asker] = field(default_factory=dict)
+    back: dict[Asker, dict[bool, int]] = field(default_factory=dict)  # fewest nodes between
+
+    def came(self, graph: Graph, number: int, asker: Asker) -> None:
+        """Takes note of a node."""
+        self.nodes[number] = asker
+        child, distance = graph.nodes[number], 1
+        while child.parent >= 0 and distance < FAR_BACK:
+            if self.nodes.get(child.parent) == asker and child.answer is not None:
+                found = self.back.setdefault(asker, {})
+                found[child.answer] = min(distance, found.get(child.answer, distance))
+                return
+            child, distance = graph.nodes[child.parent], distance + 1
+
+    def goes_on(self, number: int) -> bool:
+        """Which answer to follow first."""
+        found = self.back.get(self.nodes.get(number, (-1, -1)), {})
+        return found.get(True, FAR_BACK) <= found.get(False, FAR_BACK)
+
+
 def stands_for(seen: Seen, loosely: bool, knows: Known | None) -> bool:
     """Whether what fails from a state on fails from an earlier one with its key too, registers aside."""
     if knows is None or seen.known is None:
@@ -84,4 +112,4 @@ def alike(earlier: list[Seen], knows: Known | None) -> list[Seen]:
     return [s for s in earlier if s.known is not None and s.known.accesses == accesses] or earlier
 
 
-__all__ = ["Loops", "Seen", "alike", "stands_for"]
+__all__ = ["Loops", "Rounds", "Seen", "alike", "stands_for"]

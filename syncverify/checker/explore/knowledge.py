@@ -240,7 +240,10 @@ def loosen(run: Run, policy: Policy) -> None:
 
 
 def asks_more(run: Run, event: Event) -> bool:
-    """Whether an event asks what is not compared: the end of a barrier, who has used it last."""
+    """Whether an event asks what is not compared: the end of a barrier, who has used it last; a request for
+    registers, of what came before it."""
+    if event[0] == Ev.SETMAXNREG:
+        return run.loosely and run.further
     return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from syncverify.model.terms import Symbolic
@@ -19,6 +22,20 @@ MOST_LOOSE = 1_200
 #: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6
+
+
+#: Whether states may stand for others at other places of a ring: certificates have no word for that.
+rotates: ContextVar[bool] = ContextVar("rotates", default=True)
+
+
+@contextmanager
+def without_rotations() -> Iterator[None]:
+    """Explorations whose states stand for themselves."""
+    token = rotates.set(False)
+    try:
+        yield
+    finally:
+        rotates.reset(token)
 
 
 class Exceeded(Symbolic):
@@ -47,9 +64,14 @@ class Limits:
         return times <= self.stretch and few_left(left, nodes)
 
 
+def of_ring(size: int) -> int:
+    """Decisions after which an exploration goes on without a ring of so many slots."""
+    return 60 + 30 * size
+
+
 def few_left(left: int, nodes: int) -> bool:
     """Whether few states are left to follow after so many decisions, or it is too early to tell."""
     return nodes < EARLY or FEW_LEFT * left <= nodes
 
 
-__all__ = ["Exceeded", "Limits", "few_left"]
+__all__ = ["Exceeded", "Limits", "few_left", "of_ring", "rotates", "without_rotations"]

@@ -3,7 +3,8 @@
 Thresholds are named by what holds them, not ranked, so that two runs can be compared by what is known in
 each. A run whose ``loosely`` is set asks for less than others (see there): no times of contributors, last
 uses or last waits are thresholds. What only some runs with a key have (idle barriers, groups of bulk copies)
-stands beside it, by name.
+stands beside it, by name. Where states are compared *further* (``Run.further``), who has waited stands
+there as well, and less is told of inits and of requests for registers.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, Phase
+from syncverify.checker.barriers import Barrier, Phase, init_known
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps
 from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
-from syncverify.checker.explore.tokens import relative, relative_event
+from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation, Named
 from syncverify.model.events import GLOBAL_MEMORY
@@ -51,6 +52,7 @@ class Loose(Normal):
         self.held: list[Place] = []  # thresholds that the key names
         self.more: dict[Hashable, Place] = {}  # thresholds that not all runs with the key have
         self.requests: list[tuple[int, int]] = []  # thresholds of requests
+        self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
         self.flags: list[int] = []  # numbers of which more is worse
         self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
@@ -74,10 +76,20 @@ class Loose(Normal):
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        rows = self.entries(ORDER, [c for c, _ in self.requests])
+        rows = self.entries_on_requests()
         asked = np.array([v for _, v in self.requests], dtype=np.int64)
         self.key = key, np.packbits(rows >= asked, axis=1).tobytes() if self.requests else b""
         return not self.many
+
+    def entries_on_requests(self) -> Matrix:
+        """What is known of requests for registers: by all, or where none follows by other requests only."""
+        columns = [c for c, _ in self.requests]
+        if not self.run.further:
+            return self.entries(ORDER, columns)
+        if not columns:
+            return np.zeros((0, 0), dtype=np.int32)
+        found: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
+        return found
 
     def entries(self, kind: int, columns: list[int], names: Iterable[Hashable] = ()) -> Matrix:
         """What all rows that are asked for a kind of thresholds have at some columns; those of the waits
@@ -147,24 +159,24 @@ class Loose(Normal):
         return tuple(parts)
 
     def request(self, r: Any) -> Hashable:
-        self.asks = True
+        self.asks, first = True, len(self.rows)
         try:
             return super().request(r)
         finally:
             self.asks = False
+            self.of_requests += range(first, len(self.rows))
 
     def leaves_knowing(self, column: int, cta: int, value: int) -> bool:
         return False
 
     def thread(self, t: Thread) -> Hashable:
         event = relative_event(self.run, t.event)
-        waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
         self.keep(t.clock.m)
         if t.clock.multi:
             self.keep(self.made(t.clock.own))
         return (
-            t.agent.point() if hasattr(t.agent, "point") else None,
-            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
+            point(self.run, t),
+            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             opened(t.stores),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
@@ -242,7 +254,8 @@ class Loose(Normal):
             return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
         a = s.auto
         self.flags.append(min(a.phase, 2))  # of more complete phases something is asked
-        if s.init_cls >= 0:
+        unsure = self.unsure_of_init(s)
+        if s.init_cls >= 0 and (unsure or not self.run.further):
             self.at(s.init_cls, s.init_time, SEEN)
             column = self.index.get(("init", s.init_cls), -1)
             if column >= 0:
@@ -252,15 +265,33 @@ class Loose(Normal):
         if self.run.info.ends_barriers:
             self.at(s.column, s.async_phase + 1)
         used = {c: u[0] for c, u in s.last_use.items()} if self.run.info.ends_barriers else {}
-        waits = (self.ranks({c: w[0] for c, w in s.waits.items()}), self.ranks(used), s.async_phase >= 0)
+        began = s.async_phase >= 0 and (self.run.info.ends_barriers or not self.run.further)
+        waits = (self.waits_of(s), self.ranks(used), began)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
         known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)
         return (
-            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(s.inits, 2)),
-            (s.init_cls, frozenset(s.ready), waits, tuple(sorted(t.cls for t in s.blocked))),
+            (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
+            (s.init_cls, unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
             (known, self.keep(None if last is None else last.far)),
+        )
+
+    def waits_of(self, s: Barrier) -> Hashable:
+        """Who has waited for the last phase: more is asked of more, but for what strict mode alone asks."""
+        if self.run.unobserved or not self.run.further:
+            return self.ranks({c: w[0] for c, w in s.waits.items()})
+        for c, w in s.waits.items():
+            self.more["wait", s.index, c] = self.place(ORDER, c, w[0])
+        return ()
+
+    def unsure_of_init(self, s: Barrier) -> frozenset[int]:
+        """Who will be asked whether it knows of the init, and does not yet; or who was asked."""
+        if not self.run.further:
+            return frozenset(s.ready)
+        threads = self.run.threads
+        return frozenset(
+            t.cls for t in threads if not t.done and t.cls not in s.ready and not init_known(self.run, t, s)
         )
 
     def phase(self, p: Phase, back: int) -> Hashable:

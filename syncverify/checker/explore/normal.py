@@ -35,7 +35,7 @@ from syncverify.checker.explore.thresholds import (
     Thresholds,
     counts,
 )
-from syncverify.checker.explore.tokens import relative, relative_event
+from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
 from syncverify.checker.globals import Location, Spin, Write
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
@@ -50,12 +50,12 @@ TREATED: dict[type, tuple[str, str]] = {
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
         "cluster_owed met meeting issues products stores",
-        "info n asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
+        "info n emitted asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
         "last_bulk last_mma",
     ),
     Barrier: (
-        "index column auto phases init_cls init_time inits ready waits blocked last_use async_phase touched "
-        "uneven net_zero last_waited final_waits last_tx",
+        "index column auto flip phases init_cls init_time inits ready waits blocked last_use async_phase "
+        "touched uneven net_zero last_waited final_waits last_tx",
         "init_site inval_site last_position bytes_expected bytes_completed copies arrivals expect_sites "
         "waiters lanes",
     ),
@@ -182,11 +182,9 @@ class Normal(Thresholds):
 
     def running(self, t: Thread) -> Hashable:
         event = relative_event(self.run, t.event)
-        # a wait for wgmmas or a token is tried again from scratch: what for is in the event and the groups
-        waits = t.waits_on[:1] if t.waits_on[:1] in (("mma",), ("token",)) else t.waits_on
         return (
-            t.agent.point() if hasattr(t.agent, "point") else None,
-            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits),
+            point(self.run, t),
+            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
             opened(t.stores),
             (self.keep(t.clock.m), self.own(t)),
@@ -264,7 +262,7 @@ class Normal(Thresholds):
         last = s.last_waited
         waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
         return (
-            (a.live, a.count, a.pending, a.tx, a.phase % 2, min(a.phase, 2), min(s.inits, 2)),
+            (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(a.phase, 2), min(s.inits, 2)),
             tuple(self.at(s.column, value) for value in counts(s)),
             (
                 s.init_cls,

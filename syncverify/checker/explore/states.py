@@ -10,9 +10,12 @@ from typing import Any, cast
 from syncverify.checker.engine import LATER, Run, Thread
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.normal import normal
-from syncverify.checker.explore.tokens import relative
+from syncverify.checker.explore.places import Places
+from syncverify.checker.explore.rotations import Rotations
+from syncverify.checker.explore.tokens import point, relative
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
+from syncverify.model.events import Event
 from syncverify.model.inequalities import Sum
 from syncverify.model.path import Path
 from syncverify.model.ratios import RATIO, lasting
@@ -49,6 +52,7 @@ class State:
     asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
     general: bool = False  # it comes from a state that was made to know less
     cluster: int = 0  # which of those that run one after the other was last seen
+    rotations: Rotations | None = None  # agents at other places of a ring, for which it stands too
 
     def asks_later(self, t: Thread) -> bool:
         """Whether an agent that has let others go first lets them go on, since they have moved: it is last
@@ -96,7 +100,18 @@ class State:
         if self.asked_after is not None:
             self.asked_after, new.asked_after = {}, {}
         new.general, new.cluster = self.general, self.cluster
+        if self.rotations is not None:
+            new.rotations = self.rotations.fork(split)
         return new
+
+    def step(self, t: Thread) -> Event:
+        """The next event of an agent, as it is on record."""
+        return t.agent.step(t.answer) if self.rotations is None else self.rotations.step(self.run, t)
+
+    def begin_at_next(self) -> None:
+        """Moves what is on record to where the next slot of the ring is the first."""
+        if self.rotations is not None and self.rotations.begin_at_next(self.run):
+            self.formed = None
 
     def weigh(self) -> None:
         """Estimates its bytes: matrices, segments of shadow memory, the trace."""
@@ -137,6 +152,8 @@ class State:
                 new = mapped(value, space.resolved)
                 if new is not value:
                     agent.put(slot, new)
+        if self.rotations is not None:
+            self.rotations.flush(self.run, lambda value: mapped(value, space.resolved))
         self.path.stale = False
 
     def forget(self, names: set[str]) -> None:
@@ -223,13 +240,20 @@ class State:
                     rows[(*place, lane)] = self.path.space.of(x)
             else:
                 shape.append((place, relative(self.run, value)))
-        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart))
+        at = Places()
+        if self.rotations is not None:
+            r = self.rotations
+            at = Places(r.place, r.places, r.offsets(self.run, self.path.space))
+        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
 
-    def where(self) -> Hashable:
+    def where(self) -> tuple[Hashable, Hashable]:
         """Where all agents and barriers stand."""
         return (
-            tuple(self.agent(t).point() for t in self.run.threads),
-            tuple((b, s.auto.phase % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())),
+            tuple(point(self.run, t) for t in self.run.threads),
+            tuple(
+                (b, (s.auto.phase + s.flip) % 2, s.auto.pending)
+                for b, s in sorted(self.run.barriers.items())
+            ),
         )
 
     def form(self) -> Hashable:
@@ -275,12 +299,16 @@ class State:
             yield (*shape, alike[tuple(shape)]), parts
 
     def put(self, view: View, widening: Widening, earlier: View) -> None:
-        """Puts the widened rows into the registers, and the widened path in place of this one."""
+        """Puts the widened rows into the registers, and the widened path in place of this one; ``earlier``:
+        seen from the main place of this one, with the places of both."""
         space = self.path.space
         new: dict[Place, Any] = {
             p: space.term(*widening.of(earlier.rows[p], s)) for p, s in view.rows.items()
         }
         self.take(new, widening.path)
+        if self.rotations is not None:
+            split = getattr(self.run.system, "fork_agents", None)
+            self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, split)
 
     def take(self, new: dict[Place, Any], path: Path) -> None:
         """Puts other values in place of all rows, and another path in place of this one."""
@@ -312,6 +340,7 @@ class View:
     shape: Hashable
     rows: dict[Place, Sum]
     apart: Hashable = ()
+    at: Places = field(default_factory=Places)  # of a ring
 
     @property
     def sizes(self) -> tuple[tuple[str, Sum], ...]:

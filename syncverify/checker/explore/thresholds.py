@@ -270,7 +270,7 @@ class Thresholds:
         known: dict[Record, bool] = {}
 
         def matters(r: Record) -> bool:
-            found = known[r] = memory == GLOBAL_MEMORY or not self.settled(r)
+            found = known[r] = memory == GLOBAL_MEMORY or not (self.of_barrier(r) or self.settled(r))
             return found
 
         alike: dict[tuple[Any, ...], Held] = {}
@@ -288,6 +288,13 @@ class Thresholds:
                 held = alike[what] = alike.setdefault((write, *kept), held)
             if held[0] is not None or held[1]:
                 yield s.lo, s.hi, held
+
+    def of_barrier(self, r: Record) -> bool:
+        """Whether an access is the init of a barrier that never ends: data over its bytes is no proof."""
+        if r.barrier < 0 or self.run.info.ends_barriers or not self.run.further:
+            return False
+        s: Barrier = self.run.barriers[r.barrier]
+        return s.auto.live
 
     def settled(self, r: Record) -> bool:
         """Whether every thread knows of an access, in every row that any pair of accesses is judged by."""

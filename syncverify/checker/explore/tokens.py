@@ -7,8 +7,10 @@ passes), or more (it fails). So states are compared by that *age*, not by the nu
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
-from syncverify.checker.engine import Run
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore.rotate import own_parity
 from syncverify.model.events import Ev, Event, Flag
 from syncverify.model.terms import Symbolic
 from syncverify.model.tokens import Token, number
@@ -24,7 +26,14 @@ def answered(run: Run, event: Event, answer: int) -> int:
 
 
 def followed(run: Run, event: Event) -> None:
-    """Refuses waits for what is no token of that barrier: states do not tell how its phases compare."""
+    """Refuses waits for what is no token of that barrier: states do not tell how its phases compare; and
+    inits over a part of another barrier, whose own init states do not tell of."""
+    if event[0] == Ev.INIT:
+        here = run.info.barriers[event[2]]
+        for b, s in run.barriers.items():
+            there = run.info.barriers[b]
+            if s.auto.live and there.cta == here.cta and 0 < abs(there.offset - here.offset) < 8:
+                raise Symbolic("barriers that overlap")
     if event[0] in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
         b, token = event[2], event[3]
         if not isinstance(token, Token) or token.barrier != b or token.life != run.barriers[b].inits:
@@ -45,10 +54,31 @@ def relative(run: Run, value: object) -> Hashable:
 
 
 def relative_event(run: Run, event: Event | None) -> Hashable:
-    """An event with the tokens in it by their ages."""
+    """An event with the tokens in it by their ages, and the parity as agents name it."""
     if event is None or event[0] not in (Ev.WAIT_TOKEN, Ev.POLL_TOKEN):
-        return event
+        return event if event is None else own_parity(run, event)
     return tuple(relative(run, part) for part in event)
 
 
-__all__ = ["answered", "followed", "relative", "relative_event"]
+def waits_on(run: Run, t: Thread) -> tuple[object, ...]:
+    """What an agent waits for; wgmmas and tokens are tried again from scratch: what for is in the event."""
+    if t.waits_on[:1] in (("mma",), ("token",)):
+        return t.waits_on[:1]
+    if t.waits_on[:1] == ("wait",):
+        return ("wait", t.waits_on[1], t.waits_on[2] ^ run.barriers[t.waits_on[1]].flip)
+    return t.waits_on
+
+
+def point(run: Run, t: Thread) -> Hashable:
+    """Where an agent stands, the events that it has queued as those of what is on record."""
+    if not hasattr(t.agent, "point"):
+        return None
+    found: tuple[Any, ...] = t.agent.point()
+    if run.rotation is None or len(found) < 2 or not found[1]:
+        return found
+    ring, places = run.rotation
+    label, *events = found[1]
+    return (found[0], (label, *(ring.event(e, -places) for e in events)), *found[2:])
+
+
+__all__ = ["answered", "followed", "point", "relative", "relative_event", "waits_on"]

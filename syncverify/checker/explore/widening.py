@@ -21,6 +21,8 @@ FAR = 1 << 20
 MOST_FEW, MOST_TOGETHER = 8, 5
 #: Bounds that a widening may weaken others to.
 THRESHOLDS = (1, 0)
+#: And where registers were moved to other places of a ring, which moves their ends: those of 32 bits.
+FAR_THRESHOLDS = (1, 0, 1 - (1 << 31))
 
 
 class Widening:
@@ -43,9 +45,12 @@ class Widening:
         ends: bool = False,
         fixed: Set[int] = frozenset(),
         numbers: Sequence[int] = (),
+        shifted: bool = False,
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
-        ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes."""
+        ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
+        the earlier rows were moved to another place of a ring."""
+        self.thresholds = FAR_THRESHOLDS if shifted else THRESHOLDS
         self.space = space
         self.ends = ends
         self.numbers = numbers
@@ -169,7 +174,7 @@ class Widening:
             return None
         if later >= earlier:
             return earlier
-        return next((t for t in THRESHOLDS if later >= t), None) if weaker else None
+        return next((t for t in self.thresholds if later >= t), None) if weaker else None
 
     def _candidates(self) -> Iterator[Sum]:
         """Further sums that may be bounded: rows, and differences of rows."""

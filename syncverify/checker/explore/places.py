@@ -1,0 +1,143 @@
+"""States at different places of a ring: whether they go together, and which registers differ by place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any
+
+from syncverify.checker.explore.rotations import Offsets, Unequal
+from syncverify.model.inequalities import Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places of a state, and what is known of the registers there."""
+
+    main: int = 0
+    all: tuple[int, ...] = (0,)
+    offsets: Offsets = field(default_factory=dict)
+
+    def by(self, where: tuple[Any, ...], place: int) -> int:
+        """How much more a register is at a place than at the main one."""
+        found = self.offsets.get(where)
+        return 0 if found is None else found[place]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """An earlier state seen from the main place of a later one: its rows, and the places of both."""
+
+    rows: dict[Any, Sum]
+    places: Places
+    covers: bool  # the earlier one is at all places of the later one
+    overlap: bool  # there are places of both
+
+
+@dataclass(slots=True)
+class Kinds:
+    """What registers (class and slot) were seen to do: ``counters`` grow, others go round the ring.
+
+    ``rings``: those that were seen to, and their least and greatest number. ``visits``: where all agents
+    stand -> place -> the newest rows there."""
+
+    counters: set[tuple[int, Any]] = field(default_factory=set)
+    visits: dict[Any, dict[int, dict[Any, Sum]]] = field(default_factory=dict)
+    rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
+    size: int = 0  # slots of the ring
+    guesses: bool = True  # registers at places of which only other states were seen are taken from those
+
+    def apart(self, where: tuple[Any, ...], old: Sum, new: Sum) -> int:
+        """How much of the way from one value to another is due to the place."""
+        if where[0] != "register" or old == new:
+            return 0
+        if old[1] and new[1]:
+            # remainders stay those of the places
+            round_ = gcd(*(k for _, parts in (old, new) for _, k in parts))
+            return new[0] % round_ - old[0] % round_ if round_ > 1 else 0
+        return 0 if old[1] or new[1] or (where[1], where[2]) in self.counters else new[0] - old[0]
+
+    def follow(self, rows: dict[Any, Sum], at: Places) -> None:
+        """Takes note of registers that differ from place to place."""
+        for where, by in at.offsets.items():
+            value, parts = rows[where]
+            if parts or where[0] != "register":
+                continue
+            values = [value + n for n in by.values()]
+            low, high = self.rings.get((where[1], where[2]), (value, value))
+            self.rings[where[1], where[2]] = min(low, *values), max(high, *values)
+
+    def contradict(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
+        """Whether a register that goes round the ring shows that two states do not stand for each other: it
+        is another number at the same place (``moved`` is None), or did not move on as far as the place."""
+        found = self.rings.get((where[1], where[2])) if where[0] == "register" else None
+        if found is None or (where[1], where[2]) in self.counters:
+            return False
+        if moved is None:
+            return old != new
+        return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
+
+    def learns(self, e: Unequal) -> bool:
+        """Whether there is a reason to try again: registers that count."""
+        if e.counters <= self.counters:
+            return False
+        self.counters |= e.counters
+        return True
+
+    def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
+        """The same at all places that were seen."""
+        if not self.guesses:
+            return both
+        at = both.places
+        new = {
+            place: rows
+            for place, rows in self.visits.get(points, {}).items()
+            if place not in at.all and rows.keys() == later.keys()
+        }
+        offsets = {where: dict(by) for where, by in at.offsets.items()}
+        for where, row in later.items():
+            found = {place: -self.apart(where, rows[where], row) for place, rows in new.items()}
+            if where in offsets or any(found.values()):
+                by = offsets.setdefault(where, dict.fromkeys(at.all, 0))
+                by.update(found)
+        return replace(both, places=Places(at.main, tuple(sorted({*at.all, *new})), offsets))
+
+
+def together(
+    rows: dict[Any, Sum], at: Places, later: dict[Any, Sum], here: Places, kinds: Kinds
+) -> Together | None:
+    """An earlier state (its ``rows``, ``at``) beside a later one; None if registers contradict."""
+    both = sorted(set(at.all) & set(here.all))
+    covers = len(both) == len(here.all)
+    union = tuple(sorted({*at.all, *here.all}))
+    ref = here.main if here.main in both else both[0] if both else -1
+    new_rows: dict[Any, Sum] = {}
+    offsets: Offsets = {}
+    for where, row in later.items():
+        old = rows[where]
+        ints = not old[1] and not row[1]
+        mine, theirs = here.offsets.get(where), at.offsets.get(where)
+        if ref >= 0 and mine is None and theirs is None:
+            if ints and kinds.contradict(where, old[0], row[0], None):
+                return None
+            new_rows[where] = old
+            continue
+        if ref >= 0:
+            shift = at.by(where, ref) - here.by(where, ref)
+            if any(at.by(where, p) - here.by(where, p) != shift for p in both):
+                return None
+            if ints and kinds.contradict(where, old[0] + shift, row[0], None):
+                return None
+        else:
+            if ints and kinds.contradict(where, old[0], row[0], here.main - at.main):
+                return None
+            shift = kinds.apart(where, old, row)
+        # the earlier one's value, seen from the later one's main place
+        new_rows[where] = (old[0] + shift, old[1])
+        every = {p: here.by(where, p) if p in here.all else at.by(where, p) - shift for p in union}
+        if len(set(every.values())) > 1:
+            offsets[where] = every
+    return Together(new_rows, Places(here.main, union, offsets), covers, bool(both))
+
+
+__all__ = ["Kinds", "Places", "Together", "together"]

@@ -1,0 +1,303 @@
+"""What becomes of a state at an open question: it is a case of an earlier one, or it is widened, or both
+answers are followed. See ``docs/symbolic.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from heapq import heappush
+from itertools import count
+from typing import Any, cast
+
+from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore import limits as at_most
+from syncverify.checker.explore.graph import Graph, Node, Settled
+from syncverify.checker.explore.kin import Loops, Rounds, Seen, alike, stands_for
+from syncverify.checker.explore.knowledge import Known, knowledge, loosen, lower
+from syncverify.checker.explore.lattice import included
+from syncverify.checker.explore.limits import Exceeded, Limits
+from syncverify.checker.explore.places import Kinds, Together, together
+from syncverify.checker.explore.ring import Ring, find
+from syncverify.checker.explore.rotations import Unequal
+from syncverify.checker.explore.states import FAR, State, View
+from syncverify.checker.explore.widening import Widening
+from syncverify.diagnostics import Policy
+from syncverify.model.inequalities import negated
+from syncverify.model.terms import Open, Space
+
+
+class Found(Exception):  # noqa: N818 -- control flow: begin again with
+    """A ring was found."""
+
+    def __init__(self, ring: Ring) -> None:
+        super().__init__()
+        self.ring = ring
+
+
+class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
+    """A state that was made to know less meets a failure that it might not have met."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Settling:
+    """States at open questions, the graph of what became of them, and those that are left to follow."""
+
+    space: Space
+    policy: Policy
+    limits: Limits
+    graph: Graph = field(default_factory=Graph)
+    repeats: bool = False  # some state was a case of another, or was widened
+    newest: int = 0  # the last node whose key was a new one
+    lowers: bool = True  # states may be made to know less
+    compared: bool = False  # some were compared by what they know
+    delicate: bool = False  # failures were met that knowing less may turn into lesser ones
+    turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
+    ring: Ring | None = None  # states are compared from the slot on that is to be filled next
+    kinds: Kinds = field(default_factory=Kinds)
+    rounds: Rounds = field(default_factory=Rounds)
+    held: int = 0  # bytes of the states that are left to follow, roughly
+    searched: int = 0  # events of the longest run that a ring was looked for in
+    _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
+    _loops: Loops = field(init=False)
+    _crowd: bool = False
+    _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
+    _heap: list[tuple[bool, int, int, State]] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    @property
+    def settling(self) -> bool:
+        """Whether nothing in the last third was at a new point."""
+        return 3 * self.newest < 2 * len(self.graph.nodes)
+
+    def beyond(self, spent: int, most: int) -> bool:
+        """Whether a limit is reached; it is stretched while few states are left."""
+        return spent > most and not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes))
+
+    def push(self, state: State) -> None:
+        """Keeps a state for later; those that were made to know less come first, for they stand for others,
+        and then those of the smallest sizes."""
+        self.space.path = state.path
+        total: Any = 0
+        for value in state.path.sizes.values():
+            total = total + value
+        least = self.space.bounds(total)[0]
+        state.weigh()
+        self.held += state.weight
+        if self.held > self.limits.bytes:
+            raise Exceeded(f"the states that are left to follow exceed {self.limits.bytes >> 20} MiB")
+        if least is None:
+            least = -(1 << 62)
+        number = next(self._numbers)
+        # round a ring the newest comes first: the state that all laps come to stands for those before it
+        order = least if self.ring is None else -number
+        heappush(self._heap, (not state.general, order, number, state))
+
+    def settle(self, state: State, t: Thread, o: Open) -> bool:
+        """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
+        if self.beyond(len(self.graph.nodes), self.limits.nodes):
+            raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
+        if self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1):
+            raise KnowsTooLittle
+        if self.ring is not None and len(self.graph.nodes) > at_most.of_ring(self.ring.size):
+            raise Unequal("states do not repeat round the ring either")
+        progress = state.progress()
+        uneven = state.rotations is not None and bool(state.rotations.uneven)
+        if uneven and state.rotations is not None:
+            state.rotations.waits_longer()
+        if uneven or (progress == state.asked_at and not state.widened):
+            # a further question at the same point: nothing is repeated yet that could be covered
+            node = self.graph.add(
+                state.parent, Settled.ASKED, answer=state.answer, asker=t.cls, question=(o.c, o.parts)
+            )
+            self.branch(state, node, o)
+            return False
+        state.asked_at = progress
+        state.flush()
+        state.forget(self.space.forgotten if self.space.forgets else set())
+        state.begin_at_next()
+        knows = knowledge(state.run) if self.crowded(state) else None
+        if knows is not None:
+            loosen(state.run, self.policy)
+        form = None if knows is None else knows.key
+        view = state.view(form)
+        state.path.project({a for _, parts in view.rows.values() for a, _ in parts})
+        if state.path.stale:
+            state.flush()
+            view = state.view(form)
+        key = view.key
+        if self.ring is not None:
+            self.kinds.follow(view.rows, view.at)
+            self.kinds.visits.setdefault(state.where()[0], {})[view.at.main] = view.rows
+        earlier = self._seen.setdefault(key, [])
+        if earlier:  # equal keys are kept once
+            view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
+        if knows is None:
+            self._crowds.setdefault(state.where(), set()).add(key)
+        else:
+            self.compared = True
+        rows = list(view.rows.values())
+        candidates = self.beside(earlier, view)
+        for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
+            if both.covers and stands_for(seen, state.run.loosely, knows) and included(
+                self.space, list(both.rows.values()), seen.path, rows, state.path
+            ):
+                self.repeats = True
+                number = seen.node.number
+                less = -1 if knows is None else number
+                self.graph.add(
+                    state.parent,
+                    Settled.COVERED,
+                    answer=state.answer,
+                    target=number,
+                    rows=tuple(rows),
+                    less=less,
+                )
+                return False
+        same = [seen for seen, _ in candidates]
+        like = None if state.widened else self.like(state, view, same, knows)
+        if like is not None:
+            self.widen(state, view, like, None if knows is None else alike(same, knows)[-1])
+            return True
+        if knows is not None and same and not state.widened:
+            last = alike(same, knows)[-1]
+            if last.known is not None and not knows.covers(last.known):
+                # what is known is made less at once, registers stay what they are
+                self.widen(state, view, replace(last, view=view, path=state.path, widenings=0), last)
+                return True
+        self.branch(state, self.remember(state, view, key, t, o, knows), o)
+        return False
+
+    def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
+        """Earlier states that stand at places of the ring that go together with those of a later one."""
+        found = [(s, together(s.view.rows, s.view.at, view.rows, view.at, self.kinds)) for s in earlier]
+        return [(s, both) for s, both in found if both is not None]
+
+    def turns_of(self, earlier: View, view: View, w: Widening) -> None:
+        """Takes note of registers that grow for ever."""
+        before, self.space.path = self.space.path, w.path
+        for where, row in view.rows.items():
+            if where[0] == "register" and row != earlier.rows[where]:
+                low, high = self.space.bounds(self.space.term(*w.of(earlier.rows[where], row)))
+                if low is None or high is None or high - low >= FAR:
+                    self.kinds.counters.add((where[1], where[2]))
+        self.space.path = before
+
+    def crowded(self, state: State) -> bool:
+        """Whether many states at some point differ, perhaps only in what is known."""
+        most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
+        self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
+        return self._crowd and self.lowers and not self.delicate
+
+    def like(self, state: State, view: View, earlier: list[Seen], knows: Known | None) -> Seen | None:
+        """The earlier node that a state is widened with: the last one where the sizes are the same sums and
+        that it comes from; what answers to other questions tell apart is mixed only where it is much."""
+        if not earlier or len(earlier) <= self.limits.patience:
+            return None
+        same = [seen for seen in earlier if seen.view.sizes == view.sizes]
+        if same and same[0].known is not None:
+            return self._loops.nearest(view, alike(same, knows))
+        before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
+        if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
+            before = self.ancestors(state, earlier) or earlier
+        return before[-1] if before else None
+
+    def ancestors(self, state: State, earlier: list[Seen]) -> list[Seen]:
+        """The nodes among some that the state comes from, oldest first."""
+        above = self.graph.above(state.parent)
+        return [seen for seen in earlier if seen.node.number in above]
+
+    def branch(self, state: State, node: Node, o: Open) -> None:
+        """Follows both answers."""
+        other = state.fork()
+        both = [(state, True, o.c, o.parts), (other, False, -o.c - 1, negated(o.parts))]
+        if self.ring is not None and self.larger(node, o):
+            both.reverse()  # the last one is followed first
+        for one, answer, c, parts in both:
+            one.parent, one.answer, one.widened = node.number, answer, 0
+            self.space.path = one.path
+            one.path.assume(c, parts)
+            if not one.path.dead:
+                one.flush()
+                self.push(one)
+
+    def larger(self, node: Node, o: Open) -> bool:
+        """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
+        of_sizes = sum(k for a, k in o.parts if not self.space.atoms[a].widened)
+        return of_sizes > 0 if of_sizes else self.rounds.goes_on(node.number)
+
+    def remember(
+        self, state: State, view: View, key: Hashable, t: Thread, o: Open, knows: Known | None = None
+    ) -> Node:
+        rows = tuple(view.rows.values())
+        path = state.path.fork()
+        node = self.graph.add(
+            state.parent,
+            Settled.ASKED,
+            key,
+            answer=state.answer,
+            asker=t.cls,
+            question=(o.c, o.parts),
+            rows=rows,
+            path=path,
+        )
+        self.rounds.came(self.graph, node.number, (t.cls, cast(Any, t.agent).point()[0]))
+        if not self._seen[key]:
+            self.newest = node.number
+        self._loops.seen(state.parent, node.number, view)
+        self._seen[key].append(Seen(node, view, path, state.widened, knows, state.run.loosely))
+        return node
+
+    def widen(self, state: State, view: View, seen: Seen, less: Seen | None) -> None:
+        """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
+        ``less``."""
+        self.repeats = True
+        both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
+        assert both is not None
+        if not set(seen.view.at.all) & set(view.at.all):
+            both = self.kinds.more(both, view.rows, state.where()[0])
+        seen = replace(seen, view=replace(seen.view, rows=both.rows, at=both.places))
+        places = list(view.rows)
+        w = Widening(
+            self.space,
+            [seen.view.rows[p] for p in places],
+            seen.path,
+            [view.rows[p] for p in places],
+            state.path,
+            ends=seen.widenings >= self.limits.new_facts,
+            fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
+            numbers=sorted({c for _, (c, parts) in view.sizes if not parts and c > 1}),
+            shifted=len(both.places.all) > 1,
+        )
+        self.turns_of(seen.view, view, w)
+        found = tuple((a, w.values[1][a]) for a in w.atoms)
+        rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)
+        node = self.graph.add(
+            state.parent,
+            Settled.WIDENED,
+            answer=state.answer,
+            target=seen.node.number,
+            rows=rows,
+            found=found,
+            facts=tuple(w.facts),
+            less=-1 if less is None else less.node.number,
+        )
+        if less is not None and less.known is not None:
+            lower(state.run, less.known)
+            state.formed, state.general = None, True
+        state.put(view, w, seen.view)
+        self.look_for_ring(state.run)
+        state.flush()
+        state.parent, state.answer = node.number, None
+        state.widened = seen.widenings + 1
+
+    def look_for_ring(self, run: Run) -> None:
+        """Looks for a ring in what a run has done, now and then. Raises Found."""
+        if not self.turns or not self.limits.asks_last or len(run.trace) < 2 * self.searched:
+            return
+        self.searched = len(run.trace)
+        ring = find(run)
+        if ring is not None:
+            raise Found(ring)
+
+
+__all__ = ["Found", "KnowsTooLittle", "Settling"]
