@@ -125,7 +125,7 @@ def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clu
 
     if clusters > 1:
         return any_size_of_teams(Problem(sizes, facts, systems, exact), policy, clusters)
-    limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1)
+    limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
     first = replace(limits, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16)
     return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False, first=first)
 

@@ -179,7 +179,7 @@ def prove(
     """
     search = Numbers(problem)
     found: Sized | None = None
-    brief = replace(limits, events=limits.events // BRIEF, stretch=BRIEF * limits.stretch)
+    brief = replace(limits, events=limits.events // BRIEF, stretch=limits.brief * limits.stretch)
     if first is not None:
         attempt, again = _look(problem, policy, first, True, search, small=False)
         if again.verdict is not Verdict.UNKNOWN:

@@ -39,7 +39,8 @@ def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.
 
 
 def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would begin anew with the same states."""
+    """It would begin anew with the same states. So it is in PTX; in the IR it is over soon."""
+    limits = Limits(events=WHOLE, brief=sizes.BRIEF)
     seen: list[Limits] = []
 
     def run(self: sizes._Attempt) -> Sized:
@@ -47,7 +48,7 @@ def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.Mo
         return Sized(Verdict.PROVED)
 
     monkeypatch.setattr(sizes._Attempt, "run", run)
-    prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, Limits(events=WHOLE))
+    prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, limits)
     (brief,) = seen
     assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)
     assert brief.goes_on(sizes.BRIEF, 10, 200)

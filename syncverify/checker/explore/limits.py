@@ -57,6 +57,7 @@ class Limits:
     forms: int = 16  # of sizes at one key, before states with other forms of them are widened
     new_facts: int = 2  # widenings of a key that may keep what only the later state knows
     asks_last: bool = False  # an agent asks only when no other can go on
+    brief: int = 1  # times more than this of a look that is meant to be brief
     stretch: int = 1  # times the events and nodes, while few states are left to follow
 
     def goes_on(self, times: float, left: int, nodes: int) -> bool:
