@@ -12,6 +12,7 @@ from types import MappingProxyType
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names, walk
+from syncverify.ir.parser import parse
 from syncverify.source import InputError, Span
 from syncverify.verify import check_kernel
 
@@ -208,6 +209,21 @@ def brute(
             if len(found.refuted) == refutations:
                 break
     return found
+
+
+def checked(text: str, name: str) -> KernelReport:
+    """What is said of a kernel for every size."""
+    (kernel,) = parse(text, name)
+    return check_kernel(kernel, scope=ScopeKind.ALL)
+
+
+def assert_exact_alone(report: KernelReport, sizes: dict[str, int] | None) -> None:
+    """There is no proof for every size: it is refuted at these sizes, or without them merely not proved."""
+    assert report.scope.kind is ScopeKind.EXACT
+    if sizes:
+        assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, sizes)
+    else:
+        assert report.verdict is not Verdict.PROVED
 
 
 def fallback(report: KernelReport) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncverify.certificate import RejectedError, certify, dumps, recheck, resealed
-from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.execute_relays import flag_tensors
 from syncverify.ir.parser import parse, parse_file
 from syncverify.ir.printer import print_kernel
@@ -18,7 +18,7 @@ from syncverify.verify import check_kernel
 from tests.certificate.mutate import changed, changes, unordered
 from tests.corpus.entries import CORPUS
 
-from .brute import fallback
+from .brute import assert_exact_alone, checked, fallback
 
 _CHAIN = """kernel chain {{
   launch grid [S] block [64] {launch}
@@ -211,14 +211,9 @@ BAD = {
 }  # fmt: skip
 
 
-def _check(text: str, name: str) -> KernelReport:
-    (kernel,) = parse(text, name)
-    return check_kernel(kernel, scope=ScopeKind.ALL)
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_blocks_that_hand_on(name: str) -> None:
-    report = _check(GOOD[name], name)
+    report = checked(GOOD[name], name)
     assert (report.verdict, report.scope.kind, fallback(report)) == (Verdict.PROVED, ScopeKind.ALL, None)
     assert len(report.assumptions) == (2 if name == "not all at once" else 1)
     (kernel,) = parse(GOOD[name], name)
@@ -230,12 +225,7 @@ def test_blocks_that_hand_on(name: str) -> None:
 @pytest.mark.parametrize("name", BAD)
 def test_blocks_that_do_not(name: str) -> None:
     text, sizes = BAD[name]
-    report = _check(text, name)
-    assert report.scope.kind is ScopeKind.EXACT
-    if sizes:
-        assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, sizes)
-    else:
-        assert report.verdict is not Verdict.PROVED
+    assert_exact_alone(checked(text, name), sizes)
 
 
 def test_which_tensors_hold_flags() -> None:

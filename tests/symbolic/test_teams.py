@@ -7,12 +7,12 @@ import json
 import pytest
 
 from syncverify.certificate import certify, dumps, recheck
-from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.execute_teams import team_size
 from syncverify.ir.parser import parse
 from syncverify.verify import check_kernel
 
-from .brute import fallback
+from .brute import assert_exact_alone, checked, fallback
 from .teams import SEEDS, kernel_of, proved
 
 _TEAM = """kernel team {{
@@ -179,16 +179,11 @@ BAD = {
 }  # fmt: skip
 
 
-def _check(text: str, name: str) -> KernelReport:
-    (kernel,) = parse(text, name)
-    return check_kernel(kernel, scope=ScopeKind.ALL)
-
-
 @pytest.mark.parametrize("name", GOOD)
 def test_teams(name: str) -> None:
     (kernel,) = parse(GOOD[name], name)
     assert team_size(kernel) == 3
-    report = _check(GOOD[name], name)
+    report = checked(GOOD[name], name)
     assert (report.verdict, report.scope.kind, fallback(report)) == (Verdict.PROVED, ScopeKind.ALL, None)
     left = ", and every launch leaves them so" if name in RESTORED else ""
     assert report.assumptions[0] == f"the flags in flag are 0 at launch{left}"
@@ -201,12 +196,7 @@ def test_teams(name: str) -> None:
 @pytest.mark.parametrize("name", BAD)
 def test_no_teams(name: str) -> None:
     text, sizes = BAD[name]
-    report = _check(text, name)
-    assert report.scope.kind is ScopeKind.EXACT
-    if sizes:
-        assert (report.verdict, dict(report.scope.values)) == (Verdict.REFUTED, sizes)
-    else:
-        assert report.verdict is not Verdict.PROVED
+    assert_exact_alone(checked(text, name), sizes)
 
 
 def test_its_certificate() -> None:

@@ -41,7 +41,16 @@ TREATED = (
 ).split()
 
 
-def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | None = None) -> Run:
+#: How to copy all agents of a run at once, where they share data.
+Split = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def copies(agents: Sequence[Any], split: Split | None) -> list[Any]:
+    """Independent agents at the same points."""
+    return [a.fork() for a in agents] if split is None else list(split(agents))
+
+
+def fork(run: Run, fork_agents: Split | None = None) -> Run:
     """A run at the same point that shares nothing that may change."""
     if run.pending or run.met:
         raise Symbolic("operations in flight between two steps")
@@ -55,8 +64,7 @@ def fork(run: Run, fork_agents: Callable[[Sequence[Agent]], Sequence[Agent]] | N
     new.pending, new.met, new.far_writes = {}, [], {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.map(m) for k, m in run.maps.items()}
-    old_agents = [t.agent for t in run.threads]
-    agents = [a.fork() for a in old_agents] if fork_agents is None else fork_agents(old_agents)
+    agents = copies([t.agent for t in run.threads], fork_agents)
     new.threads = [copy.thread(t, a) for t, a in zip(run.threads, agents, strict=True)]
     new.locations = flags.copied(run.locations, copy.threads)
     new.ready = deque(copy.threads[id(t)] for t in run.ready)
@@ -228,4 +236,4 @@ def _slots(kind: type) -> tuple[str, ...]:
     return _SLOTS[kind]
 
 
-__all__ = ["FLAT", "SHARED", "TREATED", "flat", "fork"]
+__all__ = ["FLAT", "SHARED", "TREATED", "Split", "copies", "flat", "fork"]

@@ -45,7 +45,6 @@ class Kinds:
     visits: dict[Any, dict[int, dict[Any, Sum]]] = field(default_factory=dict)
     rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
     size: int = 0  # slots of the ring
-    guesses: bool = True  # registers at places of which only other states were seen are taken from those
 
     def apart(self, where: tuple[Any, ...], old: Sum, new: Sum) -> int:
         """How much of the way from one value to another is due to the place."""
@@ -85,9 +84,7 @@ class Kinds:
         return True
 
     def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
-        """The same at all places that were seen."""
-        if not self.guesses:
-            return both
+        """The same at all places that were seen, with registers as they were: a guess, for more only."""
         at = both.places
         new = {
             place: rows

@@ -143,6 +143,13 @@ class Ring:
             out[3] = event[3] ^ self.flips(event[2], by)
         return tuple(out)
 
+    def point(self, point: tuple[Any, ...], by: int) -> tuple[Any, ...]:
+        """Where an agent stands, with the events that it has queued there."""
+        if len(point) < 2 or not point[1]:
+            return point
+        label, *events = point[1]
+        return (point[0], (label, *(self.event(e, by) for e in events)), *point[2:])
+
 
 # ------------------------------------------------------------------ finding one
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.engine import Run, Thread
+from syncverify.checker.explore.fork import Split, copies
 from syncverify.checker.explore.ring import TOKENS, Ring
 from syncverify.checker.explore.rotate import own_parity, rotate, rotates
 from syncverify.checker.waits import result_of
@@ -24,7 +25,6 @@ from syncverify.model.tokens import Token
 Offsets = dict[tuple[Any, ...], dict[int, int]]
 #: Questions in a row at which agents stand at different points, before they are taken to be different.
 MOST_APART = 64
-Split = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Unequal(Exception):  # noqa: N818 -- control flow: begin again without
@@ -46,8 +46,8 @@ class Rotations:
     newest: int = -1
     others: dict[int, list[Any]] = field(default_factory=dict)
     stepped: dict[int, dict[int, Event]] = field(default_factory=dict)  # by class: events of unfinished steps
-    apart: int = 0  # questions since they do not
     uneven: frozenset[int] = frozenset()  # classes that do not stand at the same point at all places
+    apart: int = 0  # questions since there are such
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -59,9 +59,9 @@ class Rotations:
         return self.place == 0 and not self.others
 
     def fork(self, split: Split | None) -> Rotations:
-        others = {p: copied(agents, split) for p, agents in self.others.items()}
+        others = {p: copies(agents, split) for p, agents in self.others.items()}
         stepped = {cls: dict(done) for cls, done in self.stepped.items()}
-        return Rotations(self.ring, self.place, self.newest, others, stepped, self.apart, self.uneven)
+        return Rotations(self.ring, self.place, self.newest, others, stepped, self.uneven, self.apart)
 
     # ------------------------------------------------------------ steps
 
@@ -135,14 +135,8 @@ class Rotations:
     def _beside(self, t: Thread, other: Any, place: int) -> bool:
         """Whether an agent stands at the same point at another place."""
         here, there = t.agent.point(), other.point()  # type: ignore[attr-defined]
-        return here == there or bool(self.on_record(here, self.place) == self.on_record(there, place))
-
-    def on_record(self, point: tuple[Any, ...], place: int) -> tuple[Any, ...]:
-        """A point with the events that are queued there as they are on record."""
-        if len(point) < 2 or not point[1]:
-            return point
-        label, *events = point[1]
-        return (point[0], (label, *(self.ring.event(e, -place) for e in events)), *point[2:])
+        ring = self.ring
+        return here == there or bool(ring.point(here, -self.place) == ring.point(there, -place))
 
     def _follow(self, run: Run, event: Event) -> None:
         """Takes note of the place that a copy is asked for."""
@@ -220,7 +214,7 @@ class Rotations:
         """Agents at all ``places``, with registers as ``new`` says of those that are followed."""
         before = self.others
         mine = [t.agent for t in run.threads]
-        self.others = {p: before.get(p) or copied(mine, split) for p in places if p != self.place}
+        self.others = {p: before.get(p) or copies(mine, split) for p in places if p != self.place}
         for place, agents in self.others.items():
             for t in () if not new else run.threads:
                 agent = agents[t.cls]
@@ -236,10 +230,6 @@ def _stepped(agent: Any, t: Thread) -> Event:
     except LaneSplit as e:
         raise Unequal(repr(e)) from None
     return event
-
-
-def copied(agents: Sequence[Any], split: Split | None) -> list[Any]:
-    return [a.fork() for a in agents] if split is None else list(split(agents))
 
 
 def _at(new: dict[Any, Any], offsets: Offsets, where: tuple[Any, ...], place: int, old: Any) -> Any:
@@ -271,4 +261,4 @@ def _apart(where: tuple[Any, ...], value: Any, other: Any, space: Space) -> list
     return [(where, d - c)] if c != d else []
 
 
-__all__ = ["Rotations", "Unequal", "copied"]
+__all__ = ["Rotations", "Unequal"]

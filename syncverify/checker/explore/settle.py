@@ -253,7 +253,7 @@ class Settling:
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         assert both is not None
-        if not set(seen.view.at.all) & set(view.at.all):
+        if not both.overlap:
             both = self.kinds.more(both, view.rows, state.where()[0])
         seen = replace(seen, view=replace(seen.view, rows=both.rows, at=both.places))
         places = list(view.rows)

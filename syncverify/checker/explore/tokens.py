@@ -28,7 +28,7 @@ def answered(run: Run, event: Event, answer: int) -> int:
 def followed(run: Run, event: Event) -> None:
     """Refuses waits for what is no token of that barrier: states do not tell how its phases compare; and
     inits over a part of another barrier, whose own init states do not tell of."""
-    if event[0] == Ev.INIT:
+    if event[0] == Ev.INIT and run.further:
         here = run.info.barriers[event[2]]
         for b, s in run.barriers.items():
             there = run.info.barriers[b]
@@ -74,11 +74,11 @@ def point(run: Run, t: Thread) -> Hashable:
     if not hasattr(t.agent, "point"):
         return None
     found: tuple[Any, ...] = t.agent.point()
-    if run.rotation is None or len(found) < 2 or not found[1]:
+    if run.rotation is None:
         return found
-    ring, places = run.rotation
-    label, *events = found[1]
-    return (found[0], (label, *(ring.event(e, -places) for e in events)), *found[2:])
+    ring, place = run.rotation
+    moved: Hashable = ring.point(found, -place)
+    return moved
 
 
 __all__ = ["answered", "followed", "point", "relative", "relative_event", "waits_on"]
