@@ -137,6 +137,27 @@ def test_a_spin_that_no_value_ends_hangs(check: Any) -> None:
     assert first(check(handover(until="setp.ne.u32 %p3, %r6, 2;")))[0] == "SV210"
 
 
+AGAIN = "ld.acquire.gpu.global.u32 %r6, [%rd5];"
+
+
+@pytest.mark.parametrize(
+    ("made", "good"),
+    [
+        ("add.u64 %rd5, %rd2, 0;", True),
+        ("mul.wide.u32 %rd6, %r1, 4;\n sub.u64 %rd7, %rd6, 4;\n add.u64 %rd5, %rd2, %rd7;", True),
+        ("mov.u64 %rd5, %rd8;\n add.u64 %rd8, %rd8, 4;", False),  # the next place in each turn
+        ("mov.u64 %rd5, %rd8;\n mov.u64 %rd8, %rd1;", False),  # another one from the second turn on
+        ("cvt.u64.u32 %rd6, %r6;\n add.u64 %rd5, %rd2, %rd6;", False),  # where the last value tells
+        ("mov.u64 %rd5, %rd2;\n @%p4 mov.u64 %rd5, %rd1;", False),  # made in two places
+        ("mov.u64 %rd6, %clock64;\n add.u64 %rd5, %rd2, %rd6;", False),
+    ],
+)
+def test_the_place_of_a_spin_may_be_made_in_each_turn(check: Any, made: str, good: bool) -> None:
+    before = "mov.u64 %rd8, %rd2;\n mov.u32 %r6, 0;\n setp.eq.u32 %p4, %r1, 7;\n SPIN:\n"
+    text = handover(load=f"{made}\n    {AGAIN}").replace("SPIN:\n", before, 1)
+    assert (check(text)["verdict"] == "proved") is good
+
+
 def test_a_spin_may_have_its_first_turn_before_the_loop(check: Any) -> None:
     once = "ld.acquire.gpu.global.u32 %r8, [%rd2];\n setp.eq.u32 %p4, %r8, 1;\n @%p4 bra WAITED;\n SPIN:\n"
     assert check(handover().replace("SPIN:\n", once, 1))["verdict"] == "proved"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -17,7 +18,7 @@ from syncverify.frontends.ptx.nodes import (
     Reg,
     Sym,
 )
-from syncverify.frontends.ptx.operands import harmless, is_poll, results, sources
+from syncverify.frontends.ptx.operands import harmless, is_poll, repeats, results, sources
 
 _ENDS = frozenset({"ret", "exit", "trap", "brkpt"})
 _JUMPS = frozenset({"bra", "brx"})
@@ -112,8 +113,7 @@ class Flow:
         asked = self.body[poll]
         if sum(map(is_poll, body)) != 1 or not all(map(harmless, body)):
             return False
-        written = {r for x in body for r in results(x)}
-        if written.intersection(sources(asked)) - set(results(asked)):
+        if (self.moving(loop, asked) - set(results(asked))).intersection(sources(asked)):
             return False
         return self._waits(loop, poll) and not self.counts(loop, asked)
 
@@ -165,6 +165,22 @@ class Flow:
                     carried.update(results(x))
             grown = len(carried) > before
         return carried
+
+    def moving(self, loop: Collection[int], asked: Instr) -> set[str]:
+        """The registers that may differ between two turns of a loop, what is asked in each among them.
+
+        Others that are written in it are made anew, in one place, of what stays.
+        """
+        body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        written = Counter(r for x in body for r in results(x))
+        moving = self.by_turns(loop, asked) | {r for r, n in written.items() if n > 1}
+        moving.update(r for x in body if x is asked or not repeats(x) for r in results(x))
+        grown = True
+        while grown:
+            more = {r for x in body if not moving.isdisjoint(sources(x)) for r in results(x)}
+            grown = not more <= moving
+            moving |= more
+        return moving
 
     @cached_property
     def _readers(self) -> dict[str, set[int]]:

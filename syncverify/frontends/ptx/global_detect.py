@@ -216,8 +216,8 @@ def _spin(flow: Flow, k: int) -> GlobalSpin | None:
     load = flow.body[k]
     if not all(x is load or harmless(x) for x in body) or flow.counts(loop, load):
         return None
-    written = {r for x in body for r in results(x)}
-    if written.intersection(registers(load.operands[1])):
+    moving = flow.moving(loop, load)
+    if moving.intersection(registers(load.operands[1])):
         return None
     exits = [b for b in loop if set(flow.blocks[b].succ) - set(loop)]
     leaving = [b for b in exits if not all(flow.gives_up(s) for s in flow.blocks[b].succ if s not in loop)]
@@ -228,7 +228,7 @@ def _spin(flow: Flow, k: int) -> GlobalSpin | None:
     if taken is None:
         return None
     spin = _decided_by(flow, k, flow.blocks[last].hi - 1, taken not in loop)
-    if spin is None or written.intersection(registers(spin.bound)):
+    if spin is None or moving.intersection(registers(spin.bound)):
         return None
     decides = flow.block_of[spin.decides]
     if sum(spin.predicate in results(x) for x in body) != 1 or decides not in loop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from syncverify.frontends.ptx.nodes import Instr, Mem, Not, Operand, Pair, Reg, Vector
+from syncverify.frontends.ptx.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Vector
 
 _POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
 #: Instructions whose first operand is no destination.
@@ -94,3 +94,19 @@ def harmless(i: Instr) -> bool:
     ):
         return i.op == "ld" and i.mods[0] in ("param", "local", "const")
     return i.op != "mbarrier" or is_poll(i)
+
+
+#: What computes from its operands alone.
+_COMPUTES = frozenset({
+    "abs", "add", "and", "bfe", "bfi", "brev", "clz", "cvt", "cvta", "fns", "lop3", "mad", "mad24", "max", "min", "mov",
+    "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rem", "sad", "selp", "set", "setp", "shf", "shl", "shr", "slct",
+    "sub", "xor",
+})  # fmt: skip
+#: Special registers that stay as they are.
+_PLACES = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%cluster")
+
+
+def repeats(i: Instr) -> bool:
+    """Whether an instruction makes the same of the same registers each time."""
+    named = [op for op in i.operands[1:] if isinstance(op, Special)]
+    return i.op in _COMPUTES and all(s.name.startswith(_PLACES) for s in named)
