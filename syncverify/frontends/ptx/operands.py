@@ -97,11 +97,10 @@ def harmless(i: Instr) -> bool:
 
 
 #: What computes from its operands alone.
-_COMPUTES = frozenset({
-    "abs", "add", "and", "bfe", "bfi", "brev", "clz", "cvt", "cvta", "fns", "lop3", "mad", "mad24", "max", "min", "mov",
-    "mul", "mul24", "neg", "not", "or", "popc", "prmt", "rem", "sad", "selp", "set", "setp", "shf", "shl", "shr", "slct",
-    "sub", "xor",
-})  # fmt: skip
+_COMPUTES = frozenset(
+    "abs add and bfe bfi brev clz cvt cvta fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt "
+    "rem sad selp set setp shf shl shr slct sub xor".split()
+)
 #: Special registers that stay as they are.
 _PLACES = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%cluster")
 
