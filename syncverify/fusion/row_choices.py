@@ -26,7 +26,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (0, 1, 0), (1025, 2, 0), (2049, 4, 0), (4097, 8, 0), (8193, 8, 3), (16385, 16, 3), (32769, 32, 0),
     ),
     ("loss", 4): (
-        (0, 1, 0), (513, 2, 15), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
+        (0, 1, 0), (513, 1, 8), (1025, 4, 0), (2049, 8, 0), (4097, 8, 3), (16385, 16, 0), (32769, 32, 0),
     ),
     ("scaled", 2): (
         (0, 1, 0), (513, 2, 12), (1025, 4, 9), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 32, 2),
@@ -36,7 +36,7 @@ _TABLES: dict[tuple[Kind, int], Table] = {
         (0, 1, 0), (513, 4, 0), (1025, 8, 6), (2049, 16, 3), (4097, 16, 2), (16385, 32, 1), (32769, 32, 0),
     ),
     ("norm", 2): (
-        (0, 1, 0), (513, 1, 12), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
+        (0, 1, 0), (513, 1, 10), (1025, 2, 12), (2049, 4, 6), (4097, 4, 0), (8193, 8, 0), (16385, 16, 2),
         (32769, 32, 0),
     ),
     ("norm", 4): (
@@ -63,7 +63,6 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ("loss", 2): ((16384, 32768, 16, 3),),
     ("loss", 4): ((16384, 32768, 32, 2),),
     ("scaled", 2): (
-        (512, 1024, 2, 12),
         (1024, 2048, 4, 12),
         (2048, 4096, 8, 6),
         (4096, 8192, 16, 4),
@@ -104,7 +103,9 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
     ("several", 4): ((512, 1024, 8, 6), (1024, 2048, 16, 3), (2048, 4096, 32, 2), (4096, 16384, 32, 1)),
 }
 #: Rows of a block, each of one warp, where they are not as many as usual: longer than the first number, ...
-_BESIDE: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {("norm", 2): ((512, 1024, 2),)}
+_BESIDE: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {
+    ("norm", 2): ((512, 1024, 2),), ("loss", 4): ((512, 1024, 4),),
+}  # fmt: skip
 #: The most rows of one shape that the caches hold for that.
 _MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
