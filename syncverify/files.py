@@ -119,12 +119,14 @@ def check_source(
     return apply_suppressions(reports, source.suppressions, source.path, complete)
 
 
-def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int) -> Any:
+def _prove(
+    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
+) -> Any:
     """The verdict on a PTX kernel for all values of its open sizes."""
     from syncverify.sizes import Limits, Problem, any_size_of_teams, prove
 
     if clusters > 1:
-        return any_size_of_teams(Problem(sizes, facts, systems, exact), policy, clusters)
+        return any_size_of_teams(Problem(sizes, facts, systems, exact, alone=alone), policy, clusters)
     limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
     first = replace(limits, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16)
     return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False, first=first)

@@ -100,7 +100,9 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
     return LaunchFacts({entry_name(kernel.name): facts}, f"the launch of {kernel.name}")
 
 
-def _prove(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int) -> Any:
+def _prove(
+    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
+) -> Any:
     if clusters > 1:  # there is one look, and it was taken
         return Sized(Verdict.UNKNOWN, reason="no proof for any team of blocks was found")
     return prove(Problem(sizes, facts, systems, exact), policy, LIMITS)
@@ -110,7 +112,9 @@ class _NotShownError(Exception):
     """No proof was found at once."""
 
 
-def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int) -> Any:
+def _shown(
+    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
+) -> Any:
     """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
     spaces: list[Any] = []
 
@@ -120,7 +124,7 @@ def _shown(sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clu
         spaces.append(space)
         return systems(values, space)
 
-    problem = Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN)
+    problem = Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN, alone=alone)
     if clusters > 1:
         found = any_size_of_teams(problem, policy, clusters, TEAMS)
     else:

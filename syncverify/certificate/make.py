@@ -19,7 +19,7 @@ from syncverify.certificate.data import (
     take,
     write,
 )
-from syncverify.checker.explore.limits import without_rotations
+from syncverify.checker.explore.limits import without_members, without_rotations
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.ir.execute import systems
 from syncverify.ir.nodes import Kernel
@@ -67,8 +67,9 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         if report.scope.kind is ScopeKind.EXACT or not kernel.params:
             proof = exact.written(systems(kernel, values), report.policy)
         else:
-            found = None if report.proof is None or graphs.rotates(report.proof) else report.proof
-            with without_rotations():
+            known = report.proof
+            found = None if known is None or known.alone or graphs.rotates(known) else known
+            with without_rotations(), without_members():
                 found = found or decide_stages(kernel, values, report.policy, _never)
                 found = found or all_sizes(kernel, values, report.policy, _never)
             every = found.launches or (found.verdict is Verdict.UNKNOWN and few.launches(kernel, values))

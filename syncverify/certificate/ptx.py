@@ -52,9 +52,10 @@ class _Recorder:
         exact_: Callable[..., Verdict],
         policy: Policy,
         clusters: int,
+        _: Any,
     ) -> Any:
         self.inside = True
-        found = self.search(open_, facts, systems, exact_, policy, clusters)
+        found = self.search(open_, facts, systems, exact_, policy, clusters, None)
         self.inside = False
         if found.verdict is not Verdict.PROVED:
             raise RejectedError("", found.reason or "sizes refute it")
@@ -140,7 +141,7 @@ class _Claims:
         return Outcome(Verdict.PROVED)
 
     def prove(
-        self, open_: Any, facts: Any, systems: Any, exact_: Callable[..., Verdict], policy: Policy, _: int
+        self, open_: Any, facts: Any, systems: Any, exact_: Callable[..., Verdict], policy: Policy, *_: Any
     ) -> Any:
         part, at = self.next("sizes")
         proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}

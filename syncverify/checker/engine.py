@@ -205,6 +205,9 @@ class Run:
         self.trace: list[tuple[int, Event]] = []
         #: where blocks hand on flags, what each has done with one, by address and CTA
         self.relays: dict[tuple[int, int], Any] = {}
+        #: of one cluster of a team alone, what it does with flags, and its accesses to tracked memory
+        self.ledger: list[Any] = []
+        self.reached: dict[Any, Record] = {}
         self.turn = 0  # the cluster that runs, where they run one after the other
         #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
         self.rotation: tuple[Any, int] | None = None

@@ -213,17 +213,22 @@ def acquire(run: Run, t: Thread, w: Write, scope: int, site: int, flags: int) ->
         return
     inside = run.threads[w.cls].info.cta == t.info.cta
     if inside or (w.wide and scope >= Scope.GPU):
-        if not flags & ACQUIRE:
-            if t.acquirable is None:
-                t.acquirable = np.zeros_like(released)
-            np.maximum(t.acquirable, released, out=t.acquirable)
-            run.spun[t.cls] = Scope.CTA if inside else Scope.GPU
-            return
-        np.maximum(m[H:], released[H:], out=m[H:])
+        hand_over(run, t, released, flags, Scope.CTA if inside else Scope.GPU)
         return
     np.maximum(m[HW], released[HW], out=m[HW])
     if w.wide:
         run.narrow[t.cls, -1] = site
+
+
+def hand_over(run: Run, t: Thread, released: Matrix, flags: int, scope: int = Scope.GPU) -> None:
+    """What a strong load of the scope that it takes hands to a thread; a relaxed one, to a fence after it."""
+    if flags & ACQUIRE:
+        np.maximum(t.clock.m[H:], released[H:], out=t.clock.m[H:])
+        return
+    if t.acquirable is None:
+        t.acquirable = np.zeros_like(released)
+    np.maximum(t.acquirable, released, out=t.acquirable)
+    run.spun[t.cls] = scope
 
 
 def first_true(at: Location, compare: str, value: int) -> int:
@@ -263,13 +268,13 @@ def check_spins(run: Run) -> None:
     """The writes a spin was joined with must be the ones it needs in every execution (O1 to O3 for flags)."""
     for at in run.locations.values():
         for spin in at.spins:
-            if spin.seen and not _decided(at, spin):
+            if spin.seen and not decided(at, spin):
                 raise Unmodelled(
                     "several writes may end this spin: which one comes first is not decided", spin.site
                 )
 
 
-def _decided(at: Location, spin: Spin) -> bool:
+def decided(at: Location, spin: Spin) -> bool:
     """Whether the spin ends by the same writes in every execution."""
     early = [w for w in at.writes if w.past[spin.cls] < spin.time]  # those that need not wait for the spin
     if all(w.added is not None for w in early):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from syncverify.checker import groups, windows
+from syncverify.checker import groups, ledger, windows
 from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
@@ -25,6 +25,8 @@ def access(run: Run, t: Thread, record: Record) -> None:
     shadow = run.shadow(fp.memory)
     if run.info.relay and fp.memory == GLOBAL_MEMORY:
         windows.check(run, record, lambda first: _follows(run, t, first, record))
+    if run.info.member and fp.memory == GLOBAL_MEMORY:
+        ledger.reached(run, t, record)
     record.position = len(run.trace)
     writes = record.kind.writes
     clean: set[Record] = set()  # accesses that come before this one wherever they meet

@@ -14,7 +14,7 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Code, Program
-from syncverify.ir.execute_expr import statements, steady
+from syncverify.ir.execute_expr import rounds, statements, steady
 from syncverify.ir.execute_groups import MAX_REPRESENTATIVES, representatives
 from syncverify.ir.execute_lanes import Elections, elections, role_of
 from syncverify.ir.execute_tables import exchanged, mixes_atomics, spins, synchronizes_globally, tables
@@ -206,6 +206,12 @@ class IrAgent:
         program, slots = self.code.program, self.code.slots
         names = steady(program.kernel.body) if program.tables.team else frozenset[str]()
         return frozenset(slots[name] for name in names if name in slots)
+
+    @property
+    def straight_slots(self) -> frozenset[int]:
+        """Registers that go round no ring."""
+        names = rounds(self.code.program.kernel.body)
+        return frozenset(slot for name, slot in self.code.slots.items() if name not in names)
 
     @property
     def size_slots(self) -> frozenset[int]:

@@ -26,6 +26,7 @@ from syncverify.ir.execute_expr import (
     statements,
     varying_names,
 )
+from syncverify.ir.execute_memo import bent, keeps
 from syncverify.ir.execute_normal import Period, live_slots, periods
 from syncverify.ir.execute_ops import Op, Where
 from syncverify.ir.execute_tables import Tables
@@ -474,14 +475,16 @@ class Code(CodeText):
         self.has_decisions |= any(self._varies(operands[i]) for i in fixed)
         program = self.program
         memo: dict[Any, Event] = {}
+        team = op.places[0][1] if program.tables.team and op.places else -1
+        bends = [self.slots[x] for x in bent(operands) if team >= 0]
 
         def slow(r: Registers, key: Any) -> Event | None:
             here = r[PC]
             values = [read(r) for read in readers]
             opened = symbolic(key)
             if op.ahead or op.places or any(map(symbolic, values)):
+                opened = team < 0 or not keeps(key, values, values[team], (r[i] for i in bends))
                 values = program.numbers(values, op)
-                opened = True
             for i in fixed:
                 v = values[i]
                 if isinstance(v, tuple):
@@ -489,8 +492,7 @@ class Code(CodeText):
             lanes, warp_mask = program.classes[r[CLASS]]
             events = op.build(Where(r[CTA], lanes, warp_mask), values)
             if len(events) == 1 and events[0][0] > Ev.UNKNOWN:
-                if not opened:
-                    memo[key] = events[0]
+                memo.update({} if opened else {key: events[0]})
                 return events[0]
             r[PC], r[QUEUE] = QUEUED, (here, *events)
             return None

@@ -323,6 +323,22 @@ def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(s.name for s in statements(body) if isinstance(s, Let)) - turning
 
 
+@lru_cache(maxsize=16)
+def rounds(body: tuple[Stmt, ...]) -> frozenset[str]:
+    """Names that may go round a ring: those that are assigned anew, and what is told from them."""
+    found = {s.name for s in statements(body) if isinstance(s, Assign)}
+    told: list[tuple[str, frozenset[str]]] = []
+    for s in statements(body):
+        match s:
+            case Let(name=name, value=value):
+                told.append((name, names(value)))
+            case For(var=name):
+                told.append((name, names(s.lo) | names(s.step)))
+    while more := {name for name, of in told if of & found} - found:
+        found |= more
+    return frozenset(found)
+
+
 def varying_names(body: tuple[Stmt, ...], seeds: frozenset[str]) -> frozenset[str]:
     """Names whose value may differ between lanes that took the same path (loop variables never do:
     the bounds are decisions)."""

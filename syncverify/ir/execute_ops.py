@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_tables import TEAM, Tables
+from syncverify.ir.execute_tables import Tables
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.footprints import (
     Place,
@@ -23,6 +23,7 @@ from syncverify.ir.footprints import (
 )
 from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
+from syncverify.model.symbols import TEAM
 from syncverify.model.terms import Symbolic
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from syncverify.ir import nodes as n
@@ -12,11 +13,12 @@ from syncverify.ir.execute_code import Program
 from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_relays import Moved, flag_tensors, placed, two_blocks, written
-from syncverify.ir.execute_tables import TEAM, synchronizes_globally, tables
-from syncverify.ir.execute_teams import one_team, team_size, tracked
+from syncverify.ir.execute_tables import synchronizes_globally, tables
+from syncverify.ir.execute_teams import members, one_team, team_size, tracked
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
 from syncverify.ir.quiet import without_quiet
+from syncverify.model.symbols import TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Clusters of a grid with a number that are run one by one.
@@ -35,12 +37,13 @@ def launch_facts(kernel: n.Kernel) -> list[Expr]:
 
 
 def open_systems(
-    kernel: n.Kernel, values: Mapping[str, int], sizes: Mapping[str, Any], space: Space
+    kernel: n.Kernel, values: Mapping[str, int], sizes: Mapping[str, Any], space: Space, alone: bool = False
 ) -> Iterator[IrSystem]:
     """The systems for every value that the path allows to ``sizes``, which are terms or numbers.
 
     ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
-    that do not matter. Raises Symbolic where numbers would matter.
+    that do not matter. ``alone``: clusters of a team each by itself. Raises Symbolic where numbers would
+    matter.
     """
     team = team_size(kernel)
     kernel = counted(without_quiet(kernel, tracked(kernel) if team else None))
@@ -70,12 +73,18 @@ def open_systems(
         for lane in elected_lanes(program, grid, 0, choice, symbols, here):
             yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
     if team:
-        laid = tables(kernel, values, team // grid.ctas, True, tracked(kernel))
+        clusters = team // grid.ctas
+        laid = tables(kernel, values, 1 if alone else clusters, True, tracked(kernel))
         laid.team = True
         here, laid.alone = one_team(across, team, space)
         program = Program(kernel, known | builtins, laid, named, space)
-        for lane in elected_lanes(program, grid, 0, choice, symbols, here):
-            yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
+        for i, some in enumerate(members(here, grid.ctas) if alone else [here]):
+            for lane in elected_lanes(program, grid, 0, choice, symbols, some):
+                system = IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, some)
+                if alone:
+                    info = replace(system.info, in_turn=False, member=(i, clusters))
+                    system = replace(system, info=info)
+                yield system
         return
     if flags:
         return

@@ -14,8 +14,6 @@ from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Foo
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 
-#: The name of the number of a block's team.
-TEAM = "block.team"
 _SYNC_SEMS = frozenset({"acquire", "release", "acq_rel", "sc"})
 
 

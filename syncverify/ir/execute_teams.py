@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from math import prod
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import expressions, statements
 from syncverify.ir.execute_relays import flag_tensors, written
-from syncverify.ir.execute_tables import TEAM, exchanged, mixes_atomics, synchronizes_globally
+from syncverify.ir.execute_tables import exchanged, mixes_atomics, synchronizes_globally
 from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
+from syncverify.model.symbols import TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Blocks that are run together.
@@ -114,6 +116,12 @@ def one_team(across: list[Any], team: int, space: Space) -> tuple[dict[int, dict
     return places, not isinstance(number, Term)
 
 
+def members(places: Mapping[int, Any], ctas: int) -> list[dict[int, Any]]:
+    """The places of the blocks of each cluster of a team."""
+    firsts = range(0, len(places), ctas)
+    return [{cta: places[first + cta] for cta in range(ctas)} for first in firsts]
+
+
 def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     """What a proof for every size takes for granted where blocks share global memory in teams; ``restores``:
     flags are left as they are found."""
@@ -130,4 +138,4 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-__all__ = ["assumed", "one_team", "team_size", "tracked"]
+__all__ = ["assumed", "members", "one_team", "team_size", "tracked"]

@@ -284,6 +284,8 @@ class SystemInfo:
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
     windows: Windows | None = None
+    #: one cluster of a team of several, alone: which, and how many there are (docs/symbolic.md)
+    member: tuple[int, int] | None = None
     in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
 
 

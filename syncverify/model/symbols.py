@@ -11,6 +11,9 @@ from typing import Any, Protocol
 from syncverify.model.events import Agent, System
 from syncverify.model.terms import Symbolic as Symbolic
 
+#: The size that stands for the number of a team of blocks.
+TEAM = "block.team"
+
 
 class SizedAgent(Agent, Protocol):
     """An agent whose registers may be looked at and replaced, and whose sizes may be terms.
@@ -21,11 +24,12 @@ class SizedAgent(Agent, Protocol):
     it was); ``terms.Symbolic`` (this path cannot be followed, with the reason). Events hold no terms: a
     value that reaches one goes through ``Space.number``, and no memo may keep what was decided for a term.
 
-    Four attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
+    Five attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
     interruption; without it, loops that have no event are not proved. ``size_slots``: registers that hold
     sizes as they were given; states in which other things are known of these are not mixed. ``bit_slots``:
     registers of bits; states that differ in these are told apart. ``steady_slots``: registers that no loop
-    changes; states where they are other numbers are not mixed.
+    changes; states where they are other numbers are not mixed. ``straight_slots``: registers that go round no
+    ring of slots.
     """
 
     def point(self) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from syncverify.checker.explore.explorer import (
     allowed,
 )
 from syncverify.checker.explore.graph import Graph, Settled
-from syncverify.checker.explore.limits import without_rotations
+from syncverify.checker.explore.limits import alone, without_rotations
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
@@ -32,6 +32,7 @@ from syncverify.model.events import LaneSplit
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
+from syncverify.sizes.members import Joined
 from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total_of, true_of
 from syncverify.source import InputError
 
@@ -83,6 +84,7 @@ class Sized:
     graphs: tuple[Graph, ...] = ()
     parts: tuple[tuple[Mapping[str, int], Sized], ...] = ()  # proofs that it rests on, each for fixed values
     stages: object = None  # a proof for every number of stages
+    alone: bool = False  # of clusters of a team each by itself
     restores: bool = False  # flags in global memory are left as they were found
     launches: tuple[Mapping[str, int], ...] = ()  # that stand for all, each checked by itself
 
@@ -112,6 +114,11 @@ def any_size_of_teams(
 ) -> Sized:
     """The same where so many clusters share global memory as a team: there is one look. ``two``: what it may
     cost where they are two."""
+    if problem.alone is not None and clusters > 1 and alone.get():
+        each = replace(problem, systems=problem.alone)
+        _, found = _look(each, policy, TEAMS, True, Numbers(problem), small=False)
+        if found.verdict is Verdict.PROVED:
+            return replace(found, alone=True)
     first = {2: two, 3: THREE_IN_A_TEAM}.get(clusters, LARGER_TEAMS)
     return prove(problem, policy, small=small, first=first, once=True)
 
@@ -138,7 +145,10 @@ def problem_of(
     def systems(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
         return open_systems(kernel, values, sizes, space)
 
-    return Problem(open_, facts, systems, exact, defaults, dict(given))
+    def each(sizes: Mapping[str, Any], space: Space) -> Iterable[SizedSystem]:
+        return open_systems(kernel, values, sizes, space, alone=True)
+
+    return Problem(open_, facts, systems, exact, defaults, dict(given), each if team_size(kernel) else None)
 
 
 def unbounded(sizes: Ranges) -> Ranges:
@@ -241,15 +251,18 @@ class _Attempt:
     unconfirmed: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
+    restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
 
     def run(self) -> Sized:
         try:
             for path, systems in self.starts():
+                first = len(self.explorers)
                 for system in systems:
                     refuted = self.explore(path, system)
                     if refuted is not None:
                         return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
+                self.join(path, self.explorers[first:])
         except (Symbolic, Unmodelled) as e:
             self.reason = str(e)
             self.exceeded = isinstance(e, Exceeded)
@@ -261,7 +274,18 @@ class _Attempt:
         notes = {k: d for e in self.explorers for k, d in e.notes.items()}
         graphs = tuple(e.graph for e in self.explorers)
         found = Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
-        return replace(found, restores=all(e.restores for e in self.explorers))
+        return replace(found, restores=self.restores and all(e.restores for e in self.explorers))
+
+    def join(self, path: Path, explorers: list[Explorer]) -> None:
+        """Puts clusters of a team that were explored alone together."""
+        members = [x for x in explorers if x.system.info.member is not None]
+        if not members or self.reason is not None:
+            return
+        joined = Joined(self.space)
+        for x in members:
+            joined.take(x.system.info.member, x.accounts)
+        self.reason = joined.wrong(path)
+        self.restores &= joined.restores
 
     def starts(self) -> list[tuple[Path, list[SizedSystem]]]:
         """The paths that the facts leave, with the systems that start on them."""

@@ -42,7 +42,8 @@ class Problem:
     ``systems``: the systems that together stand for every launch, given what stands for each size (an int or
     a ``Term``) and the space that the terms live in; they may be asked for more than once. ``exact``: the
     verdict for numbers; it has the last word on every refutation. ``defaults``: numbers for sizes that do not
-    matter. ``fixed``: what else ``exact`` is given.
+    matter. ``fixed``: what else ``exact`` is given. ``alone``: systems of single clusters, where teams of
+    several share global memory.
     """
 
     sizes: Ranges
@@ -51,6 +52,7 @@ class Problem:
     exact: Callable[[Mapping[str, int]], Verdict]
     defaults: Mapping[str, int] = field(default_factory=dict)
     fixed: Mapping[str, int] = field(default_factory=dict)
+    alone: Callable[[Mapping[str, Any], Space], Iterable[SizedSystem]] | None = None
 
 
 def true_of(f: Expr, values: Mapping[str, int]) -> bool:

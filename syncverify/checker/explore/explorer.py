@@ -27,6 +27,8 @@ from syncverify.checker.explore.knowledge import (
     strict_alone,
 )
 from syncverify.checker.explore.limits import Exceeded, Limits
+from syncverify.checker.explore.members import account
+from syncverify.checker.explore.places import counting
 from syncverify.checker.explore.rotations import Rotations, Unequal
 from syncverify.checker.explore.settle import Found, KnowsTooLittle, Settling
 from syncverify.checker.explore.states import State
@@ -35,6 +37,7 @@ from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
 from syncverify.checker.outcome import Budget
 from syncverify.checker.search import fresh
+from syncverify.checker.together import Account
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Diagnostic, Policy, Severity
 from syncverify.model.events import Ev, Event
@@ -67,6 +70,7 @@ class Explorer(Settling):
     events: int = 0
     took_long: bool = False
     restores: bool = True  # flags in global memory are left as they were found
+    accounts: list[tuple[Account, Path]] = field(default_factory=list)  # of a cluster of a team
     _sure: set[tuple[object, ...]] = field(default_factory=set)  # failures of states that know all
     _columns: Columns | None = None
 
@@ -89,12 +93,14 @@ class Explorer(Settling):
                 self.compared = False
                 match e:
                     case Found():
+                        self.kinds.counters |= counting(self._seen.values(), e.ring.places)
                         self.ring, self.turns, self.kinds.size = e.ring, False, e.ring.size
                     case KnowsTooLittle():
                         self.lowers = False
                     case Unequal():
                         if not self.kinds.learns(e):
                             raise Unturned(str(e)) from None
+                self.accounts.clear()
                 self.events = self.held = self.newest = 0
                 self.graph = replace(self.graph, nodes=[])
                 self.rounds.nodes.clear()
@@ -144,6 +150,8 @@ class Explorer(Settling):
         state = State(run, path, asked_after={} if self.limits.asks_last else None)
         state.rotations = None if self.ring is None else Rotations(self.ring)
         self.graph.rotates = self.ring is not None
+        for t in run.threads:
+            self.kinds.straight |= {(t.cls, slot) for slot in getattr(t.agent, "straight_slots", ())}
         state.begin()
         return state
 
@@ -286,6 +294,8 @@ class Explorer(Settling):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
         self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))
+        if run.info.member:
+            self.accounts.append((account(run), state.path.fork()))
         return None
 
 def counts(f: Failure, policy: Policy) -> bool:

@@ -41,10 +41,11 @@ def _write(w: Write, at: At, keep: Keep) -> Hashable:
 def restored(run: Run) -> bool:
     """Whether all flags are 0 again at the end of a run, whatever the order: the last write of each, which
     leaves 0, comes after all others."""
-    return all(_restored(x) for x in run.locations.values() if x.writes)
+    return all(restored_at(x) for x in run.locations.values() if x.writes)
 
 
-def _restored(x: Location) -> bool:
+def restored_at(x: Location) -> bool:
+    """The same of one flag."""
     *others, last = x.writes
     return last.value == 0 and last.added is None and all(last.past[w.cls] >= w.time for w in others)
 
@@ -57,4 +58,4 @@ def copied(locations: Mapping[int, Location], threads: Mapping[int, Thread]) -> 
     }
 
 
-__all__ = ["copied", "form", "restored", "thresholds"]
+__all__ = ["copied", "form", "restored", "restored_at", "thresholds"]

@@ -15,7 +15,7 @@ the end may excuse, or that may be lesser ones for what is not known (``always_l
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place
 from syncverify.checker.explore.thresholds import ALL, ORDER
 from syncverify.checker.failure import Failure, Obligation
+from syncverify.checker.ledger import Step, Told
 from syncverify.checker.shadow import Record
 from syncverify.diagnostics import Policy, Severity
 from syncverify.model.events import Ev, Event
@@ -330,7 +331,15 @@ class _Change:
         for n in (*run.named.values(), *run.clusters.values()):
             for g in (n.gen, *getattr(n, "partial", {}).values()):
                 g.m = self.less(g.m)
+        run.ledger = [self.step(x) for x in run.ledger]
         self.accesses(run)
+
+    def step(self, x: Step) -> Step:
+        """What a cluster of a team has done with a flag."""
+        if not isinstance(x, Told):
+            return x
+        released = None if x.write.released is None else self.less(x.write.released)
+        return replace(x, write=replace(x.write, past=self.less(x.write.past), released=released))
 
     def phase(self, p: Phase) -> Phase:
         far = None if p.far is None else self.less(p.far)

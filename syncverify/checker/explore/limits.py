@@ -23,19 +23,37 @@ MOST_LOOSE = 1_200
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6
 
+#: Times more decisions round a ring where tiles are shared.
+IN_A_TEAM = 6
+
 
 #: Whether states may stand for others at other places of a ring: certificates have no word for that.
 rotates: ContextVar[bool] = ContextVar("rotates", default=True)
+#: Whether clusters of a team may be explored each alone: nor for that.
+alone: ContextVar[bool] = ContextVar("alone", default=True)
 
 
 @contextmanager
 def without_rotations() -> Iterator[None]:
     """Explorations whose states stand for themselves."""
-    token = rotates.set(False)
+    with _without(rotates):
+        yield
+
+
+@contextmanager
+def without_members() -> Iterator[None]:
+    """Explorations of teams of clusters as a whole."""
+    with _without(alone):
+        yield
+
+
+@contextmanager
+def _without(what: ContextVar[bool]) -> Iterator[None]:
+    token = what.set(False)
     try:
         yield
     finally:
-        rotates.reset(token)
+        what.reset(token)
 
 
 class Exceeded(Symbolic):
@@ -65,9 +83,10 @@ class Limits:
         return times <= self.stretch and few_left(left, nodes)
 
 
-def of_ring(size: int) -> int:
-    """Decisions after which an exploration goes on without a ring of so many slots."""
-    return 60 + 30 * size
+def of_ring(size: int, shared: bool = False) -> int:
+    """Decisions after which an exploration goes on without a ring of so many slots; ``shared``: of a cluster
+    of a team, which may share its tiles with others in several ways."""
+    return (60 + 30 * size) * (IN_A_TEAM if shared else 1)
 
 
 def few_left(left: int, nodes: int) -> bool:
@@ -75,4 +94,13 @@ def few_left(left: int, nodes: int) -> bool:
     return nodes < EARLY or FEW_LEFT * left <= nodes
 
 
-__all__ = ["Exceeded", "Limits", "few_left", "of_ring", "rotates", "without_rotations"]
+__all__ = [
+    "Exceeded",
+    "Limits",
+    "alone",
+    "few_left",
+    "of_ring",
+    "rotates",
+    "without_members",
+    "without_rotations",
+]

@@ -18,7 +18,7 @@ import numpy as np
 from syncverify.checker.barriers import Barrier, Phase, init_known
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.explore import maps
+from syncverify.checker.explore import maps, members
 from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
@@ -54,6 +54,8 @@ class Loose(Normal):
         self.requests: list[tuple[int, int]] = []  # thresholds of requests
         self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
+        self.steady: tuple[dict[Place, None], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
+        self.ledgers: list[Matrix] = []  # what is asked for these only
         self.flags: list[int] = []  # numbers of which more is worse
         self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
         self.rows: list[Matrix] = []
@@ -78,8 +80,30 @@ class Loose(Normal):
             self.bulk(t)
         rows = self.entries_on_requests()
         asked = np.array([v for _, v in self.requests], dtype=np.int64)
-        self.key = key, np.packbits(rows >= asked, axis=1).tobytes() if self.requests else b""
+        self.key = key, np.packbits(rows >= asked, axis=1).tobytes() if self.requests else b"", self.shown()
         return not self.many
+
+    def shown(self) -> Hashable:
+        """Who knows of what a cluster of a team has done in global memory: nothing is made less there."""
+        found = []
+        for kind, asked in enumerate(self.steady):
+            columns, values = [c for c, _ in asked], np.array([v for _, v in asked], dtype=np.int64)
+            of_ledgers = [m for m in self.ledgers if m.ndim > 1 or kind == ORDER]
+            rows = [m[SLICES[kind]] if m.ndim > 1 else m[None, :] for m in of_ledgers]
+            whole = np.concatenate([self.entries(kind, columns), *(m[:, columns] for m in rows)])
+            found.append(np.packbits(whole >= values, axis=1).tobytes() if columns else b"")
+        return tuple(found)
+
+    def stays(self, column: int, value: int, kind: int = ORDER) -> Column:
+        """A threshold that states are told apart by."""
+        self.steady[kind].setdefault((column, value))
+        return self.name(column)
+
+    def aside(self, m: Matrix | None) -> int:
+        if m is None:
+            return -1
+        self.ledgers.append(m)
+        return 0
 
     def entries_on_requests(self) -> Matrix:
         """What is known of requests for registers: by all, or where none follows by other requests only."""
@@ -145,6 +169,7 @@ class Loose(Normal):
             tuple(self.request(r) for r in run.requests),
             self.together(),
             maps.form(run, self.everywhere),
+            members.form(run, self.stays, self.aside, lambda r: self.over(r, self.stays)),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]

@@ -25,7 +25,7 @@ from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
-from syncverify.checker.explore import flags, maps, relays, tails
+from syncverify.checker.explore import flags, maps, members, relays, tails
 from syncverify.checker.explore.thresholds import (
     ALL,
     ASKING,
@@ -116,6 +116,7 @@ class Normal(Thresholds):
             self.together(),
             maps.form(run, self.everywhere),
             (relays.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
+            members.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
             flags.form(run, lambda x: self.at(x.cls, x.time), self.keep),
         ]
         parts += [self.thread(t) for t in run.threads]

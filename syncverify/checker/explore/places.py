@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
@@ -44,11 +45,13 @@ class Kinds:
     counters: set[tuple[int, Any]] = field(default_factory=set)
     visits: dict[Any, dict[int, dict[Any, Sum]]] = field(default_factory=dict)
     rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
+    straight: set[tuple[int, Any]] = field(default_factory=set)  # never differ by place
+    varied: set[tuple[int, Any]] = field(default_factory=set)  # those that were different at one place
     size: int = 0  # slots of the ring
 
     def apart(self, where: tuple[Any, ...], old: Sum, new: Sum) -> int:
         """How much of the way from one value to another is due to the place."""
-        if where[0] != "register" or old == new:
+        if where[0] != "register" or old == new or (where[1], where[2]) in self.straight:
             return 0
         if old[1] and new[1]:
             # remainders stay those of the places
@@ -70,18 +73,29 @@ class Kinds:
         """Whether a register that goes round the ring shows that two states do not stand for each other: it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
         found = self.rings.get((where[1], where[2])) if where[0] == "register" else None
-        if found is None or (where[1], where[2]) in self.counters:
+        if found is None or (where[1], where[2]) in self.counters | self.straight:
             return False
         if moved is None:
             return old != new
         return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
 
     def learns(self, e: Unequal) -> bool:
-        """Whether there is a reason to try again: registers that count."""
-        if e.counters <= self.counters:
+        """Whether there is a reason to try again: registers that count; or those that were other numbers at
+        one place."""
+        found = e.counters or self.varied
+        if found <= self.counters:
             return False
-        self.counters |= e.counters
+        self.counters |= found
         return True
+
+    def visit(self, points: Any, place: int, rows: dict[Any, Sum]) -> None:
+        """Takes note of the registers at a place."""
+        before = self.visits.setdefault(points, {})
+        for where, (c, parts) in before.get(place, {}).items():
+            new = rows.get(where)
+            if where[0] == "register" and new is not None and not parts and not new[1] and new[0] != c:
+                self.varied.add((where[1], where[2]))
+        before[place] = rows
 
     def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
         """The same at all places that were seen, with registers as they were: a guess, for more only."""
@@ -98,6 +112,17 @@ class Kinds:
                 by = offsets.setdefault(where, dict.fromkeys(at.all, 0))
                 by.update(found)
         return replace(both, places=Places(at.main, tuple(sorted({*at.all, *new})), offsets))
+
+
+def counting(seen: Iterable[Iterable[Any]], places: int) -> set[tuple[int, Any]]:
+    """Registers with more values than there are places: they do not go round."""
+    values: dict[tuple[int, Any], set[int]] = {}
+    for some in seen:
+        for x in some:
+            for where, (c, parts) in x.view.rows.items():
+                if where[0] == "register" and not parts:
+                    values.setdefault((where[1], where[2]), set()).add(c)
+    return {register for register, found in values.items() if len(found) > places}
 
 
 def together(

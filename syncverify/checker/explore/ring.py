@@ -34,6 +34,11 @@ TOKENS = frozenset({Ev.WAIT_TOKEN, Ev.POLL_TOKEN})
 #: Slots of a ring, at most.
 MOST_SLOTS = 64
 
+#: Accesses that fill no slots of a pipeline, as a rule: staged results may go round as many.
+OTHERS = frozenset({Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.BULK_STORE})
+#: A class, a site, what it does there, and where the event names a footprint.
+Use = tuple[int, int, int, int]
+
 #: Bytes of one slot: from, to, the slot, and how far on the next slot has the same.
 Piece = tuple[int, int, int, int]
 
@@ -157,7 +162,7 @@ class Ring:
 def find(run: Run) -> Ring | None:
     """The ring of a run: that of the barriers on which copies arrive; None if none is seen in full."""
     info = run.info
-    barriers, footprints, orders = _uses(run)
+    barriers, uses, orders = _uses(run)
     expected = {b for order in orders for b in order}
     groups = [sorted(g, key=lambda b: info.barriers[b].offset) for g in _joined(barriers)]
     groups = [g for g in groups if _stride([info.barriers[b].offset for b in g])]
@@ -171,8 +176,10 @@ def find(run: Run) -> Ring | None:
     for g in groups:
         at = [info.barriers[b].offset for b in g]
         pieces |= {(a, a + 8, slot, _stride(at)) for slot, a in enumerate(at)}
-    for used in footprints:
-        pieces |= _slots([info.footprints[f] for f in used], size)
+    slot_of = {b: slot for g in groups for slot, b in enumerate(g)}
+    for use, met in uses.items():
+        if use[2] not in OTHERS or _keeps_time(met, slot_of, size):
+            pieces |= _slots([info.footprints[f] for f in dict.fromkeys(f for f, _ in met)], size)
     disjoint = _disjoint(pieces)
     if disjoint is None:
         return None
@@ -189,12 +196,23 @@ def find(run: Run) -> Ring | None:
     return Ring(info, size, slots, likes, disjoint)
 
 
-def _uses(run: Run) -> tuple[list[set[int]], list[list[int]], list[list[int]]]:
-    """The barriers and the footprints in CTA 0 that each class has used at each site, and in which order each
-    class has made barriers expect bytes."""
+def _keeps_time(met: Iterable[tuple[int, int]], slot_of: dict[int, int], size: int) -> bool:
+    """Whether the footprints of a site go round as barriers do: as many belong to each slot alone."""
+    slots: dict[int, set[int]] = {}
+    for f, b in met:
+        slots.setdefault(slot_of.get(b, -1), set()).add(f)
+    numbers = {len(some) for some in slots.values()}
+    once = sum(map(len, slots.values())) == len(set[int]().union(*slots.values()))
+    return len(slots) == size and -1 not in slots and len(numbers) == 1 and once
+
+
+def _uses(run: Run) -> tuple[list[set[int]], dict[Use, dict[tuple[int, int], None]], list[list[int]]]:
+    """The barriers in CTA 0 that each class has used at each site; the footprints, each with the barrier that
+    the class used last; and in which order each class has made barriers expect bytes."""
     info = run.info
     barriers: dict[tuple[int, int, int], set[int]] = {}
-    footprints: dict[tuple[int, int, int, int], dict[int, None]] = {}
+    footprints: dict[Use, dict[tuple[int, int], None]] = {}
+    last: dict[int, int] = {}
     expected: dict[int, list[int]] = {}
     for cls, event in run.trace:
         if cls < 0 or event[0] in (Ev.INIT, Ev.INVAL):
@@ -207,12 +225,13 @@ def _uses(run: Run) -> tuple[list[set[int]], list[list[int]], list[list[int]]]:
         for b in named:
             if b >= 0 and info.barriers[b].cta == 0:
                 barriers.setdefault((cls, site, code), set()).add(b)
+                last[cls] = b
                 if code == Ev.EXPECT_TX or (code == Ev.ARRIVE and event[4] >= 0):
                     expected.setdefault(cls, []).append(b)
         for i, f in enumerate(touched):
             if f >= 0 and info.footprints[f].memory == 0:
-                footprints.setdefault((cls, site, code, i), {}).setdefault(f)
-    return [*barriers.values()], [[*f] for f in footprints.values()], [*expected.values()]
+                footprints.setdefault((cls, site, code, i), {}).setdefault((f, last.get(cls, -1)))
+    return [*barriers.values()], footprints, [*expected.values()]
 
 
 def _goes_round(order: list[int], size: int) -> bool:

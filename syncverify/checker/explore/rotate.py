@@ -6,7 +6,7 @@ phases stay, and a barrier notes that its parities are the other ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.ring import PARITIES, TOKENS, Ring
 from syncverify.checker.explore.tails import open_end
 from syncverify.checker.groups import joined_footprint
+from syncverify.checker.ledger import Step, Told, moved
 from syncverify.checker.shadow import Record, Segment, Shadow
 from syncverify.checker.sync import Generation
 from syncverify.model.events import GLOBAL_MEMORY, Event
@@ -88,6 +89,15 @@ class _Rotation:
         run.suspects = [(*s[:4], ring.barrier(s[4], by)) for s in run.suspects]
         run.contributors = {self.name(k): v for k, v in run.contributors.items()}
         run.asyncs = self.newest(run.asyncs)
+        run.ledger = [self.step(x) for x in run.ledger]
+        run.reached = {moved(key, self.columns): self.record(r) for key, r in run.reached.items()}
+
+    def step(self, x: Step) -> Step:
+        """What a cluster of a team has done with a flag."""
+        if not isinstance(x, Told):
+            return x
+        released = None if x.write.released is None else self.row(x.write.released)
+        return replace(x, write=replace(x.write, past=self.row(x.write.past), released=released))
 
     # ------------------------------------------------------------ clocks
 

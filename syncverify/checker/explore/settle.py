@@ -98,7 +98,8 @@ class Settling:
             raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
         if self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1):
             raise KnowsTooLittle
-        if self.ring is not None and len(self.graph.nodes) > at_most.of_ring(self.ring.size):
+        members = state.run.info.member is not None
+        if self.ring is not None and len(self.graph.nodes) > at_most.of_ring(self.ring.size, members):
             raise Unequal("states do not repeat round the ring either")
         progress = state.progress()
         uneven = state.rotations is not None and bool(state.rotations.uneven)
@@ -127,7 +128,7 @@ class Settling:
         key = view.key
         if self.ring is not None:
             self.kinds.follow(view.rows, view.at)
-            self.kinds.visits.setdefault(state.where()[0], {})[view.at.main] = view.rows
+            self.kinds.visit(state.where()[0], view.at.main, view.rows)
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key

@@ -19,7 +19,7 @@ from syncverify.model.events import Event
 from syncverify.model.inequalities import Sum
 from syncverify.model.path import Path
 from syncverify.model.ratios import RATIO, lasting
-from syncverify.model.symbols import SizedAgent
+from syncverify.model.symbols import TEAM, SizedAgent
 from syncverify.model.terms import AGAIN, Space, Symbolic, Term, mapped
 from syncverify.model.tokens import Token
 
@@ -224,8 +224,8 @@ class State:
             if place in bits:
                 shape.append((place, value))
                 continue
-            if place in steady and isinstance(value, int):
-                apart.append((place, value))
+            if place in steady and (isinstance(value, int) or self.of_team(value)):
+                apart.append((place, self.path.space.of(value)))
             taken = place[0] == "value" and place[1][0] != RATIO  # a turn that is yet to be taken
             if place in pending or taken or (place[0] == "size" and place[1] in again):
                 apart.append((place, self.coarse(value)))
@@ -245,6 +245,11 @@ class State:
             r = self.rotations
             at = Places(r.place, r.places, r.offsets(self.run, self.path.space))
         return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
+
+    def of_team(self, value: Any) -> bool:
+        """Whether a value is told from the number of a team alone."""
+        number = self.path.sizes.get(TEAM)
+        return isinstance(value, Term) and isinstance(number, Term) and _atoms(value) == _atoms(number)
 
     def where(self) -> tuple[Hashable, Hashable]:
         """Where all agents and barriers stand."""
@@ -355,6 +360,10 @@ class View:
     def comparable(self) -> tuple[Hashable, ...]:
         """Equal where one point may stand for the other."""
         return (self.form, self.shape, tuple(self.rows))
+
+
+def _atoms(value: Term) -> set[int]:
+    return {a for a, _ in value.parts}
 
 
 def _passed(turn: Any, nexts: list[Any]) -> bool:

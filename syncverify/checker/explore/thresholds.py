@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from syncverify.checker.barriers import Barrier
 from syncverify.checker.clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
 from syncverify.checker.engine import LATER, Run
-from syncverify.checker.explore import flags, maps, relays
+from syncverify.checker.explore import flags, maps, members, relays
 from syncverify.checker.memory import mma_siblings
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.model.events import GLOBAL_MEMORY
@@ -112,6 +112,10 @@ class Thresholds:
         self.times(flags.thresholds(run))
         for handed in relays.thresholds(run, ASKING):
             self.mark(*handed)
+        for step in members.thresholds(run):
+            self.mark(*step)
+        for r in run.reached.values():
+            self.over(r, self.mark)
         for t in run.threads:
             if run.gone(t):
                 continue
@@ -141,6 +145,11 @@ class Thresholds:
             if r.kind == Access.MMA_READ:
                 for column in self.siblings(r.cls):
                     self.mark(column, r.tag_value, *kinds)
+
+    def over(self, r: Record, at: Callable[[int, int, int], Hashable]) -> Hashable:
+        """What shows that an access is over, and bridged: asked of what signals hand on."""
+        column, value = (r.tag, r.tag_value) if r.kind.asynchronous else (r.cls, r.time)
+        return None if column < 0 else (at(column, value, SEEN), at(column, value, BRIDGED))
 
     def siblings(self, cls: int) -> list[int]:
         """The columns of wgmmas of a class's warpgroup."""

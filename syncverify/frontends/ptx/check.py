@@ -162,7 +162,10 @@ def _proof(k: Kernel, prove: Prove) -> Any:
         opened = replace(launch, answers=taken)
         lanes = elected(k, program, launch, None)
         systems = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True)
-        last = prove(sizes, facts, systems, exact, k.policy, clusters)
+        alone = None
+        if clusters > 1:
+            alone = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True, alone=True)
+        last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
         if last.verdict is Verdict.UNKNOWN and asked and len(taken) < MAX_CHOICES:
             question = next(iter(asked))
             answers += [{**taken, question: 1}, {**taken, question: 0}]

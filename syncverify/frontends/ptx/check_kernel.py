@@ -29,9 +29,11 @@ _ELECTION = "elect.sync elects the lowest lane, as sm_90 does"
 Judge = Callable[[System, Policy], Outcome]
 Merge = Callable[[Iterable[Outcome]], Outcome]
 #: The verdict for all values of some sizes: their ranges, facts, makers of systems, exact check, policy.
-#: And how many clusters a system has that share global memory as a team. Gives what ``sizes.prove`` gives.
+#: And how many clusters a system has that share global memory as a team, and makers of systems of one each.
+#: Gives what ``sizes.prove`` gives.
 Prove = Callable[
-    [Mapping[str, tuple[int, int | None]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int], Any
+    [Mapping[str, tuple[int, int | None]], tuple[Expr, ...], Any, Callable[..., Verdict], Policy, int, Any],
+    Any,
 ]
 
 

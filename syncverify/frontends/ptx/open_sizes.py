@@ -18,9 +18,9 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.execute_tables import TEAM
-from syncverify.ir.execute_teams import one_team
+from syncverify.ir.execute_teams import members, one_team
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.model.symbols import TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 _PLACES = ("%ctaid", "%clusterid")
@@ -101,10 +101,11 @@ def open_systems(
     source_hash: str,
     asked: dict[Any, str],
     apart: bool = False,
+    alone: bool = False,
 ) -> Callable[[Mapping[str, Any], Space], list[PtxSystem]]:
     """Makes the systems for what stands for each size: a number or a term. ``asked``: takes up questions
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
-    its own."""
+    its own. ``alone``: clusters of a team each by itself."""
     elected = list(elected)
 
     def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
@@ -133,16 +134,22 @@ def open_systems(
         if program.teams is not None:
             clusters = program.teams.size // launch.ctas
             launches = [_one_team(opened, extents, program.teams.size, space)]
+            if alone:
+                (whole,) = launches
+                launches = [replace(whole, places=x) for x in members(whole.places, launch.ctas)]
         elif read.intersection((*_PLACES, *_EXTENTS)):
             a, b, c = (None if e is None else size(e, 32) for e in extents)
             across = (a, b, c)
             placed = _placed(extents, launch, space) if read.intersection(_PLACES) else [{}]
             launches = [replace(opened, extents=across, places=places) for places in placed]
+        count = 1 if alone else clusters
         found = [
-            PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked, clusters=clusters)
+            PtxSystem.fresh(program, one, None, lane, source_hash, asked=asked, clusters=count)
             for one in launches
             for lane in elected
         ]
+        if alone:
+            found = [_alone(x, i // len(elected), clusters) for i, x in enumerate(found)]
         for x in found:
             x.agents()  # parts of sizes ask which they are: here, where answers part the paths
         out = [x.apart() for x in found] if apart else found
@@ -151,6 +158,12 @@ def open_systems(
         return out
 
     return systems
+
+
+def _alone(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
+    """The system of one cluster of a team of several."""
+    info = replace(system.info, in_turn=False, member=(number, clusters))
+    return replace(system, info=info)
 
 
 def _word(x: Any, space: Space) -> Any:

@@ -1,0 +1,49 @@
+"""When an event whose places move with a team may be kept: see docs/symbolic.md, "Members of a team".
+
+A place ``k t + c`` in global memory is told as the number c, whatever is known of t. So an event may be kept
+where its registers hold numbers and sums over t alone, and no sum over t is divided, compared or chosen by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from syncverify.ir.execute_text import Vec, symbolic
+from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
+from syncverify.model.terms import Term
+
+_STRAIGHT = frozenset("+-*")
+
+
+def bent(exprs: Iterable[Expr]) -> frozenset[str]:
+    """The names that expressions divide, compare or choose by."""
+    found: set[str] = set()
+    work = list(exprs)
+    while work:
+        e = work.pop()
+        if isinstance(e, Binary | Unary) and e.op in _STRAIGHT:
+            work += children(e)
+        elif not isinstance(e, Int | Var):
+            found |= names(e)
+    return frozenset(found)
+
+
+def keeps(key: Any, values: Sequence[Any], team: Any, bends: Iterable[Any]) -> bool:
+    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the team;
+    ``bends``: registers of names that are bent."""
+    atoms = {a for x in _flat((key, values, team)) if isinstance(x, Term) for a, _ in x.parts}
+    return len(atoms) == 1 and isinstance(team, Term) and not any(map(symbolic, bends))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for x in value:
+            yield from _flat(x)
+    elif isinstance(value, Vec):
+        yield from _flat(value.lanes)
+    else:
+        yield value
+
+
+__all__ = ["bent", "keeps"]

@@ -1,0 +1,140 @@
+"""Clusters of a team that were explored alone, put together for all sizes: see docs/symbolic.md.
+
+Each exploration leaves the accounts of its runs, each with what is known of the sizes there. Accounts of all
+clusters that may belong to one launch, by the sizes, must go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.checker.together import Account, Together
+from syncverify.model.inequalities import Sum, add, eliminated, negated
+from syncverify.model.path import Path
+from syncverify.model.terms import Space, Symbolic
+
+#: Accounts of clusters that are put together before it is given up.
+MOST_TOGETHER = 20_000
+
+#: What is known of sizes at the end of a run: of each that it has a sum, over unknowns numbered in order, and
+#: what is known of these.
+Ends = tuple[tuple[tuple[str, Sum], ...], tuple[Sum, ...]]
+
+
+@dataclass(slots=True)
+class Joined:
+    """The accounts of each cluster, and the paths that lead there."""
+
+    space: Space
+    accounts: list[dict[Account, dict[Ends, None]]] = field(default_factory=list)
+    restores: bool = True
+    tried: int = 0
+    known: dict[tuple[Account, ...], str | None] = field(default_factory=dict)
+
+    def take(self, member: tuple[int, int] | None, found: Iterable[tuple[Account, Path]]) -> None:
+        """More runs of one cluster: which, of how many."""
+        assert member is not None
+        number, clusters = member
+        self.accounts = self.accounts or [{} for _ in range(clusters)]
+        for account, path in found:
+            self.accounts[number].setdefault(account, {})[ends(path)] = None
+
+    def wrong(self, root: Path) -> str | None:
+        """Why some launch that starts on a path may go wrong; None if none does."""
+        if not all(self.accounts):
+            return "no run of some cluster of a team ends"
+        return self.follow(root, ())
+
+    def follow(self, path: Path, chosen: tuple[Account, ...]) -> str | None:
+        if len(chosen) == len(self.accounts):
+            return self.judge(chosen)
+        for account, all_ends in self.accounts[len(chosen)].items():
+            for known in all_ends:
+                self.tried += 1
+                if self.tried > MOST_TOGETHER:
+                    raise Symbolic("blocks of a team may share memory in too many ways")
+                both = beside(self.space, path, known)
+                found = None if both is None else self.follow(both, (*chosen, account))
+                if found is not None:
+                    return found
+        return None
+
+    def judge(self, chosen: tuple[Account, ...]) -> str | None:
+        if chosen not in self.known:
+            together = Together(chosen)
+            self.known[chosen] = together.wrong()
+            self.restores &= together.restores
+        return self.known[chosen]
+
+
+def ends(path: Path) -> Ends:
+    """What the end of a run says of sizes. Its unknowns are its own: only by what it says of sizes is it
+    related to others."""
+    path = path.fork()
+    rows = {name: _sum(path, value) for name, value in sorted(path.sizes.items())}
+    path.project({a for _, parts in rows.values() for a, _ in parts})
+    rows = {name: path.resolve(*row) for name, row in rows.items()}
+    numbers: dict[int, int] = {}
+    for _, parts in rows.values():
+        for a, _ in parts:
+            numbers.setdefault(a, len(numbers))
+    facts: set[Sum] = set()
+    for a in list(numbers):
+        low, high = path.interval(a)
+        facts |= set() if low is None else {(-low, ((numbers[a], 1),))}
+        facts |= set() if high is None else {(high, ((numbers[a], -1),))}
+    for parts, c in path.cons.items():
+        if all(a in numbers for a, _ in parts):
+            facts.add((c, _renamed(parts, numbers)))
+    named = tuple((name, (c, _renamed(parts, numbers))) for name, (c, parts) in rows.items())
+    return named, tuple(sorted(facts))
+
+
+def _sum(path: Path, value: Any) -> Sum:
+    return path.resolve(*path.space.of(value))
+
+
+def _renamed(parts: Sequence[tuple[int, int]], numbers: dict[int, int]) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((numbers[a], k) for a, k in parts))
+
+
+def beside(space: Space, path: Path, known: Ends) -> Path | None:
+    """A path on which all that is known at the end of a run holds too; None if there is none."""
+    named, facts = known
+    path = path.fork()
+    atoms: dict[int, Any] = {}
+    for name, (c, parts) in named:  # the unknowns that are sizes
+        if name in path.sizes and len(parts) == 1 and parts[0][1] == 1 and parts[0][0] not in atoms:
+            atoms[parts[0][0]] = path.sizes[name] - c
+    for i in {a for _, (_, parts) in named for a, _ in parts} - atoms.keys():
+        atoms[i] = space.atom("end")
+
+    def value(s: Sum) -> Any:
+        return sum((atoms[a] * k for a, k in s[1]), s[0])
+
+    for s in facts:
+        path.assume(*space.of(value(s)))
+    for name, s in named:
+        if name in path.sizes:
+            c, parts = path.resolve(*space.of(value(s) - path.sizes[name]))
+            path.assume(c, parts)
+            path.assume(-c, negated(parts))
+    return path if not path.dead and _possible(path) else None
+
+
+def _possible(path: Path) -> bool:
+    """Whether inequalities are not known to contradict each other."""
+    work: dict[Any, int] = dict(path.cons)
+    atoms = {a for p in work for a, _ in p}
+    for a in sorted(atoms):
+        low, high = path.interval(a)
+        if (low is not None and add(work, -low, ((a, 1),))) or (
+            high is not None and add(work, high, ((a, -1),))
+        ):
+            return False
+    return not eliminated(work, atoms)
+
+
+__all__ = ["Ends", "Joined", "beside", "ends"]
