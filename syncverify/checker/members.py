@@ -59,7 +59,7 @@ def on_atomic(run: Run, t: Thread, event: Event) -> int:
         return relays.on_atomic(run, t, event)
     _, site, fp, flags, scope, op, value = event
     globals.touch(run, t, Access.GENERIC_WRITE, fp, site, True, scope)
-    if fp >= 0 and flags & (STRONG | RELEASE):
+    if fp >= 0:
         _signal(run, t, site, fp, flags, scope, None, None if op != "add" else value)
     return DONE
 

@@ -190,7 +190,8 @@ class Together:
             return "flags that overlap"
         for account in self.accounts:
             for x in account.accesses:
-                if x.kind.writes and not x.atomic and any(_meet(x.places, (f,)) for f in flags):
+                signal = x.atomic and x.kind is Kind.GENERIC_WRITE
+                if x.kind.writes and not signal and any(_meet(x.places, (f,)) for f in flags):
                     return "a flag that is written as data"
         return None
 

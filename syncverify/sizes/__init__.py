@@ -115,12 +115,21 @@ def any_size_of_teams(
     """The same where so many clusters share global memory as a team: there is one look. ``two``: what it may
     cost where they are two."""
     if problem.alone is not None and clusters > 1 and alone.get():
-        each = replace(problem, systems=problem.alone)
-        _, found = _look(each, policy, TEAMS, True, Numbers(problem), small=False)
+        found = each_alone(problem, policy)
         if found.verdict is Verdict.PROVED:
-            return replace(found, alone=True)
+            return found
     first = {2: two, 3: THREE_IN_A_TEAM}.get(clusters, LARGER_TEAMS)
     return prove(problem, policy, small=small, first=first, once=True)
+
+
+def each_alone(problem: Problem, policy: Policy) -> Sized:
+    """The same with each cluster of a team explored by itself, and all put together: a proof, or unknown."""
+    assert problem.alone is not None
+    each = replace(problem, systems=problem.alone)
+    _, found = _look(each, policy, TEAMS, True, Numbers(problem), small=False)
+    if found.verdict is Verdict.PROVED:
+        return replace(found, alone=True)
+    return Sized(Verdict.UNKNOWN, reason=found.reason, stats=found.stats)
 
 
 def any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized:
@@ -413,6 +422,7 @@ __all__ = [
     "all_sizes",
     "any_size_of_teams",
     "any_team",
+    "each_alone",
     "problem_of",
     "prove",
 ]

@@ -38,9 +38,10 @@ class Team:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.sizes: tuple[int, ...] = (2, 2, 3)
 
     def text(self) -> str:
-        size = self.random.choice((2, 2, 3))
+        size = self.random.choice(self.sizes)
         flag = self.rarely("team", "team * 4", "team * 2 + place % 2", "team + 1", "(block // 2)", "block")
         guard = self.rarely(
             "place > 0", f"place == {size - 1}", "place == 1", "tid >= 0", f"place < {size - 1}"
