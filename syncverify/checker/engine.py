@@ -187,7 +187,8 @@ class Run:
         self.spun: dict[int, int] = {}  # after a relaxed spin: class -> scope that the fence needs
         self.signals: list[tuple[int, int, int]] = []  # class, time, site of synchronizing global writes
         self.maps: dict[int, Any] = {}  # tensor maps
-        self.grid_waits: list[tuple[int, int]] = []
+        self.grid_waits: list[tuple[int, int]] = []  # by class and time, until all have waited
+        self.all_waited = False
         # class -> first global access before a grid wait: time, site, place, whether only a warning
         self.early: dict[int, tuple[int, int, int, bool]] = {}
         self.skipped_polls: set[int] = set()  # sites of polls that are no step of their own

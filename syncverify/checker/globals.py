@@ -349,7 +349,8 @@ def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
     lenient = reads and run.info.assumes_inputs
     known = run.early.get(t.cls)
-    if not run.info.dependent_launch or (known is not None and (lenient or not known[3])):
+    sooner = run.info.dependent_launch and not run.all_waited
+    if not sooner or (known is not None and (lenient or not known[3])):
         return
     row = t.clock.past()
     if not any(row[c] >= time for c, time in run.grid_waits):
@@ -357,8 +358,21 @@ def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
 
 
 def on_grid_wait(run: Run, t: Thread, event: Event) -> int:
-    run.grid_waits.append((t.cls, t.time))
+    """Once all have waited, nobody can be too early, and no wait has to be remembered."""
+    if not run.all_waited:
+        run.grid_waits.append((t.cls, t.time))
+        if {cls for cls, _ in run.grid_waits} == {x.cls for x in run.threads}:
+            run.all_waited = True
+            run.grid_waits.clear()
     return DONE
+
+
+def forget_waits(run: Run) -> None:
+    """Forgets the waits for the grid before once whoever still runs knows of one: then nobody is early."""
+    live = [t.clock.past() for t in run.threads if not t.done] if run.grid_waits else []
+    if live and all(any(row[c] >= time for c, time in run.grid_waits) for row in live):
+        run.all_waited = True
+        run.grid_waits.clear()
 
 
 def check_early(run: Run) -> None:
@@ -366,7 +380,7 @@ def check_early(run: Run) -> None:
 
     What it reads sooner may be known to be no output of that grid: then that is assumed, and said.
     """
-    if not (run.grid_waits or run.info.has_to_wait):
+    if not (run.grid_waits or run.all_waited or run.info.has_to_wait):
         return
     order = sorted(run.early.items(), key=lambda x: (x[1][3], x[1][2]))
     for cls, (_, site, position, lenient) in order[:1]:

@@ -36,7 +36,7 @@ def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.
 #: What a kernel does before it waits, and that touches no global memory.
 _SETS_UP = (
     n.Let, n.If, n.For, n.Role, n.Elect, n.MbarrierInit, n.Fence, n.FenceMbarrierInit, n.BarrierSync,
-    n.WarpSync,
+    n.WarpSync, n.ClusterArrive, n.ClusterWait,
 )  # fmt: skip
 
 

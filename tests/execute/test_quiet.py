@@ -98,6 +98,19 @@ def test_barriers_may_be_set_up_before_the_wait() -> None:
     assert check_kernel(k, scope=ScopeKind.ALL).verdict is Verdict.PROVED
 
 
+def test_a_cluster_may_meet_before_the_wait() -> None:
+    met = "cluster.arrive.relaxed\ncluster.wait\n"
+    (k,) = parse(
+        HEAD.replace("block [64]", "block [64] cluster [2]").replace("grid [1]", "grid [2]")
+        + met + WAIT + TAIL + "\nbar.sync 0\n}",
+        "k.syncir",
+    )  # fmt: skip
+    assert guards(without_quiet(k)) == 0
+    late = TAIL + "\n" + met + WAIT
+    (k,) = parse(HEAD + late + "\n}", "k.syncir")
+    assert without_quiet(k).body == k.body
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -167,7 +167,7 @@ class Loose(Normal):
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
-            self.together(),
+            (self.together(), run.all_waited),
             maps.form(run, self.everywhere),
             members.form(run, self.stays, self.aside, lambda r: self.over(r, self.stays)),
         ]

@@ -107,7 +107,7 @@ class Normal(Thresholds):
             frozenset(run.failures),
             tuple((what, self.keep(past)) for what, past in tails.pending(run)),
             frozenset((cls, *early[3:]) for cls, early in run.early.items()),
-            tuple(self.at(*w, kind) for w in run.grid_waits for kind in ALL),
+            (run.all_waited, *(self.at(*w, kind) for w in run.grid_waits for kind in ALL)),
             tuple((c, self.at(column, v)) for c, column, v in self.unseen()),
             tuple((k, self.at(k[0], u[0], x)) for k, u in sorted(run.remote_uses.items()) for x in ALL),
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),

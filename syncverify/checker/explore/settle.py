@@ -21,6 +21,7 @@ from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
 from syncverify.checker.explore.states import FAR, State, View
 from syncverify.checker.explore.widening import Widening
+from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
@@ -116,6 +117,7 @@ class Settling:
         state.flush()
         state.forget(self.space.forgotten if self.space.forgets else set())
         state.begin_at_next()
+        forget_waits(state.run)
         knows = knowledge(state.run) if self.crowded(state) else None
         if knows is not None:
             loosen(state.run, self.policy)
