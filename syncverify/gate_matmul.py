@@ -33,8 +33,8 @@ _INDEX_LIMIT = 2**31
 class CompiledMatmul:
     """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use.
 
-    ``each_launch``: where blocks go through many tiles, a proof for every size is not tried, which takes
-    minutes; the sizes of a launch take seconds.
+    ``each_launch``: where tiles are shared or taken in turn, a proof for every size is not tried, which takes
+    a minute or more; the sizes of a launch take seconds.
     """
 
     problem: Problem
@@ -48,7 +48,7 @@ class CompiledMatmul:
         """The kernel whose epilogue accesses ``vector`` elements at once."""
         if vector not in self._programs:
             kernel = build(self.problem, self.schedule, self.policy, vector)
-            each = self.each_launch and self.schedule.many_tiles
+            each = self.each_launch and self.schedule.shares_turns
             self._programs[vector] = Program(kernel, self.policy, cache=self.cache, each_launch=each)
         return self._programs[vector]
 

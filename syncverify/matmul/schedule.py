@@ -92,6 +92,11 @@ class Schedule:
         return self.persistent or self.split_k > 1
 
     @property
+    def shares_turns(self) -> bool:
+        """Whether warpgroups take tiles in turn, or blocks share them: proofs for every size take long."""
+        return self.pingpong or self.split_k > 1
+
+    @property
     def sharing(self) -> int:
         """Warpgroups that share a tile."""
         return 1 if self.pingpong else self.consumers

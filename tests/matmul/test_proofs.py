@@ -171,13 +171,26 @@ def test_setting_up_while_the_grid_before_still_runs(cluster: int, tmp_path: Pat
     assert not replace(program, kernel=replace(program.kernel, body=body)).dependent
 
 
-def test_products_of_many_tiles_are_proved_launch_by_launch(tmp_path: Path) -> None:
-    """A product that chooses its schedule at the call tries no proof for every size: minutes."""
+SIZES = {"M": 4096, "N": 4096, "K": 1024}
+
+
+def test_products_of_many_tiles_are_proved_once(tmp_path: Path) -> None:
+    """A product that chooses its schedule at the call: one proof is for all launches."""
     pytest.importorskip("cuda.bindings.nvrtc")
-    sizes = {"M": 4096, "N": 4096, "K": 1024}
-    chosen = Matmul(product(), cache=Cache(tmp_path)).compiled(sizes)
-    assert chosen.schedule.many_tiles
-    program, values = chosen.program(), chosen.launch_values(sizes)
+    chosen = Matmul(product(), cache=Cache(tmp_path)).compiled(SIZES)
+    assert chosen.schedule.many_tiles and not chosen.schedule.shares_turns
+    program, values = chosen.program(), chosen.launch_values(SIZES)
+    program.require_proof(values)
+    assert program.undecided == ()
+    assert {r.scope.kind for r in program.proofs.values()} == {ScopeKind.ALL}
+
+
+def test_tiles_that_are_shared_are_proved_launch_by_launch(tmp_path: Path) -> None:
+    """There no proof for every size is tried: minutes."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    shared = Schedule(128, 64, stages=2, split_k=2, registers=(40, 232))
+    chosen = CompiledMatmul(product(), shared, cache=Cache(tmp_path), each_launch=True)
+    program, values = chosen.program(), chosen.launch_values({"M": 256, "N": 256, "K": 512})
     program.require_proof(values)
     assert program.undecided == ("ir", "ptx")
     for stage in program.undecided:
@@ -187,7 +200,8 @@ def test_products_of_many_tiles_are_proved_launch_by_launch(tmp_path: Path) -> N
 
 
 def test_a_launch_that_is_not_proved_is_refused(tmp_path: Path) -> None:
-    chosen = CompiledMatmul(product(), MANY_TILES, cache=Cache(tmp_path), each_launch=True)
+    turns = replace(MANY_TILES, split_k=2, persistent=False)
+    chosen = CompiledMatmul(product(), turns, cache=Cache(tmp_path), each_launch=True)
     whole = chosen.program()
     body = flat_map(whole.kernel.body, lambda s: () if isinstance(s, n.MbarrierWait) else (s,))
     broken = replace(whole, kernel=replace(whole.kernel, body=body))
