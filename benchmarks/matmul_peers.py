@@ -123,12 +123,16 @@ def complete(place: Path, workers: int, seconds: float) -> None:
         ((priority, k, case) for k, x in enumerate(items) for priority, case in x.facts["cases"]),
         key=lambda x: x[0],
     )
-    left = [(items[k], case) for _, k, case in todo if (*case, items[k].facts["digest"]) not in known]
+    cases: dict[int, list[Case]] = {}
+    for _, k, case in todo:
+        if (*case, items[k].facts["digest"]) not in known:
+            cases.setdefault(k, []).append(case)
+    left = [(items[k], part) for k, some in cases.items() for part in _together(items[k], some)]
     with Pool(workers) as pool:
         answers = pool.imap_unordered(_proved, left)
         for _ in left:
             try:
-                rows.append(answers.next(timeout=min(max(end - time.monotonic(), 0.01), LONG)))
+                rows += answers.next(timeout=min(max(end - time.monotonic(), 0.01), LONG))
             except TimeoutError:
                 break
             record.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
@@ -143,9 +147,20 @@ def complete(place: Path, workers: int, seconds: float) -> None:
     print(f"p: {count} of {len(todo)} launches proved, {len(shapes)} of {len(SHAPES)} shapes", flush=True)
 
 
-def _proved(job: tuple[Item, Case]) -> Row:
-    item, case = job
-    return {"digest": item.facts["digest"], **prepared.judged(item, case)}
+def _together(item: Item, cases: list[Case]) -> list[list[Case]]:
+    """The launches that one process proves: all at once, where a proof for every size does not take long."""
+    return [[case] for case in cases] if item.matmul.schedule.shares_turns else [cases]
+
+
+def _proved(job: tuple[Item, list[Case]]) -> list[Row]:
+    """Verdicts of launches: those of every size, or else each by itself."""
+    item, cases = job
+    digest = {"digest": item.facts["digest"]}
+    if not item.matmul.schedule.shares_turns:
+        every = prepared.judged(item, None)
+        if every["ir"] == every.get("ptx") == "proved":
+            return [{**digest, **every, "shape": case} for case in cases]
+    return [{**digest, **prepared.judged(item, case)} for case in cases]
 
 
 # ---------------------------------------------------------------- running (in a child)

@@ -96,15 +96,21 @@ def verdict(kernel: n.Kernel, values: dict[str, int] | None = None) -> dict[str,
     }
 
 
-def judged(item: Item, case: Sequence[Any]) -> dict[str, Any]:
-    """Verdict and CPU seconds of both stages for one launch: M, N, K and what else tells cases apart."""
-    values = item.matmul.launch_values(dict(zip("MNK", case, strict=False)), SMS)
-    row: dict[str, Any] = {"shape": case, "schedule": item.name}
+def judged(item: Item, case: Sequence[Any] | None) -> dict[str, Any]:
+    """Verdict and CPU seconds of both stages for one launch: M, N, K and what else tells cases apart.
+
+    Without a case for every launch; a verdict for one alone is then none.
+    """
+    sizes = None if case is None else dict(zip("MNK", case, strict=False))
+    values = None if sizes is None else item.matmul.launch_values(sizes, SMS)
+    row: dict[str, Any] = {"shape": case, "schedule": item.name, "scope": "exact" if values else "all"}
     for stage in ("ir", "ptx"):
         begun = time.process_time()
         try:
             report = item.matmul.program().check(stage, values)
             row[stage] = report.verdict.value
+            if values is None and report.scope.kind is not ScopeKind.ALL:
+                row[stage] = "unknown"
             row[f"{stage} warnings"] = sorted({d.rule for d in report.diagnostics})
             if row[stage] != "proved":
                 row[f"{stage} reason"] = (report.reason or str([d.message for d in report.diagnostics]))[:200]

@@ -218,12 +218,14 @@ def close(run: Run, s: Barrier, cls: int, time: int, site: int) -> None:
             both = np.maximum(past, acc)
             both[c] = min(int(both[c]), when - 1)
             both[s.column] = max(int(both[s.column]), k + 1)  # copies that complete the phase, too
+            meant = f"phase {k - 1} of {name(run, s.index)}"
+            if k == 0:
+                meant = f"the phase before phase 0 of {name(run, s.index)}, which is over from the start"
             f = run.report(
                 Obligation.O3,
                 "SV201",
-                f"{w.info.name} waits for phase {k - 1} of {name(run, s.index)}, but phase {k} can complete "
-                "before it "
-                "looks: it would then see the same parity again and sleep",
+                f"{w.info.name} waits for {meant}, but phase {k} can complete before it looks: it would then "
+                "see the same parity again and sleep",
                 w,
                 wsite,
                 barrier=s.index,
