@@ -211,7 +211,7 @@ class IrAgent:
     def straight_slots(self) -> frozenset[int]:
         """Registers that go round no ring."""
         names = rounds(self.code.program.kernel.body)
-        return frozenset(slot for name, slot in self.code.slots.items() if name not in names)
+        return frozenset(range(self.code.size)) - {self.code.slots[x] for x in names if x in self.code.slots}
 
     @property
     def size_slots(self) -> frozenset[int]:

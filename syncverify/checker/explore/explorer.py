@@ -90,7 +90,7 @@ class Explorer(Settling):
                 raise
             except (KnowsTooLittle, Unequal, Found) as e:
                 self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
-                self.compared = False
+                self.compared = self._crowd = False
                 match e:
                     case Found():
                         self.kinds.counters |= counting(self._seen.values(), e.ring.places)

@@ -14,8 +14,8 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Pair, Reg
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
-from syncverify.frontends.ptx.teams import TEAM
-from syncverify.frontends.ptx.values import INTS, Vec
+from syncverify.frontends.ptx.teams import TEAM, only_place, sized
+from syncverify.frontends.ptx.values import INTS
 from syncverify.model.events import AT_ONCE, Ev, Event
 from syncverify.model.tokens import Token
 
@@ -149,7 +149,7 @@ class Effects(Values):
             if unasked:
                 events = [without_token(x) for x in events]
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(isinstance(x, Size) or (x.__class__ is Vec and not x.fixed) for x in key):
+            if not any(map(sized, key)):
                 memo[key] = found  # what holds for a size may not hold elsewhere
             return hand(r, found, after)
 
@@ -208,7 +208,7 @@ class Effects(Values):
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
-            if not any(isinstance(x, Size) or (x.__class__ is Vec and not x.fixed) for x in key):
+            if not any(map(sized, key)) or (teams and only_place(key)):
                 memo[key] = found
             return hand(r, found, after)
 

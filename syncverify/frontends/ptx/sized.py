@@ -32,6 +32,7 @@ class Size:
     """``term`` modulo ``2**bits``; ``kind``: raw, the signed value plus ``2**(bits-1)``, the signed value."""
 
     __slots__ = ("bits", "kind", "term")
+    adds = True  # what is added to it is so on every path
 
     def __init__(self, term: Term, bits: int, kind: int = _RAW) -> None:
         self.term = term
@@ -43,8 +44,6 @@ class Size:
 
     def __hash__(self) -> int:
         return hash((self.term, self.bits, self.kind))
-
-    # ------------------------------------------------------------ ranges
 
     def unsigned(self) -> Any:
         """The number that the bits stand for, unsigned."""
@@ -281,6 +280,7 @@ class Scaled(Size):
     """
 
     __slots__ = ("factor", "limit", "shift", "x")
+    adds = False
 
     def __init__(self, x: Any, factor: int, shift: int, bits: int, limit: int, kind: int = _RAW) -> None:
         self.x = x
@@ -481,7 +481,7 @@ def exposed(value: Any, bits: int) -> Any:
     if value.__class__ is int and bits > 1:
         half = 1 << (bits - 1)
         return (value ^ half) - half
-    if value.__class__ is Vec and any(isinstance(x, Size | Token) for x in value.lanes):
+    if value.__class__ is Vec and value.shown(Size | Token):
         return tuple(exposed(x, bits) for x in value.lanes)
     return value
 

@@ -10,8 +10,10 @@ from syncverify.frontends.ptx.effect_parts import spaces
 from syncverify.frontends.ptx.effects import Context, Effect, Value
 from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem
+from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.values import INTS, Vec
 from syncverify.model.events import Footprint
-from syncverify.model.terms import Space, Symbolic
+from syncverify.model.terms import Space, Symbolic, Term
 
 #: What agents hold the number of their team by.
 TEAM = "%team"
@@ -65,6 +67,23 @@ class Places:
             raise Symbolic("teams of blocks may reach the same places in global memory")
 
 
+def only_place(key: tuple[Any, ...]) -> bool:
+    """Whether of what decides the event of an access nothing but its place holds sizes, and that the number
+    of the team alone, which comes last: it is told from that whatever is known of it."""
+    _, address, *others, number = key
+    if not (isinstance(number, Size) and isinstance(number.term, Term)) or any(map(sized, others)):
+        return False
+    lanes = address.lanes if address.__class__ is Vec else (address,)
+    terms = [x.term for x in lanes if x.__class__ is Size]
+    atoms = {a for term in (*terms, number.term) for a, _ in getattr(term, "parts", ())}
+    return len(atoms) == 1 and all(x.__class__ is Size or x.__class__ in INTS for x in lanes)
+
+
+def sized(value: Any) -> bool:
+    """Whether a register holds a size, of which what is told may not hold elsewhere."""
+    return isinstance(value, Size) or (value.__class__ is Vec and not value.fixed)
+
+
 def _term(value: Any) -> Any:
     return getattr(value, "term", value)
 
@@ -106,4 +125,4 @@ def elsewhere(i: Instr, effect: Effect) -> Effect:
     return replace(effect, emit=emit, operands=tuple(operands))
 
 
-__all__ = ["TEAM", "Places", "Teams", "elsewhere"]
+__all__ = ["TEAM", "Places", "Teams", "elsewhere", "only_place", "sized"]

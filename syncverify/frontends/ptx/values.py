@@ -92,14 +92,16 @@ ELSEWHERE = Unknown("lanes that took another path", "lane")
 class Vec:
     """One value for each lane of the whole warp. Interned by ``vec``: identity is equality.
 
-    ``fixed``: no lane holds a size without a number, of which what is computed depends on the path.
+    ``fixed``: no lane holds a size without a number, of which what is computed depends on the path; ``adds``:
+    but for sums.
     """
 
-    __slots__ = ("fixed", "lanes", "memo", "views")
+    __slots__ = ("adds", "fixed", "lanes", "memo", "views")
 
     def __init__(self, lanes: tuple[Any, ...]) -> None:
         self.lanes = lanes
         self.fixed = all(v.__class__ in INTS or isinstance(v, Unknown) for v in lanes)
+        self.adds = all(map(_adds, lanes))
         self.memo: dict[Any, Any] = {}
         self.views: dict[int, Any] = {}
 
@@ -108,6 +110,13 @@ class Vec:
 
     def __bool__(self) -> bool:
         raise TypeError("a decision on a value per lane")
+
+    def shown(self, kinds: Any) -> bool:
+        """Whether some lane holds a value of some kinds, always the same ones."""
+        found: bool | None = self.memo.get("shown")
+        if found is None:
+            found = self.memo["shown"] = any(isinstance(x, kinds) for x in self.lanes)
+        return found
 
     def on(self, mask: int) -> Any:
         """The value as the lanes of ``mask`` hold it: a single one if they agree, else this Vec."""
@@ -131,6 +140,11 @@ class Vec:
     def unknown(self, mask: int) -> Unknown | None:
         """Some lane's missing value, if one is missing."""
         return next((v for i, v in enumerate(self.lanes) if mask >> i & 1 and isinstance(v, Unknown)), None)
+
+
+def _adds(v: Any) -> bool:
+    """Whether what is added to a lane's value is the same on every path."""
+    return v.__class__ in INTS or getattr(v.__class__, "adds", False)
 
 
 def _plain(v: Any) -> bool:
@@ -199,7 +213,7 @@ def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
     return f(*args)
 
 
-def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
     def plain(a: Any, b: Any) -> Any:
         return f(a, b)
 
@@ -209,24 +223,35 @@ def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     def right(self: Vec, o: Any) -> Any:
         return lift_operator(plain, o, self)
 
-    return left, right
+    return left, right, plain
 
 
 def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """As ``lift``, but operators also know what to do with a missing value (0 times it is 0)."""
-    key = (f, a if a.__class__ in INTS else id(a), b if b.__class__ in INTS else id(b))
-    owner = a if a.__class__ is Vec else b
+    owner, other = (a, b) if a.__class__ is Vec else (b, a)
+    name = None
+    sums = f in _SUMS and owner.adds and (other.adds if other.__class__ is Vec else _adds(other))
+    if sums and other.__class__ not in (*INTS, Vec):
+        name = id(other.term), other.bits, other.kind  # kept below, so that nothing else is named so
+    key = (f, *[x if x.__class__ in INTS else (x is other and name) or id(x) for x in (a, b)])
     found = owner.memo.get(key)
     if found is None:
         lanes = [f(x, y) for x, y in zip(lanes_of(a), lanes_of(b), strict=True)]
-        if not (fixed(a) and fixed(b)):
+        if not (sums or (fixed(a) and fixed(b))):
             return vec(lanes)
+        if sums and len(owner.memo) >= _MOST_SUMS:
+            owner.memo.clear()
         owner.memo[key] = found = (vec(lanes), a, b)
     return found[0]
 
 
+#: Sums that are remembered with one Vec.
+_MOST_SUMS = 1 << 12
+_SUMS: set[Any] = set()
+
 for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
-    _left, _right = _operator(getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
+    _left, _right, _plainly = _operator(getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
+    _SUMS |= {_plainly} if _name in ("add", "sub") else set()
     setattr(Vec, f"__{_name}__", _left)
     setattr(Vec, f"__r{_name}__", _right)
 for _name in ("lt", "le", "gt", "ge"):
