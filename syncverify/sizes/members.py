@@ -45,6 +45,9 @@ class Joined:
         """Why some launch that starts on a path may go wrong; None if none does."""
         if not all(self.accounts):
             return "no run of some cluster of a team ends"
+        for found in self.accounts:
+            for account, some in found.items():
+                found[account] = dict.fromkeys(fewer(self.space, some))
         return self.follow(root, ())
 
     def follow(self, path: Path, chosen: tuple[Account, ...]) -> str | None:
@@ -100,6 +103,37 @@ def _renamed(parts: Sequence[tuple[int, int]], numbers: dict[int, int]) -> tuple
     return tuple(sorted((numbers[a], k) for a, k in parts))
 
 
+def fewer(space: Space, some: Iterable[Ends]) -> list[Ends]:
+    """Ends that say no more: of those that name sizes by the same sums what all of them say."""
+    alike: dict[Any, list[tuple[Sum, ...]]] = {}
+    for named, facts in some:
+        alike.setdefault(named, []).append(facts)
+    out: list[Ends] = []
+    for named, all_facts in alike.items():
+        count = 1 + max((a for _, (_, parts) in named for a, _ in parts), default=-1)
+        atoms = [space.atom("end") for _ in range(count)]
+        paths = [_with(space, atoms, facts) for facts in all_facts]
+        common = [
+            s
+            for s in sorted({s for facts in all_facts for s in facts})
+            if all(p.dead or p.implies(*p.resolve(*space.of(_over(atoms, s)))) for p in paths)
+        ]
+        out.append((named, tuple(common)))
+    return out
+
+
+def _with(space: Space, atoms: Sequence[Any], facts: Iterable[Sum]) -> Path:
+    path = Path(space)
+    for s in facts:
+        path.assume(*space.of(_over(atoms, s)))
+    return path
+
+
+def _over(atoms: Any, s: Sum) -> Any:
+    """A sum over other unknowns."""
+    return sum((atoms[a] * k for a, k in s[1]), s[0])
+
+
 def beside(space: Space, path: Path, known: Ends) -> Path | None:
     """A path on which all that is known at the end of a run holds too; None if there is none."""
     named, facts = known
@@ -111,14 +145,11 @@ def beside(space: Space, path: Path, known: Ends) -> Path | None:
     for i in {a for _, (_, parts) in named for a, _ in parts} - atoms.keys():
         atoms[i] = space.atom("end")
 
-    def value(s: Sum) -> Any:
-        return sum((atoms[a] * k for a, k in s[1]), s[0])
-
     for s in facts:
-        path.assume(*space.of(value(s)))
+        path.assume(*space.of(_over(atoms, s)))
     for name, s in named:
         if name in path.sizes:
-            c, parts = path.resolve(*space.of(value(s) - path.sizes[name]))
+            c, parts = path.resolve(*space.of(_over(atoms, s) - path.sizes[name]))
             path.assume(c, parts)
             path.assume(-c, negated(parts))
     return path if not path.dead and _possible(path) else None
