@@ -53,7 +53,9 @@ SCHEDULES = {
     "shared by two, any order": Schedule(128, 128, stages=2, split_k=2, store="tma", sums="any"),
     "shared by two, 4 stages": Schedule(128, 128, stages=4, split_k=2),
     "shared by two clusters": Schedule(128, 128, stages=2, split_k=2, cluster=2),
+    "shared by two, dependent": Schedule(128, 128, stages=2, split_k=2, dependent=True),
     "shared by three": Schedule(128, 128, stages=2, split_k=3),
+    "shared by four": Schedule(128, 128, stages=2, split_k=4),
     "ping-pong, 4 stages": Schedule(128, 128, stages=4, registers=TWO, persistent=True, pingpong=True),
 }
 
