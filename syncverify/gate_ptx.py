@@ -116,19 +116,11 @@ def _shown(
     sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
 ) -> Any:
     """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
-    spaces: list[Any] = []
-
-    def once(values: Any, space: Any) -> Any:
-        if spaces and space is not spaces[0]:
-            raise _NotShownError  # another attempt begins
-        spaces.append(space)
-        return systems(values, space)
-
-    problem = Problem(sizes, facts, once, lambda values: Verdict.UNKNOWN, alone=alone)
+    problem = Problem(sizes, facts, systems, lambda values: Verdict.UNKNOWN, alone=alone)
     if clusters > 1:
         found = any_size_of_teams(problem, policy, clusters, TEAMS)
     else:
-        found = prove(problem, policy, LIMITS, small=False, first=SOON)
+        found = prove(problem, policy, LIMITS, small=False, first=SOON, once=True)
     if found.verdict is not Verdict.PROVED:
         raise _NotShownError
     return found

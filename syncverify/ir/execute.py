@@ -219,6 +219,11 @@ class IrAgent:
         return self.code.size_slots
 
     @property
+    def hesitates(self) -> bool:
+        """Whether it asks for a turn of its own where turns are dealt out."""
+        return self.r[PC] in self.code.hesitant
+
+    @property
     def anew(self) -> dict[str, int]:
         """Where sizes are kept that some loop takes anew in every turn."""
         return {name: self.code.slots[name] for name in self.code.turns}

@@ -8,7 +8,7 @@ only jumps. Events are memoized on what decides them, so loops in their steady s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from syncverify.ir.execute_dispatch import operation
 from syncverify.ir.execute_expr import (
     closure,
     condition,
-    control_names,
     counting,
     mentions,
     once_named,
@@ -43,13 +42,13 @@ from syncverify.ir.execute_text import (
     QUEUE,
     QUEUED,
     Block,
-    CodeText,
     Disagreement,
     Registers,
     Slow,
     Vecs,
     symbolic,
 )  # fmt: skip
+from syncverify.ir.execute_turns import TurnText
 from syncverify.ir.execute_values import (
     awaited,
     carried,
@@ -128,7 +127,7 @@ class Control:
     )  # inside which loops
 
 
-class Code(CodeText):
+class Code(TurnText):
     """The generated functions of one program, for classes of one lane or of several."""
 
     def __init__(self, program: Program, several: bool) -> None:
@@ -139,7 +138,7 @@ class Code(CodeText):
         for name in program.symbols:
             self._name(name)
         self.size_slots = frozenset(self.slots[x] for x in program.kernel_sizes)
-        self.turns: dict[str, int] = {}  # sizes that loops take anew in every turn -> the slot that counts
+        self.turns, self.hesitant = {}, set()
         self.named_once = once_named(program.kernel.body) if program.space is not None else frozenset()
         #: registers whose values matter -> the slot of the reads that have yet to arrive in them, a bit each
         self.refilled, self.holders = refilled(program.kernel), awaited(program.kernel)
@@ -296,6 +295,8 @@ class Code(CodeText):
             self._text(f"if {stride} <= 0:")
             self._text(f"    r[0], r[1] = {QUEUED}, (r[0], {reason})")
             self._text("    return None")
+        turning = self._turning(s)
+        self._begin(turning, var)
         body, after = self._label(), self._label()
         self._text(f"r[0] = {body} if r[{var}] < r[{end}] else {after}")
         self._text("return None")
@@ -303,34 +304,18 @@ class Code(CodeText):
         outer = self.scope
         self.scope = {**outer, s.var: Var(inner)}
         self.inside.append(inner)
-        self._body(s.body)
+        self._body(s.body[: turning.first])
+        if turning.dealt:
+            self._take(turning, "1")
+        self._body(s.body[turning.first :])
         self.inside.pop()
         self.scope = outer
         self.site = site
-        for name in self._turning(s):
-            turn, slot, again = self.turns[name], self.slots[name], self._constant(self._again(name))
-            self._text(f"r[{turn}] = r[{turn}] + 1")
-            self._text(f"r[{slot}] = {again}(r[{turn}])")
+        self._next(turning)
         self._text(f"i = r[{var}] = r[{var}] + {stride}")
         self._text(f"r[0] = {body} if i < r[{end}] else {after}")
         self._text("return None")
         self._open(after)
-
-    def _turning(self, s: n.For) -> list[str]:
-        """Sizes that control inside the loop reads, and not the loop itself: each turn takes them anew."""
-        if self.program.space is None:
-            return []
-        own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
-        found = sorted((control_names(s.body) - own) & set(self.program.kernel_sizes))
-        for name in found:
-            if name not in self.turns:
-                self.turns[name] = self._slot()
-        return found
-
-    def _again(self, name: str) -> Callable[[Any], Any]:
-        space = self.program.space
-        assert space is not None
-        return lambda turn: space.again(name, turn)
 
     def _elect(self, name: str) -> None:
         self._emit(self.program.ops.elect(self.site))

@@ -24,12 +24,13 @@ class SizedAgent(Agent, Protocol):
     it was); ``terms.Symbolic`` (this path cannot be followed, with the reason). Events hold no terms: a
     value that reaches one goes through ``Space.number``, and no memo may keep what was decided for a term.
 
-    Five attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
+    Six attributes may be there. ``ticks`` grows with every part of a step that is not done again after an
     interruption; without it, loops that have no event are not proved. ``size_slots``: registers that hold
     sizes as they were given; states in which other things are known of these are not mixed. ``bit_slots``:
     registers of bits; states that differ in these are told apart. ``steady_slots``: registers that no loop
     changes; states where they are other numbers are not mixed. ``straight_slots``: registers that go round no
-    ring of slots.
+    ring of slots. ``hesitates``: the agent asks whether it has a further turn where turns are dealt out, and
+    others ask first.
     """
 
     def point(self) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from syncverify.model.deals import other_bit
 from syncverify.model.inequalities import Parts
 
 if TYPE_CHECKING:
@@ -103,7 +104,8 @@ class Term:
     __ror__ = __or__
 
     def __xor__(self, o: Any) -> Any:
-        return self.space.number(self) ^ self.space.number(o)
+        found = other_bit(self.space, self, o) if self.space.dealing else None
+        return found if found is not None else self.space.number(self) ^ self.space.number(o)
 
     __rxor__ = __xor__
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+from syncverify.model.deals import Deals, part
 from syncverify.model.events import Ahead
 from syncverify.model.inequalities import Parts, Sum, combined, reduced
 from syncverify.model.path import Path
@@ -22,8 +22,6 @@ from syncverify.model.term import Term
 #: More values than this are not told apart one by one.
 MOST_VALUES = 4096
 
-#: Begins the keys of what ``Space.renewed`` makes; agents name their next turn by it.
-AGAIN = "again "
 #: Begins the keys of answers that are left open.
 TRUTH = "truth "
 
@@ -72,10 +70,12 @@ class Space:
     """The atoms and terms of one exploration, and the ``path`` that it is on at present.
 
     ``guesses``: open questions are answered somehow, and the answer kept (for a first look at what lanes do).
-    ``forgets``: ``again`` gives a new unknown for every turn of a loop, instead of the same one.
+    ``forgets``: ``again`` gives a new unknown for every turn of a loop, instead of the same one. ``deals``:
+    turns that roles deal out are told from others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, deals: Deals | None = None) -> None:
+        self.deals = deals
         self.atoms: list[Atom] = []
         self.path = Path(self)
         self.guesses = False
@@ -87,6 +87,11 @@ class Space:
         self._terms: dict[tuple[int, Parts], Term] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
         self._products: dict[tuple[int, int], int] = {}
+
+    @property
+    def dealing(self) -> bool:
+        """Whether turns are dealt out."""
+        return self.forgets and self.deals is not None and bool(self.deals.names)
 
     @contextmanager
     def guessing(self) -> Iterator[None]:
@@ -142,57 +147,8 @@ class Space:
             return int(self.at_least(value))
         return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
 
-    def renewed(
-        self, values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False
-    ) -> list[Any]:
-        """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
-        over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
-        theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do."""
-        self.forgotten.add(AGAIN)
-        values = [self.resolved(v) for v in values]
-        if not self.forgets:
-            return values
-        for v in () if some else trips:  # teams ask when they meet it
-            self.at_least(v - 1)  # some ask that before the loop, others in each turn
-        all_ = {a for v in values for a, _ in self.of(v)[1]}
-        fixed = {a for v in kept for a, _ in self.of(self.resolved(v))[1]}
-        start = {a for v in trips for a, _ in self.of(self.resolved(v))[1]}
-        if some:
-            start -= self._near(all_ | fixed, fixed)
-        near = self._near(all_, start)
-        if near & fixed:
-            return values
-        new: dict[int, Any] = {}
-        made = False
-        for a in sorted(near):
-            key = (AGAIN, self.term(0, ((a, 1),)), turn)
-            made |= self.path._key(key) not in self.path.entries
-            new[a] = self.path.entry(key, partial(self._twin, a))
-
-        def moved(c: int, parts: Parts) -> Any:
-            return sum((new[a] * k for a, k in parts), c)
-
-        if made:
-            for parts, c in list(self.path.cons.items()):
-                if all(a in new for a, _ in parts):
-                    self.path.assume(*self.of(moved(c, parts)))
-        return [
-            self.resolved(moved(v.c, v.parts))
-            if isinstance(v, Term) and all(a in new for a, _ in v.parts)
-            else v
-            for v in values
-        ]
-
-    def _near(self, atoms: set[int], start: set[int]) -> set[int]:
-        """Those of some atoms that inequalities tie to the first."""
-        near, more = set[int](), start & atoms
-        while more - near:
-            near |= more
-            tied = [parts for parts in self.path.cons if any(b in near for b, _ in parts)]
-            more = {a for parts in tied for a, _ in parts} & atoms
-        return near
-
-    def _twin(self, a: int) -> Any:
+    def twin(self, a: int) -> Any:
+        """Another atom within the bounds of one."""
         low, high = self.path.interval(a)
         return self.atom(self.atoms[a].name, low, high, self._sources[a])
 
@@ -347,6 +303,8 @@ class Space:
 
     def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
         """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
+        if self.dealing and len(x.parts) == 1:
+            part(self, x, m)
         split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
         whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
         rest = x - whole * m
@@ -362,16 +320,16 @@ class Space:
             rest = rest + (self.number(self.term(0, ((a, 1),))) * k - self.term(0, ((a, k),)))
         return whole, rest
 
-    def split(self, a: int, m: int) -> None:
-        """Writes an atom as ``m * q + r``."""
+    def split(self, a: int, m: int, shift: int = 0) -> None:
+        """Writes an atom as ``m * q + r - shift``."""
         low, high = self.path.interval(a)
         name = self.atoms[a].name
         sources = self._sources[a]
-        least, most = None if low is None else low // m, None if high is None else high // m
+        least, most = (None if end is None else (end + shift) // m for end in (low, high))
         made = self.atoms[a].widened
         q = self.atom(f"{name}//{m}", least, most, sources, made)
         r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
-        value = q * m + r
+        value = q * m + r - shift
         raise Rewrite(a, value.c, value.parts)
 
     # ------------------------------------------------------------ questions

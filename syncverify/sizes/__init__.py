@@ -21,13 +21,15 @@ from syncverify.checker.explore.explorer import (
     allowed,
 )
 from syncverify.checker.explore.graph import Graph, Settled
-from syncverify.checker.explore.limits import alone, without_rotations
+from syncverify.checker.explore.limits import alone, rotates, without_rotations
+from syncverify.checker.explore.settle import Slots
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
 from syncverify.ir.execute_teams import team_size
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
+from syncverify.model.deals import Deals, whole_laps
 from syncverify.model.events import LaneSplit
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
@@ -200,7 +202,7 @@ def prove(
     found: Sized | None = None
     brief = replace(limits, events=limits.events // BRIEF, stretch=limits.brief * limits.stretch)
     if first is not None:
-        attempt, again = _look(problem, policy, first, True, search, small=False)
+        attempt, again = _first_look(problem, policy, first, search)
         if again.verdict is not Verdict.UNKNOWN:
             return again
         if once:
@@ -234,13 +236,33 @@ def prove(
     return found
 
 
+def _first_look(problem: Problem, policy: Policy, limits: Limits, numbers: Numbers) -> tuple[_Attempt, Sized]:
+    """The look in which turns are dealt out, if some are and that leads somewhere; else one as any other."""
+    deals = Deals() if rotates.get() else None
+    attempt, found = _look(problem, policy, limits, True, numbers, small=False, deals=deals)
+    if deals is None or not deals.names:
+        return attempt, found
+    if attempt.slots:
+        deals = Deals(attempt.slots, deals.names)
+        attempt, found = _look(problem, policy, limits, True, numbers, small=False, deals=deals)
+    if found.verdict is not Verdict.UNKNOWN:
+        return attempt, found
+    return _look(problem, policy, limits, True, numbers, small=False)
+
+
 def _look(
-    problem: Problem, policy: Policy, limits: Limits, forgets: bool, numbers: Numbers, small: bool
+    problem: Problem,
+    policy: Policy,
+    limits: Limits,
+    forgets: bool,
+    numbers: Numbers,
+    small: bool,
+    deals: Deals | None = None,
 ) -> tuple[_Attempt, Sized]:
     """One exploration of a problem; where it led nowhere round a ring, one without."""
-    attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
+    attempt = _Attempt(problem, policy, limits, forgets, numbers, space=Space(deals), small=small)
     found = attempt.run()
-    if attempt.unturned:
+    if attempt.unturned and not (deals is not None and deals.names):
         attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
         with without_rotations():
             found = attempt.run()
@@ -262,6 +284,7 @@ class _Attempt:
     exceeded: bool = False  # a limit was in the way
     restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
+    slots: int = 0  # of a ring that was found where turns are dealt out
 
     def run(self) -> Sized:
         try:
@@ -278,6 +301,8 @@ class _Attempt:
             self.unturned = isinstance(e, Unturned)
         except InputError as e:
             self.reason = e.message
+        except Slots as e:
+            self.reason, self.slots = "turns are dealt out", e.size
         if self.reason is not None:
             return Sized(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
         notes = {k: d for e in self.explorers for k, d in e.notes.items()}
@@ -311,7 +336,9 @@ class _Attempt:
             out.append((space.path, systems))
             return True
 
-        allowed(space, path, [*map(holds, self.problem.facts), build])
+        names = set() if space.deals is None else space.deals.names & path.sizes.keys()
+        laps = [lambda name=name: whole_laps(space, space.path.sizes[name]) for name in sorted(names)]
+        allowed(space, path, [*map(holds, self.problem.facts), *laps, build])
         space.asked.clear()
         return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from syncverify.verify import check_kernel
 
 BF16 = ml_dtypes.bfloat16
 PLAIN = Schedule(64, 64, stages=3, persistent=True, pingpong=True)
+TWO_STAGES = replace(PLAIN, stages=2)
 STAGED = replace(PLAIN, tile_n=128, store="tma")
 CLUSTER = replace(STAGED, pending=1, cluster=2)
 WIDE = Schedule(128, 128, stages=2, persistent=True, pingpong=True, pending=1, registers=(40, 232))
@@ -64,11 +66,45 @@ def test_launches_are_asked_for_one_by_one_where_the_exploration_of_all_sizes_do
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    monkeypatch.setattr(gate_ptx, "LIMITS", Limits(events=100, path=100, nodes=10, failures=1))
+    few = Limits(events=100, path=100, nodes=10, failures=1)
+    monkeypatch.setattr(gate_ptx, "LIMITS", few)
+    monkeypatch.setattr(gate_ptx, "SOON", few)
     program = CompiledMatmul(product(), PLAIN, cache=Cache(tmp_path)).program()
     assert program.proof("ptx").scope.kind is ScopeKind.EXACT
     values = {p.name: p.default for p in program.kernel.params if p.default is not None}
     assert program.proof("ptx", {**values, "turns": 3}).scope.values["turns"] == 3
+
+
+MORE = "\n\tsetp.lt.s32 %short, {steps}, 2;\n\t@%short add.s32 {at}, {at}, 1;"
+SKIPS = {
+    "as it is": "",
+    "a step too far": "\n\tadd.s32 {at}, {at}, 1;",
+    "a step too far where a tile is long": "\n\tshr.u32 %skip, {steps}, 3;\n\tadd.s32 {at}, {at}, %skip;",
+    "a step too far where a tile is short": MORE,
+    "a step too far in the first turn": MORE.replace("steps", "turn"),
+}
+
+
+@pytest.mark.parametrize("what", SKIPS)
+def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    monkeypatch.setattr(gate_ptx, "LIMITS", Limits(events=100, path=100, nodes=10, failures=1))
+    program = CompiledMatmul(product(), TWO_STAGES, cache=Cache(tmp_path)).program()
+    assert program.ptx
+    (steps,) = re.findall(r"ld\.param\.u32 \t(%r\d+), \[matmul_param_6\]", program.ptx)
+    (turn,) = re.findall(r"add\.s32 \t(%r\d+), \1, 2;", program.ptx)
+    (skip,) = re.findall(rf"add\.s32 \t%r\d+, %r\d+, {steps};", program.ptx)
+    at = skip.split("\t")[1].split(",")[0]
+    text = program.ptx.replace(skip, skip + SKIPS[what].format(at=at, steps=steps, turn=turn))
+    text = text.replace("{\n", "{\n\t.reg .pred %short;\n\t.reg .b32 %skip;\n", 1)
+    report = gate_ptx.check_ptx(program.kernel, text, Policy.PRACTICAL)
+    if SKIPS[what]:
+        assert report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT
+    else:
+        assert report.verdict is Verdict.PROVED
+        assert report.scope.kind is ScopeKind.ALL
 
 
 @pytest.mark.parametrize(

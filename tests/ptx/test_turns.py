@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.parser import parse
 from syncverify.frontends.ptx.turned import TURNS, at_least
 from syncverify.launch import read_facts
+from syncverify.model.again import renewed
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
 from tests.ptx.execute_helpers import module_text
@@ -225,8 +226,8 @@ def test_what_a_turn_reads_is_the_same_for_all(forgets: bool) -> None:
     space = Space()
     space.forgets = forgets
     k, m = space.atom("K", 1, 100), space.atom("M", 1, 100)
-    first = space.renewed([k + 1, m], [k], [m], 0)
-    assert space.renewed([k + 1, m], [k], [m], 0) == first
+    first = renewed(space, [k + 1, m], [k], [m], 0)
+    assert renewed(space, [k + 1, m], [k], [m], 0) == first
     assert first[1] is m
     assert (first[0] is k + 1) is not forgets
     assert space.bounds(first[0]) == (2, 101)

@@ -85,7 +85,7 @@ class Explorer(Settling):
                 yield from self._explored()
                 return
             except Symbolic as e:
-                if self.ring is not None:
+                if self.goes_round:
                     raise Unturned(str(e)) from None
                 raise
             except (KnowsTooLittle, Unequal, Found) as e:
@@ -146,10 +146,10 @@ class Explorer(Settling):
         like = SimpleNamespace(system=self.system, columns=self._columns, ignores_pool=False, parks=False)
         run = fresh(cast(Run, like), Budget(max_events=self.limits.path))
         run.eager = run.joins = True
-        run.further = self.ring is not None
+        run.further = self.goes_round
         state = State(run, path, asked_after={} if self.limits.asks_last else None)
         state.rotations = None if self.ring is None else Rotations(self.ring)
-        self.graph.rotates = self.ring is not None
+        self.graph.rotates = self.goes_round
         for t in run.threads:
             self.kinds.straight |= {(t.cls, slot) for slot in getattr(t.agent, "straight_slots", ())}
         state.begin()
@@ -182,7 +182,7 @@ class Explorer(Settling):
                     state.flush()
                     continue
                 except Open as o:
-                    if run.ready and state.turned(t):
+                    if state.hesitates(t) or (run.ready and state.turned(t)):
                         run.ready.append(t)
                         break
                     run.ready.appendleft(t)
@@ -297,6 +297,7 @@ class Explorer(Settling):
         if run.info.member:
             self.accounts.append((account(run), state.path.fork()))
         return None
+
 
 def counts(f: Failure, policy: Policy) -> bool:
     """Whether a failure counts against the kernel."""

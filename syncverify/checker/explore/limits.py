@@ -19,6 +19,8 @@ MOST_FORMS, FEW_FORMS = 6, 2
 #: Decisions after which an exploration gives up that compares states so, three times as many while no state
 #: is at a new point.
 MOST_LOOSE = 1_200
+#: How many times more where roles deal turns out between them: there is a state for each place and role.
+OF_DEALT = 4
 #: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6

@@ -326,7 +326,10 @@ def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, in
     common = min((len(x) for t, x in zip(threads, lists, strict=True) if not t.done), default=1 << 30)
     for t, mine in zip(threads, lists, strict=True):
         longest = max(lists, key=len)
-        if any(a[:2] != b[:2] for a, b in zip(mine, longest, strict=False)):
+        alike = mine is longest or all(
+            a[0] == b[0] and a[1] == b[1] for a, b in zip(mine, longest, strict=False)
+        )
+        if not alike:
             raise Symbolic("warps that execute different collective instructions")
         if t.done and any(len(x) > len(mine) for x in lists):
             raise Symbolic("lanes that leave before others of their warp execute a barrier")

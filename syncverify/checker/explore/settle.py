@@ -35,6 +35,14 @@ class Found(Exception):  # noqa: N818 -- control flow: begin again with
         self.ring = ring
 
 
+class Slots(Exception):  # noqa: N818 -- control flow: begin again with
+    """A ring of so many slots was found where turns are dealt out."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
     """A state that was made to know less meets a failure that it might not have met."""
 
@@ -70,6 +78,11 @@ class Settling:
         """Whether nothing in the last third was at a new point."""
         return 3 * self.newest < 2 * len(self.graph.nodes)
 
+    @property
+    def goes_round(self) -> bool:
+        """Whether states are looked at that all turns come to, wherever they begin in a ring."""
+        return self.ring is not None or self.space.dealing
+
     def beyond(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
         return spent > most and not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes))
@@ -90,13 +103,14 @@ class Settling:
             least = -(1 << 62)
         number = next(self._numbers)
         # round a ring the newest comes first: the state that all laps come to stands for those before it
-        order = least if self.ring is None else -number
+        order = -number if self.goes_round else least
         heappush(self._heap, (not state.general, order, number, state))
 
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
-        if self.beyond(len(self.graph.nodes), self.limits.nodes):
-            raise Exceeded(f"states do not repeat within {self.limits.nodes} decisions")
+        most = self.limits.nodes * (at_most.OF_DEALT if self.space.dealing else 1)
+        if self.beyond(len(self.graph.nodes), most):
+            raise Exceeded(f"states do not repeat within {most} decisions")
         if self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1):
             raise KnowsTooLittle
         members = state.run.info.member is not None
@@ -141,8 +155,10 @@ class Settling:
         rows = list(view.rows.values())
         candidates = self.beside(earlier, view)
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
-            if both.covers and stands_for(seen, state.run.loosely, knows) and included(
-                self.space, list(both.rows.values()), seen.path, rows, state.path
+            if (
+                both.covers
+                and stands_for(seen, state.run.loosely, knows)
+                and included(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
                 self.repeats = True
                 number = seen.node.number
@@ -188,6 +204,7 @@ class Settling:
     def crowded(self, state: State) -> bool:
         """Whether many states at some point differ, perhaps only in what is known."""
         most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
+        most = -1 if self.space.dealing else most
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate
 
@@ -213,7 +230,7 @@ class Settling:
         """Follows both answers."""
         other = state.fork()
         both = [(state, True, o.c, o.parts), (other, False, -o.c - 1, negated(o.parts))]
-        if self.ring is not None and self.larger(node, o):
+        if self.goes_round and self.larger(node, o):
             both.reverse()  # the last one is followed first
         for one, answer, c, parts in both:
             one.parent, one.answer, one.widened = node.number, answer, 0
@@ -297,10 +314,13 @@ class Settling:
         """Looks for a ring in what a run has done, now and then. Raises Found."""
         if not self.turns or not self.limits.asks_last or len(run.trace) < 2 * self.searched:
             return
+        deals = self.space.deals
+        if self.space.dealing and deals is not None and deals.slots:
+            return
         self.searched = len(run.trace)
         ring = find(run)
         if ring is not None:
-            raise Found(ring)
+            raise Slots(ring.size) if self.space.dealing else Found(ring)
 
 
-__all__ = ["Found", "KnowsTooLittle", "Settling"]
+__all__ = ["Found", "KnowsTooLittle", "Settling", "Slots"]

@@ -15,12 +15,13 @@ from syncverify.checker.explore.rotations import Rotations
 from syncverify.checker.explore.tokens import point, relative
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
+from syncverify.model.again import AGAIN
 from syncverify.model.events import Event
 from syncverify.model.inequalities import Sum
 from syncverify.model.path import Path
 from syncverify.model.ratios import RATIO, lasting
 from syncverify.model.symbols import TEAM, SizedAgent
-from syncverify.model.terms import AGAIN, Space, Symbolic, Term, mapped
+from syncverify.model.terms import Space, Symbolic, Term, mapped
 from syncverify.model.tokens import Token
 
 #: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
@@ -64,6 +65,14 @@ class State:
         self.asked_after[t.cls] = self.moved
         self.run.ready.append(t)
         return True
+
+    def hesitates(self, t: Thread) -> bool:
+        """Whether an agent lets others ask first, as long as these go on in turns that they have."""
+        if not (self.path.space.dealing and self.asked_after is not None):
+            return False
+        if not getattr(t.agent, "hesitates", False):
+            return False
+        return not all(getattr(x.agent, "hesitates", False) for x in self.run.ready)
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
@@ -256,8 +265,7 @@ class State:
         return (
             tuple(point(self.run, t) for t in self.run.threads),
             tuple(
-                (b, (s.auto.phase + s.flip) % 2, s.auto.pending)
-                for b, s in sorted(self.run.barriers.items())
+                (b, (s.auto.phase + s.flip) % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())
             ),
         )
 

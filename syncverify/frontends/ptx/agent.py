@@ -28,8 +28,9 @@ from syncverify.frontends.ptx.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.values import INTS, Unknown
+from syncverify.model.again import AGAIN
 from syncverify.model.events import Ev, Event, LaneSplit
-from syncverify.model.terms import AGAIN, Interrupted, Symbolic, Term
+from syncverify.model.terms import Interrupted, Symbolic, Term
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
@@ -114,6 +115,11 @@ class PtxAgent:
     def steady_slots(self) -> frozenset[int]:
         """Registers of blocks in teams that no loop changes: they say who shares what with whom."""
         return self.program.steady
+
+    @property
+    def hesitates(self) -> bool:
+        """Whether it asks for a turn of its own where turns are dealt out."""
+        return self.r[PC] in self.program.hesitant
 
     def turns(self) -> dict[str, Any]:
         """The next turn of a loop whose turns take sizes anew."""

@@ -84,7 +84,7 @@ class Program(Plan):
     def _anew(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
-                     "predicates", "steady"):  # fmt: skip
+                     "predicates", "steady", "hesitant"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 

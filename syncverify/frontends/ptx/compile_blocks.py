@@ -26,7 +26,15 @@ from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.nodes import Instr, Sym
 from syncverify.frontends.ptx.operands import results
 from syncverify.frontends.ptx.teams import TEAM
-from syncverify.frontends.ptx.turns import KEPT, TURN, outer_loops, renewed
+from syncverify.frontends.ptx.turns import (
+    KEPT,
+    TURN,
+    asks_at,
+    dealing,
+    deals_of,
+    outer_loops,
+    renewed,
+)
 from syncverify.frontends.ptx.values import Unknown, Vec
 from syncverify.model.events import END, Ev, Site
 
@@ -51,6 +59,10 @@ class Writer(Effects):
             self.after |= {s for b in loop for s in self.flow.blocks[b].succ if s not in loop}
         if program.sized:
             program.slot(TURN)
+        #: blocks behind loops in such loops, and those before these
+        self.deals, self.asking = (
+            dealing(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
+        )
         #: by branch, where the lanes go that hold 1, and those that hold 0
         self.sides: dict[int, tuple[int, int]] = {}
         self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
@@ -91,6 +103,7 @@ class Writer(Effects):
             )
             and block not in self.joins
             and block not in self.after
+            and block not in self.deals
             and block not in p.stops
         )
 
@@ -128,13 +141,19 @@ class Writer(Effects):
         if n in self.headers:
             self.space["N"] = self._renew
             self._text(f"N(r, {n})")
+        if n in self.deals:
+            self.space["M"] = self._deal
+            self._text(f"M(r, {n})")
         if n in self.p.stops:
             self.space["X"] = strayed
             self._text("X(r)")
             return
+        pause = asks_at(self.flow, n) if n in self.asking else None
         for k in range(b.lo, b.hi):
             i = self.body[k]
             self.p.at = k
+            if k == pause:
+                self._pause(8 * k + START, k == b.lo)
             if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
                 if k in self.p.touches and i.op != "exit":
                     self._touch(k)
@@ -147,6 +166,14 @@ class Writer(Effects):
             if k in self.p.slice.pure:
                 self._pure(k)
         self._leave(n)
+
+    def _pause(self, label: int, first: bool) -> None:
+        """A point at which classes stop before they ask for a turn of their own, for others to go first."""
+        if not first:
+            self.space["Y"] = self._pauses
+            self._text(f"if Y(r, {label}): r[0] = {label}; return None")
+            self._text(f"return b{label}(r, a)")
+            self._open(label)
 
     def _leave(self, n: int) -> None:
         b = self.flow.blocks[n]
@@ -220,7 +247,7 @@ class Writer(Effects):
 
     def _marked(self, block: int) -> bool:
         """Whether coming to a block does something of its own."""
-        return block in self.headers or block in self.after
+        return block in self.headers or block in self.after or block in self.deals
 
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
@@ -262,8 +289,8 @@ class Writer(Effects):
                     r[slots[name]] = r[slots[KEPT + name]]
                     r[slots[KEPT + name]] = NOT_ENTERED
 
-    def _renew(self, r: Registers, header: int) -> None:
-        """A turn begins of a loop whose turns read sizes anew."""
+    def _renew(self, r: Registers, header: int, on: int | None = 0) -> None:
+        """A turn begins of a loop whose turns read sizes anew, or is over for who deals turns out."""
         found = self.p.renewals.get(header)
         if found is None:
             return
@@ -278,7 +305,27 @@ class Writer(Effects):
         teams = self.p.teams is not None
         if teams and TEAM in slots:  # places are told from it
             kept.append(r[slots[TEAM]])
+        if found.deal is not None and deals_of(trips) is not None:
+            r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
         new = renewed([*first.values()], trips, kept, r[turn], teams)
         for name, value in zip(found.names, new, strict=True):
             r[slots[name]] = value
         r[turn] = r[turn] + 1
+
+    def _pauses(self, r: Registers, label: int) -> bool:
+        """Whether a class stops before it asks for a turn of its own, for others to go first."""
+        p = self.p
+        if label not in p.hesitant or p.teams is not None:
+            return False
+        values = [r[p.slots[x]] for n in p.renewals.values() if n.deal for x in n.trips]
+        return deals_of(values) is not None
+
+    def _deal(self, r: Registers, block: int) -> None:
+        """Who deals turns out has been through one, and reads the sizes of the next, which is another's; or
+        is about to begin."""
+        slots = self.p.slots
+        for header, x in self.p.renewals.items():
+            if x.deal is not None and block in (*x.deal.behind, x.deal.early):
+                begins = block == x.deal.early
+                if deals_of(r[slots[("" if begins else KEPT) + name]] for name in x.trips) is not None:
+                    self._renew(r, header, None if begins else 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
-from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, Decoded
+from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, unwritten
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_table import decode
@@ -23,7 +24,7 @@ from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.teams import Teams, elsewhere
-from syncverify.frontends.ptx.turns import KEPT, Renewal, renewals
+from syncverify.frontends.ptx.turns import KEPT, Deal, Renewal, asks_at, renewals
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.untracked import untracked
 from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
@@ -192,7 +193,28 @@ class Plan:
     def renewals(self) -> dict[int, Renewal]:
         """By header, the loops whose turns read sizes anew."""
         found = renewals(self.flow, self.slice, self.constants, frozenset(self.slots))
-        return {x.header: x for x in found}
+        return {x.header: replace(x, deal=self._dealt(x)) for x in found}
+
+    def _dealt(self, x: Renewal) -> Deal | None:
+        """How the turns of a loop are dealt out, if they are."""
+        deal = x.deal
+        if deal is None or self.teams is not None or deal.counter not in self.slots:
+            return None
+        block = None if deal.early is None else self.flow.blocks[deal.early]
+        quiet = block is not None and not any(k in self.decoded for k in range(block.lo, block.hi))
+        return deal if quiet else replace(deal, early=None)
+
+    @cached_property
+    def hesitant(self) -> frozenset[int]:
+        """Where it is asked whether there is a further turn, of loops whose turns are dealt out."""
+        blocks = self.flow.blocks
+        asked: set[int] = set()
+        for x in self.renewals.values():
+            if x.deal is not None:
+                first = x.header if x.deal.early is None else x.deal.early
+                asked |= {x.deal.asked, *(b for b in blocks[first].pred if b not in x.blocks)}
+        found = (asks_at(self.flow, b) for b in asked)
+        return frozenset(8 * k + START for k in found if k is not None)
 
     def read_handle(self, k: int) -> int:
         """What a USE calls the read of instruction ``k``; its number, or that none will or need."""

@@ -207,8 +207,8 @@ class Size:
             if o in _WRAPS:
                 return wrapped(self.term * -1 - 1, _WRAPS[o])
             low, high = self.term.space.bounds(self.term)
-            if o == 1 and low == 0 and high == 1:
-                return size(self.term * -1 + 1, self.bits)
+            if o in (0, 1) and low == 0 and high == 1:
+                return size(self.term * -1 + 1, self.bits) if o else self
         return self.number() ^ _int(o)
 
     __rxor__ = __xor__

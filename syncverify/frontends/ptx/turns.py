@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.nodes import Imm
 from syncverify.frontends.ptx.operands import is_poll, results, sources
 from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.slice import Slice
+from syncverify.model import again
+from syncverify.model.deals import Deals
+from syncverify.model.terms import Term
 
+#: Among how many roles turns are dealt out.
+DEALT = 2
 #: Names of the slots that count an agent's turns, and that keep what a register held before the first.
 TURN, KEPT = "%turns", "%kept "
 
@@ -33,6 +39,18 @@ class Renewal:
     kept: frozenset[str]
     before: frozenset[int]  # the blocks from which control may come to it, its own left out
     after: frozenset[int]  # the blocks that it is left to
+    deal: Deal | None = None  # where its turns are those of one role of two
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Of a loop whose turns two roles deal out between them: the register that counts them in steps of two,
+    the block behind the loops inside, that before the loop (with no effect), and where it may end."""
+
+    counter: str
+    behind: frozenset[int]
+    early: int | None
+    asked: int
 
 
 def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
@@ -44,6 +62,29 @@ def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
         headers = [b for b in loop if all(flow.dominates(b, x) for x in loop)]
         if inner and headers:
             yield headers[0], loop, {b for other in inner for b in other}
+
+
+def dealing(flow: Flow) -> tuple[frozenset[int], frozenset[int]]:
+    """Blocks behind loops inside others, and those before these; and where these may end, or not begin."""
+    marked: set[int] = set()
+    asking: set[int] = set()
+    for header, loop, _ in outer_loops(flow):
+        inside = [x for x in flow.loops if x < loop]
+        marked |= {s for x in inside for b in x for s in flow.blocks[b].succ if s not in x and s in loop}
+        before = {b for b in flow.blocks[header].pred if b not in loop}
+        early = {b for b in before if len(flow.blocks[b].succ) == 1}
+        marked |= early
+        asking |= {b for b in loop if _leaves(flow, loop, b)}
+        asking |= before.union(*(flow.blocks[b].pred for b in early))
+    return frozenset(marked), frozenset(asking)
+
+
+def asks_at(flow: Flow, block: int) -> int | None:
+    """The comparison in a block that its branch depends on; None if it has none of its own."""
+    b = flow.blocks[block]
+    guard = flow.body[b.hi - 1].guard
+    found = [k for k in range(b.lo, b.hi - 1) if guard is not None and guard.name in results(flow.body[k])]
+    return found[-1] if found else None
 
 
 def renewals(
@@ -60,9 +101,43 @@ def renewals(
         trips = (reader.behind(b for b in deciding if b in inner) & held) - kept
         if trips:
             names = tuple(sorted((reader.read(needed) & held) - kept))
+            tests = [b for b in deciding if b in inner and trips & reader.behind([b])]
+            deal = _dealt(
+                reader, header, [b for b in deciding if b not in inner and _leaves(flow, loop, b)], tests
+            )
             after = frozenset(s for b in loop for s in flow.blocks[b].succ if s not in loop and s != flow.end)
-            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop, after))
+            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop, after, deal))
     return out
+
+
+def _dealt(reader: _Reader, header: int, asked: list[int], tests: list[int]) -> Deal | None:
+    """How turns are dealt out, if they are; ``asked``: where the loop ends, ``tests``: where those inside
+    do."""
+    flow, loop = reader.flow, reader.loop
+    counters = [(b, x) for b in asked for x in reader.all_behind([b]) if reader.steps_of(x) == DEALT]
+    if len(counters) != 1:
+        return None
+    ((end, counter),) = counters
+    loops = [x for x in flow.loops if x < loop and any(b in x and _leaves(flow, x, b) for b in tests)]
+    left = {s for x in loops for b in x for s in flow.blocks[b].succ if s not in x and s in loop}
+    last = frozenset(s for s in left if not any(_comes(flow, s, x, header) for x in loops))
+    outside = [b for b in flow.blocks[header].pred if b not in loop]
+    early = outside[0] if len(outside) == 1 and len(flow.blocks[outside[0]].succ) == 1 else None
+    return Deal(counter, last, early, end)
+
+
+def _comes(flow: Flow, start: int, to: frozenset[int], header: int) -> bool:
+    """Whether control comes from a block to others before a header."""
+    seen = {header, flow.end}
+    work = [start]
+    while work:
+        b = work.pop()
+        if b in to:
+            return True
+        if b not in seen:
+            seen.add(b)
+            work += flow.blocks[b].succ
+    return False
 
 
 def _decides(flow: Flow, needed: Slice, block: int) -> bool:
@@ -108,6 +183,18 @@ class _Reader:
 
     def behind(self, blocks: Iterable[int]) -> frozenset[str]:
         """What the branches at the end of some blocks depend on, as it is before the loop."""
+        return frozenset(x for x in self.all_behind(blocks) if x not in self.definitions)
+
+    def steps_of(self, name: str) -> int:
+        """By how much a register grows in each turn; 0 where that is not seen."""
+        found = self.definitions.get(name, [])
+        i = self.flow.body[found[0]] if len(found) == 1 else None
+        if i is None or i.op != "add" or name not in sources(i):
+            return 0
+        return next((x.value for x in i.operands[1:] if isinstance(x, Imm)), 0)
+
+    def all_behind(self, blocks: Iterable[int]) -> frozenset[str]:
+        """What the branches at the end of some blocks depend on."""
         out: set[str] = set()
         seen: set[str] = set()
         work = [r for b in blocks for r in sources(self.flow.body[self.flow.blocks[b].hi - 1])]
@@ -116,23 +203,25 @@ class _Reader:
             if name in seen:
                 continue
             seen.add(name)
-            inside = self.definitions.get(name)
-            if inside is None:
-                out.add(name)
-                continue
-            for k in inside:
+            for k in self.definitions.get(name, ()):
                 if not is_poll(self.flow.body[k]):
                     work += sources(self.flow.body[k])
                 out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
-        return frozenset(out)
+        return frozenset(out | seen)
+
+
+def deals_of(values: Iterable[Any]) -> Deals | None:
+    """The turns that are told apart from others, where some register holds a size."""
+    found = next((v for v in values if isinstance(v, Size) and isinstance(v.term, Term)), None)
+    return None if found is None else found.term.space.deals
 
 
 def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False) -> list[Any]:
-    """Registers as a turn of a loop reads them anew; see ``Space.renewed``."""
+    """Registers as a turn of a loop reads them anew; see ``model/again.py``."""
     sizes = [v for v in values if isinstance(v, Size)]
     if not any(isinstance(v, Size) for v in trips):
         return values
     now = turn.term if isinstance(turn, Size) else turn
     all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
-    found = iter(sizes[0].term.space.renewed(all_, start, fixed, now, some))
+    found = iter(again.renewed(sizes[0].term.space, all_, start, fixed, now, some))
     return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncverify.frontends.ptx.compile_state import PC, START, Run
 from syncverify.frontends.ptx.effects import Opaque
+from syncverify.model.again import AGAIN
 from syncverify.model.events import Ev, LaneSplit
 from syncverify.model.inequalities import negated
 from syncverify.model.path import Path
@@ -46,6 +47,8 @@ class Ways:
         path, questions, forgets = space.path, set(space.asked), space.forgets
         space.forgets = False
         content = frozenset(_with_content(self.program))
+        if space.deals is not None and any(x.deal for x in self.program.renewals.values()):
+            space.deals.names.add(AGAIN)
         try:
             for key, agent in agents:
                 if key in self._stops:
