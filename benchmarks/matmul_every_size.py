@@ -48,6 +48,15 @@ SCHEDULES = {
     "ping-pong, pending": Schedule(
         128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, pending=1
     ),
+    "ping-pong, staged": Schedule(
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, store="tma"
+    ),
+    "ping-pong, staged, 4 stages": Schedule(
+        128, 128, stages=4, registers=TWO, persistent=True, pingpong=True, store="tma"
+    ),
+    "ping-pong, cluster": Schedule(
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, store="tma", cluster=2
+    ),
     "shared by two, direct": Schedule(128, 128, stages=2, split_k=2),
     "shared by two, staged": Schedule(128, 256, stages=2, registers=TWO, split_k=2, store="tma"),
     "shared by two, any order": Schedule(128, 128, stages=2, split_k=2, store="tma", sums="any"),
