@@ -44,6 +44,13 @@ SCHEDULES = {
     "persistent, staged, pending": Schedule(
         128, 128, stages=4, registers=TWO, persistent=True, store="tma", pending=1
     ),
+    "one tile, dependent": Schedule(128, 128, store="tma", dependent=True),
+    "persistent, 128x256, dependent": Schedule(
+        128, 256, registers=TWO, persistent=True, store="tma", dependent=True
+    ),
+    "persistent, cluster, dependent": Schedule(
+        128, 256, registers=TWO, persistent=True, store="tma", cluster=2, dependent=True
+    ),
     "ping-pong, 2 stages": Schedule(128, 128, stages=2, registers=TWO, persistent=True, pingpong=True),
     "ping-pong, pending": Schedule(
         128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, pending=1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import ml_dtypes
 import numpy as np
@@ -23,11 +22,9 @@ def test_elementwise_ring() -> None:
         np.testing.assert_array_equal(out, a * 2 + 1)
 
 
-def test_a_million_elements_take_seconds() -> None:
+def test_a_million_elements() -> None:
     a = RNG.standard_normal(4096 * 256).astype(np.float32)
-    start = time.perf_counter()
     out = run(ring(), {"N": 4096}, {"a": a})["out"]
-    assert time.perf_counter() - start < 20
     np.testing.assert_array_equal(out, a * 2 + 1)
 
 
