@@ -149,14 +149,14 @@ def complete(place: Path, workers: int, seconds: float) -> None:
 
 def _together(item: Item, cases: list[Case]) -> list[list[Case]]:
     """The launches that one process proves: all at once, where a proof for every size does not take long."""
-    return [[case] for case in cases] if item.matmul.schedule.shares_turns else [cases]
+    return [[case] for case in cases] if item.matmul.schedule.proved_by_launch else [cases]
 
 
 def _proved(job: tuple[Item, list[Case]]) -> list[Row]:
     """Verdicts of launches: those of every size, or else each by itself."""
     item, cases = job
     digest = {"digest": item.facts["digest"]}
-    if not item.matmul.schedule.shares_turns:
+    if not item.matmul.schedule.proved_by_launch:
         every = prepared.judged(item, None)
         if every["ir"] == every.get("ptx") == "proved":
             return [{**digest, **every, "shape": case} for case in cases]

@@ -48,7 +48,7 @@ class CompiledMatmul:
         """The kernel whose epilogue accesses ``vector`` elements at once."""
         if vector not in self._programs:
             kernel = build(self.problem, self.schedule, self.policy, vector)
-            each = self.each_launch and self.schedule.shares_turns
+            each = self.each_launch and self.schedule.proved_by_launch
             self._programs[vector] = Program(kernel, self.policy, cache=self.cache, each_launch=each)
         return self._programs[vector]
 

@@ -92,9 +92,13 @@ class Schedule:
         return self.persistent or self.split_k > 1
 
     @property
-    def shares_turns(self) -> bool:
-        """Whether warpgroups take tiles in turn, or blocks share them: proofs for every size take long."""
-        return self.pingpong or self.split_k > 1
+    def proved_by_launch(self) -> bool:
+        """Whether proofs for every size take long: warpgroups take tiles in turn, or blocks share them.
+
+        So do those of clusters that go through many tiles and keep a group in flight.
+        """
+        clusters = self.persistent and self.cluster > 1 and self.pending > 0
+        return self.pingpong or self.split_k > 1 or clusters
 
     @property
     def sharing(self) -> int:

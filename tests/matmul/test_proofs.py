@@ -178,7 +178,7 @@ def test_products_of_many_tiles_are_proved_once(tmp_path: Path) -> None:
     """A product that chooses its schedule at the call: one proof is for all launches."""
     pytest.importorskip("cuda.bindings.nvrtc")
     chosen = Matmul(product(), cache=Cache(tmp_path)).compiled(SIZES)
-    assert chosen.schedule.many_tiles and not chosen.schedule.shares_turns
+    assert chosen.schedule.many_tiles and not chosen.schedule.proved_by_launch
     program, values = chosen.program(), chosen.launch_values(SIZES)
     program.require_proof(values)
     assert program.undecided == ()
