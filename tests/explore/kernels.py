@@ -2,8 +2,40 @@
 
 from __future__ import annotations
 
+from syncverify.diagnostics import Policy
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
+from syncverify.sizes import Sized, all_sizes
+from syncverify.verify import check_kernel
+
+WAIT = "mbarrier.wait empty[stage], phase"
+ARRIVE = "mbarrier.arrive empty[stage]"
+LOAD = "bulk.load tile[stage], a[(t * K + k) * 64 : 64], full[stage]"
+
+
+def proof(text: str, policy: Policy = Policy.PRACTICAL) -> Sized:
+    """What is found for all sizes of a kernel."""
+    (kernel,) = parse(text, "kernel.syncir")
+    return all_sizes(kernel, {}, policy, lambda v: check_kernel(kernel, v, policy).verdict)
+
+
+def producer(turn: str, wait: str = WAIT, load: str = LOAD) -> str:
+    """Warp 2 fills a ring with T tiles of K steps; ``turn`` moves it on."""
+    return f"""role producer warps 2..3 {{
+    elect p
+    if p {{
+      let stage = 0
+      let phase = 1
+      for t in 0..T {{
+        for k in 0..K {{
+          {wait}
+          mbarrier.arrive.expect_tx full[stage], 256
+          {load}
+          {turn}
+        }}
+      }}
+    }}
+  }}"""
 
 
 def ring(

@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from syncverify.checker.explore.limits import without_rotations
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.diagnostics import Verdict
 from syncverify.ir.parser import parse
 from syncverify.model.deals import Deals
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Rewrite, Space
-from syncverify.sizes import Sized, all_sizes
 from syncverify.verify import check_kernel
 
-WAIT = "mbarrier.wait empty[stage], phase"
+from .kernels import ARRIVE, WAIT, producer, proof
+
 READ = "ld.shared x, tile[stage][lane : 1]"
-ARRIVE = "mbarrier.arrive empty[stage]"
 PHASE = "phase = phase ^ ((stage + K) // {S}) % 2"
 STAGE = "stage = (stage + K) % {S}"
 FIRST = "let stage = warp * K % {S}"
@@ -64,21 +63,7 @@ def pingpong(
     }}
   }}
   bar.sync 0
-  role producer warps 2..3 {{
-    elect p
-    if p {{
-      let stage = 0
-      let phase = 1
-      for t in 0..T {{
-        for k in 0..K {{
-          {wait}
-          mbarrier.arrive.expect_tx full[stage], 256
-          bulk.load tile[stage], a[(t * K + k) * 64 : 64], full[stage]
-          {turn}
-        }}
-      }}
-    }}
-  }}
+  {producer(turn, wait)}
   role math warps 0..2 {{
     {first}
     let phase = (warp * K // {{S}}) % 2
@@ -101,11 +86,6 @@ def pingpong(
 }}
 """
     return text.replace("{S}", str(stages))
-
-
-def proof(text: str, policy: Policy = Policy.PRACTICAL) -> Sized:
-    (kernel,) = parse(text, "pingpong.syncir")
-    return all_sizes(kernel, {}, policy, lambda v: check_kernel(kernel, v, policy).verdict)
 
 
 @pytest.mark.parametrize("stages", [2, 3])

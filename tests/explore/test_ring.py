@@ -10,14 +10,13 @@ from syncverify.checker.explore.limits import without_rotations
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotate import rotate
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.diagnostics import Verdict
 from syncverify.ir.parser import parse
-from syncverify.sizes import Sized, all_sizes
 from syncverify.verify import check_kernel
 
-WAIT = "mbarrier.wait empty[stage], phase"
+from .kernels import ARRIVE, LOAD, WAIT, producer, proof
+
 FENCE = "fence.proxy.async.shared_cta"
-ARRIVE = "mbarrier.arrive empty[stage]"
 READ = "ld.shared x, tile[stage][tid : 1]"
 
 
@@ -28,7 +27,7 @@ def pipeline(
     fence: str = FENCE,
     arrive: str = ARRIVE,
     read: str = READ,
-    load: str = "bulk.load tile[stage], a[(t * K + k) * 64 : 64], full[stage]",
+    load: str = LOAD,
     after: str = "",
 ) -> str:
     """Tiles of K steps; stage and phase carry over from tile to tile."""
@@ -57,21 +56,7 @@ def pipeline(
     }}
   }}
   bar.sync 0
-  role producer warps 2..3 {{
-    elect p
-    if p {{
-      let stage = 0
-      let phase = 1
-      for t in 0..T {{
-        for k in 0..K {{
-          {wait}
-          mbarrier.arrive.expect_tx full[stage], 256
-          {load}
-          {turn}
-        }}
-      }}
-    }}
-  }}
+  {producer(turn, wait, load)}
   role math warps 0..2 {{
     let stage = 0
     let phase = 0
@@ -88,11 +73,6 @@ def pipeline(
   }}
 }}
 """
-
-
-def proof(text: str, policy: Policy = Policy.PRACTICAL) -> Sized:
-    (kernel,) = parse(text, "pipeline.syncir")
-    return all_sizes(kernel, {}, policy, lambda v: check_kernel(kernel, v, policy).verdict)
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4, 8])
