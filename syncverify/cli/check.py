@@ -30,6 +30,7 @@ from syncverify.files import certificates, check_source, read_source
 from syncverify.frontends.names import base_name
 from syncverify.launch import LaunchFacts, facts_for, read_facts
 from syncverify.report.base import Report, counted
+from syncverify.report.excerpt import LONGEST_NAME
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
@@ -222,7 +223,7 @@ def _check_file(wanted: _Wanted, file: str) -> _Checked:
 def _check_tables(found: _Run, facts: LaunchFacts) -> None:
     for name in facts.tables:
         if name != "*" and name not in found.names:
-            has = ", ".join(sorted(found.names))
+            has = ", ".join(sorted(n for n in found.names if len(n) <= LONGEST_NAME or base_name(n) == n))
             found.reject(InputError(f'kernel."{name}" names no kernel (found: {has})', Span(facts.file)))
 
 

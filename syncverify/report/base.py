@@ -10,6 +10,7 @@ from pathlib import Path
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
 from syncverify.frontends.names import base_name
+from syncverify.report.excerpt import apart
 from syncverify.rules import RULES
 from syncverify.source import InputError
 
@@ -87,10 +88,16 @@ def values_text(values: Mapping[str, int], most: int | None = None) -> str:
 
 
 def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:
-    """How people know the kernels: without namespaces and template arguments where that tells them apart."""
-    short = [base_name(k.name) for k in kernels]
-    counts = Counter((k.file, name) for k, name in zip(kernels, short, strict=True))
-    return [name if counts[k.file, name] == 1 else k.name for k, name in zip(kernels, short, strict=True)]
+    """How people know the kernels: without namespaces and template arguments where that tells them apart,
+    else with a part of the name that does."""
+    short = [(k.file, base_name(k.name)) for k in kernels]
+    called: dict[tuple[str, str], dict[str, str]] = {}
+    for key, k in zip(short, kernels, strict=True):
+        called.setdefault(key, {})[k.name] = ""
+    for names in called.values():
+        names |= zip(names, apart(list(names)), strict=True)
+    counts = Counter(short)
+    return [called[key][k.name] if counts[key] > 1 else key[1] for key, k in zip(short, kernels, strict=True)]
 
 
 #: Severities in the order of their weight.

@@ -20,6 +20,7 @@ from syncverify.diagnostics import (
     Witness,
 )
 from syncverify.report.base import Report, counted, kernel_names, rule_name, source_lines, values_text
+from syncverify.report.excerpt import cut
 from syncverify.source import Span
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
@@ -142,7 +143,7 @@ def _snippet(
         return
     source = _CONTROL.sub(" ", lines[span.line - 1])
     start = max(span.column, 1) if span.column else len(source) - len(source.lstrip()) + 1
-    end = _end_column(span, source)
+    source, start, end = cut(source, start, _end_column(span, source))
     yield paint(f"{span.line:>{width}} |", "blue") + f" {source}".rstrip()
     marks = mark * max(end - start, 1)
     for i, text in enumerate(_once(texts)):

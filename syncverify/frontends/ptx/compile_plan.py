@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, unwritten
@@ -278,4 +279,4 @@ def _stop(i: Instr) -> Unsupported | None:
         return None
     if name == "__assertfail":
         return Unsupported("an assertion of the kernel fails")
-    return Unsupported(f"a call of {name}")
+    return Unsupported(f"a call of {base_name(name)}")
