@@ -148,6 +148,24 @@ def test_what_is_wrong_somewhere_is_refuted(what: str) -> None:
     assert check_kernel(kernel, found.values).verdict is Verdict.REFUTED
 
 
+FENCE = "fence.proxy.async.shared_cta\n"
+
+
+def test_warnings_that_only_strict_mode_asks_for_begin_with_states_that_know_all() -> None:
+    text = pingpong(2)
+    assert FENCE in text
+    found = proof(text.replace(FENCE, "\n"))
+    assert found.verdict is Verdict.PROVED
+    assert any(g.rotates for g in found.graphs)
+    assert any(n.less >= 0 for g in found.graphs for n in g.nodes)
+    assert {(d.rule, d.contested) for d in found.diagnostics} == {("SV105", "K1")}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_somewhere_is_refuted_among_warnings(what: str) -> None:
+    assert proof(pingpong(2, **WRONG[what]).replace(FENCE, "\n")).verdict is Verdict.REFUTED
+
+
 # ---------------------------------------------------------------- numbers
 
 

@@ -107,6 +107,33 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
         assert report.scope.kind is ScopeKind.ALL
 
 
+TURNS = Schedule(128, 128, stages=2, registers=(40, 232), persistent=True, pingpong=True, cluster=2)
+TAKEN = "mbarrier.wait order[wg], turn"
+#: What a cluster of two that takes turns may lack in one place only.
+LACKS = {
+    "nothing": ("", ""),
+    "a wait in one block": ("wgmma.wait 0", "if rank == 0 {\nwgmma.wait 0\n}"),
+    "a wait in one warpgroup": ("wgmma.wait 0", "if wg == 0 {\nwgmma.wait 0\n}"),
+    "a wait in the second turn": ("wgmma.wait 0", "if i < 2 {\nwgmma.wait 0\n}"),
+    "a wait in the last step": ("wgmma.wait 0", "if k + 1 < steps {\nwgmma.wait 0\n}"),
+    "a wait for one slot": ("wgmma.wait 0", "if stage == 0 {\nwgmma.wait 0\n}"),
+    "its turn in one block": (TAKEN, f"if rank == 0 {{\n{TAKEN}\n}}"),
+    "its turn after the second": (TAKEN, f"if i < 2 {{\n{TAKEN}\n}}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LACKS)
+def test_clusters_that_take_turns_are_proved_for_every_size_only_if_they_are_right(what: str) -> None:
+    text = print_kernel(build(product(), TURNS))
+    assert LACKS[what][0] in text
+    (kernel,) = parse(text.replace(*LACKS[what]), "k.syncir")
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    if what == "nothing":
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    else:
+        assert report.verdict is Verdict.REFUTED
+
+
 @pytest.mark.parametrize(
     ("schedule", "sizes", "blocks"),
     [

@@ -46,6 +46,10 @@ from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 
+#: Decisions after which a warning that no state which knows all has met yet is left to explorations without
+#: others.
+MOST_PLAIN = 40
+
 
 class Unturned(Symbolic):
     """Round its ring a system is not explored: it is to be explored without."""
@@ -96,7 +100,9 @@ class Explorer(Settling):
                         self.kinds.counters |= counting(self._seen.values(), e.ring.places)
                         self.ring, self.turns, self.kinds.size = e.ring, False, e.ring.size
                     case KnowsTooLittle():
-                        self.lowers = False
+                        # states that know all may meet it first
+                        self.lowers = e.warns and self.goes_round and len(self.graph.nodes) < MOST_PLAIN
+                        self.plain = 2 * len(self.graph.nodes) + 2
                     case Unequal():
                         if not self.kinds.learns(e):
                             raise Unturned(str(e)) from None
@@ -174,18 +180,26 @@ class Explorer(Settling):
             while not t.done and not t.blocked:
                 if state.asks_later(t):
                     break
+                if t.cls in state.open and state.hesitates(t):
+                    run.ready.append(t)  # nothing is known that was not when it asked
+                    break
                 try:
                     back = self.fetch(state, t) if t.event is None else False
                     self.look_ahead(state, t)
                 except Rewrite as r:
                     state.path.rewrite(r.atom, r.c, r.parts)
                     state.flush()
+                    state.open.clear()
                     continue
                 except Open as o:
-                    if state.hesitates(t) or (run.ready and state.turned(t)):
+                    hesitates = state.hesitates(t)
+                    if hesitates and t.event is None:
+                        state.open.add(t.cls)
+                    if hesitates or (run.ready and state.turned(t)):
                         run.ready.append(t)
                         break
                     run.ready.appendleft(t)
+                    state.open.clear()
                     if not self.settle(state, t, o):
                         return None
                     run.ready.popleft()
@@ -229,11 +243,12 @@ class Explorer(Settling):
             self._sure |= failures.keys()
         new = list(failures.items())[state.looked :] if run.loosely or moved else []
         lesser = ((k in self._sure and strict_alone(run, f)) or always_lesser(run, f) for k, f in new)
+        warns = practical and all(strict_alone(run, f) or always_lesser(run, f) for _, f in new)
         harmless = not new or (practical and all(lesser))
         if moved and not (harmless and not any(map(tails.open_end, failures.values()))):
             raise Unequal("a failure")
         if not harmless or (self.compared and self.delicate):
-            raise KnowsTooLittle
+            raise KnowsTooLittle(warns and not self.delicate)
 
     def certain(self, run: Run) -> list[Failure]:
         """Failures that are not met only because a state was made to forget."""

@@ -21,6 +21,9 @@ from syncverify.model.terms import Space
 Asker = tuple[int, int]
 #: Nodes before one that are looked at.
 FAR_BACK = 40
+#: How many times more often registers of inner loops change, where roles that deal turns out count those of
+#: others too.
+OF_DEALT = 4
 #: States that differ in registers of several loops, before they are widened to one.
 MOST_APART = 3
 
@@ -44,22 +47,35 @@ class Loops:
     space: Space
     views: dict[int, View] = field(default_factory=dict)  # of nodes
     changes: Counter[Place] = field(default_factory=Counter)
+    steps: dict[int, list[Place]] = field(default_factory=dict)  # where a node differs from the one before
 
     def seen(self, parent: int, number: int, view: View) -> None:
         """Takes note of a node and the one before it."""
         before = self.views.get(parent)
         if before is not None:
-            self.changes.update(self.moved(before, view))
+            moved = self.moved(before, view)
+            self.changes.update(moved)
+            self.steps[number] = moved
         self.views[number] = view
 
-    def nearest(self, view: View, same: list[Seen]) -> Seen | None:
+    def nearest(self, view: View, same: list[Seen], graph: Graph, parent: int) -> Seen | None:
         """The state where the fewest registers move; at first none where those of inner and of outer loops
-        do at once, for their lattice would tie the ones to the others."""
+        do at once, for their lattice would tie the ones to the others. ``parent``: the node before."""
         moved = [(self.moved(seen.view, view), seen) for seen in reversed(same)]
         places, best = min(moved, key=lambda m: len(m[0]))
-        counts = [self.changes[p] for p in places if self.changes[p]]
-        crossing = bool(counts) and 2 * min(counts) < max(counts)
+        since = self.since(best.node.number, graph, parent) if self.space.dealing else None
+        changes, much = (self.changes, 2) if since is None else (since, OF_DEALT)
+        counts = [changes[p] for p in places if changes[p]]
+        crossing = bool(counts) and much * min(counts) < max(counts)
         return None if crossing and len(same) < MOST_APART else best
+
+    def since(self, number: int, graph: Graph, parent: int) -> Counter[Place] | None:
+        """How often registers have changed since a node that a state comes from; None if it does not."""
+        found: Counter[Place] = Counter()
+        while parent > number:
+            found.update(self.steps.get(parent, ()))
+            parent = graph.nodes[parent].parent
+        return found if parent == number else None
 
     def moved(self, earlier: View, later: View) -> list[Place]:
         """Where rows differ, and do not move already."""

@@ -26,12 +26,12 @@ from syncverify.checker.clocks import Matrix
 from syncverify.checker.engine import Run
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
-from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place
+from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place, demoted, strict_alone
 from syncverify.checker.explore.thresholds import ALL, ORDER
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.ledger import Step, Told
 from syncverify.checker.shadow import Record
-from syncverify.diagnostics import Policy, Severity
+from syncverify.diagnostics import Policy
 from syncverify.model.events import Ev, Event
 
 #: A limit that lowers nothing.
@@ -58,6 +58,7 @@ class Known:
     records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
     times: tuple[int, ...]  # of these
     accesses: int  # tells apart what is on record, and where
+    warned: frozenset[Hashable] = frozenset()  # what strict mode alone asks and was met
 
     def covers(self, other: Known) -> bool:
         """Whether whatever fails from the other state on fails from this one on."""
@@ -67,6 +68,8 @@ class Known:
             return False
         if not (other.more.keys() <= self.more.keys() and set(other.waits) <= set(self.waits)):
             return False
+        if not other.warned <= self.warned:
+            return False  # reports would not say so
         if self.same(other):
             return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
         pairs = matched(self, other)
@@ -188,6 +191,7 @@ def known(loose: Loose) -> Known:
         tuple(loose.records),
         tuple(r.time for r in loose.seen),
         loose.accesses,
+        loose.warned,
     )
 
 
@@ -225,15 +229,6 @@ def hides(run: Run, looked: int, policy: Policy) -> bool:
     return delicate or not all(practical and (strict_alone(run, f) or always_lesser(run, f)) for f in new)
 
 
-def strict_alone(run: Run, f: Failure) -> bool:
-    """Whether a pair of accesses is judged in strict mode only: a failure that hides no other."""
-    if not f.strict_only or f.first is None or f.second is None or demoted(f):
-        return False
-    first, second = f.first.site, f.second.site
-    plain = {(first, second, False), (-1 - first, second, False)}
-    return (first, second, True) in run.judged and run.judged.isdisjoint(plain)
-
-
 def loosen(run: Run, policy: Policy) -> None:
     """Makes a run fail more often, so that less is asked of what it knows: see ``Run.loosely``. Who has
     looked at which phase is asked in strict mode only."""
@@ -246,11 +241,6 @@ def asks_more(run: Run, event: Event) -> bool:
     if event[0] == Ev.SETMAXNREG:
         return run.loosely and run.further
     return bool(event[0] == Ev.INVAL) and not run.info.ends_barriers
-
-
-def demoted(f: Failure) -> bool:
-    """Whether a failure is a lesser one for what is stored: two stores of one value."""
-    return f.rule == "SV112" and f.severity != Severity.ERROR and f.contested is None
 
 
 def always_lesser(run: Run, f: Failure) -> bool:

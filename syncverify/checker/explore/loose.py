@@ -22,8 +22,10 @@ from syncverify.checker.explore import maps, members
 from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
+from syncverify.checker.failure import Failure
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation, Named
+from syncverify.diagnostics import Severity
 from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
@@ -67,7 +69,9 @@ class Loose(Normal):
         self.accesses = 0  # tells apart what is on record, and where
         self.key: Hashable = None
         self.many = False
-        self.met = {x if x >= 0 else -1 - x for pair in run.judged for x in pair[:2]}  # sites of racing pairs
+        self.warned = warned(run)
+        # sites of racing pairs that may hide others
+        self.met = {x if x >= 0 else -1 - x for *pair, strict in run.judged if not strict for x in pair}
 
     def taken_apart(self) -> bool:
         """Fills all the fields; False where runs are not compared so."""
@@ -159,8 +163,8 @@ class Loose(Normal):
         parts: list[Hashable] = [
             tuple(sorted(t.cls for t in run.ready)),
             tuple(sorted(run.live.items())),
-            frozenset(run.judged),
-            frozenset(run.failures),
+            frozenset(run.judged) - self.warned,
+            frozenset(run.failures) - self.warned,
             tuple(
                 (k, *(self.at(k[0], u[0], x) for x in range(3))) for k, u in sorted(run.remote_uses.items())
             ),
@@ -421,10 +425,30 @@ class Loose(Normal):
                     yield kind, column, r.tag_value
 
 
+def warned(run: Run) -> frozenset[Hashable]:
+    """What strict mode alone asks of pairs of accesses and was met: that hides only the same, met again."""
+    failures = [key for key, f in run.failures.items() if strict_alone(run, f)]
+    return frozenset([*failures, *(pair for pair in run.judged if pair[2])])
+
+
+def strict_alone(run: Run, f: Failure) -> bool:
+    """Whether a pair of accesses is judged in strict mode only: a failure that hides no other."""
+    if not f.strict_only or f.first is None or f.second is None or demoted(f):
+        return False
+    first, second = f.first.site, f.second.site
+    plain = {(first, second, False), (-1 - first, second, False)}
+    return (first, second, True) in run.judged and run.judged.isdisjoint(plain)
+
+
+def demoted(f: Failure) -> bool:
+    """Whether a failure is a lesser one for what is stored: two stores of one value."""
+    return f.rule == "SV112" and f.severity != Severity.ERROR and f.contested is None
+
+
 def idle(n: Named) -> bool:
     """Whether nobody stands at a named barrier."""
     a = n.auto
     return not (a.arrived or a.marked or a.again or n.ahead or n.partial or n.gen.waiting or n.gen.con)
 
 
-__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "idle"]
+__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "demoted", "idle", "strict_alone"]

@@ -23,7 +23,7 @@ from syncverify.checker.explore.states import FAR, State, View
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
-from syncverify.model.inequalities import negated
+from syncverify.model.inequalities import Sum, negated
 from syncverify.model.terms import Open, Space
 
 
@@ -44,7 +44,12 @@ class Slots(Exception):  # noqa: N818 -- control flow: begin again with
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
-    """A state that was made to know less meets a failure that it might not have met."""
+    """A state that was made to know less meets a failure that it might not have met. ``warns``: one that
+    only strict mode asks for."""
+
+    def __init__(self, warns: bool = False) -> None:
+        super().__init__()
+        self.warns = warns
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +63,7 @@ class Settling:
     repeats: bool = False  # some state was a case of another, or was widened
     newest: int = 0  # the last node whose key was a new one
     lowers: bool = True  # states may be made to know less
+    plain: int = 0  # but not the first ones
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
     turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
@@ -174,6 +180,9 @@ class Settling:
                 return False
         same = [seen for seen, _ in candidates]
         like = None if state.widened else self.like(state, view, same, knows)
+        since = 0 if like is None else like.widenings + 1
+        if like is not None and self.holds(state, rows, like):
+            like = None
         if like is not None:
             self.widen(state, view, like, None if knows is None else alike(same, knows)[-1])
             return True
@@ -181,10 +190,19 @@ class Settling:
             last = alike(same, knows)[-1]
             if last.known is not None and not knows.covers(last.known):
                 # what is known is made less at once, registers stay what they are
-                self.widen(state, view, replace(last, view=view, path=state.path, widenings=0), last)
+                self.widen(
+                    state, view, replace(last, view=view, path=state.path, widenings=max(since - 1, 0)), last
+                )
                 return True
+        state.widened = state.widened or since
         self.branch(state, self.remember(state, view, key, t, o, knows), o)
         return False
+
+    def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
+        """Whether a state stands for all registers of an earlier one, which no widening made, already."""
+        if not self.space.dealing or like.widenings > 6 or like.known is None or state.rotations is not None:
+            return False
+        return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 
     def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
         """Earlier states that stand at places of the ring that go together with those of a later one."""
@@ -206,7 +224,7 @@ class Settling:
         most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
         most = -1 if self.space.dealing else most
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
-        return self._crowd and self.lowers and not self.delicate
+        return self._crowd and self.lowers and not self.delicate and len(self.graph.nodes) >= self.plain
 
     def like(self, state: State, view: View, earlier: list[Seen], knows: Known | None) -> Seen | None:
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
@@ -215,7 +233,7 @@ class Settling:
             return None
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
-            return self._loops.nearest(view, alike(same, knows))
+            return self._loops.nearest(view, alike(same, knows), self.graph, state.parent)
         before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
         if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
             before = self.ancestors(state, earlier) or earlier

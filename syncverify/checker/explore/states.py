@@ -54,6 +54,7 @@ class State:
     general: bool = False  # it comes from a state that was made to know less
     cluster: int = 0  # which of those that run one after the other was last seen
     rotations: Rotations | None = None  # agents at other places of a ring, for which it stands too
+    open: set[int] = field(default_factory=set)  # who has asked what is open, and lets others ask first
 
     def asks_later(self, t: Thread) -> bool:
         """Whether an agent that has let others go first lets them go on, since they have moved: it is last

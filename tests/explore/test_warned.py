@@ -1,0 +1,92 @@
+"""Warnings that only strict mode asks for do not tell states apart, and hide nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.ir.parser import parse
+from syncverify.ir.printer import print_kernel
+from syncverify.matmul import Schedule, product
+from syncverify.matmul.pipeline import build
+from syncverify.sizes import Sized
+from syncverify.verify import check_kernel
+
+from .kernels import ARRIVE, proof
+from .test_ring import FENCE, READ, pipeline
+
+
+def _without_fence(early: str = "t < 0", fence: str = "") -> str:
+    """A ring whose reads are bridged by nobody; slots are given back too ``early`` in some turns."""
+    return pipeline(
+        3,
+        read=f"if {early} {{\n {ARRIVE}\n }}\n {READ}",
+        fence=fence,
+        arrive=f"if not ({early}) {{\n {ARRIVE}\n }}",
+    )
+
+
+def _rules(found: Sized | KernelReport) -> set[tuple[str, int | None]]:
+    return {(d.rule, d.span.line if d.span else None) for d in found.diagnostics}
+
+
+def test_a_warning_in_every_turn_is_told_once() -> None:
+    text = pipeline(3, fence="")
+    found = proof(text)
+    assert found.verdict is Verdict.PROVED
+    (kernel,) = parse(text, "kernel.syncir")
+    exact = check_kernel(kernel, {"T": 4, "K": 5}, Policy.PRACTICAL)
+    assert _rules(found) == _rules(exact) != set()
+    assert proof(text, Policy.STRICT).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("when", ["t == 0", "t > 1", "k == 0 and t == 0", "k == 4", "t == 0 and k + 1 == K"])
+def test_a_warning_of_some_turns_is_told(when: str) -> None:
+    text = pipeline(3, fence=f"if not ({when}) {{\n {FENCE}\n }}")
+    found = proof(text)
+    assert found.verdict is Verdict.PROVED
+    assert {d.rule for d in found.diagnostics} == {d.rule for d in proof(pipeline(3, fence="")).diagnostics}
+
+
+EARLY = ["t == 0", "t == 1", "t > 2", "k == 3", "k == 0 and t == 1", "t > 0 and k + 1 == K"]
+
+
+@pytest.mark.parametrize("early", EARLY)
+def test_a_mistake_of_the_same_two_accesses_is_found(early: str) -> None:
+    assert proof(_without_fence(early)).verdict is Verdict.REFUTED
+
+
+def _cluster() -> str:
+    schedule = Schedule(128, 128, stages=2, registers=(40, 232), persistent=True, cluster=2, pending=1)
+    return print_kernel(build(product(), schedule))
+
+
+RELEASED = "        wgmma.wait 1\n"
+LAST = "      wgmma.wait 0\n"
+WRONG = {
+    "in every step": (RELEASED, ""),
+    "a step too early": (RELEASED, "        wgmma.wait 2\n"),
+    "the first step of a tile": (RELEASED, f"if k > 1 {{\n{RELEASED}}}\n"),
+    "the second step of a tile": (RELEASED, f"if k != 2 {{\n{RELEASED}}}\n"),
+    "the first tile": (RELEASED, f"if i > 0 {{\n{RELEASED}}}\n"),
+    "the second tile": (RELEASED, f"if i != 1 {{\n{RELEASED}}}\n"),
+    "one warpgroup": (RELEASED, f"if wg == 0 {{\n{RELEASED}}}\n"),
+    "one block": (RELEASED, f"if rank == 0 {{\n{RELEASED}}}\n"),
+    "one slot": (RELEASED, f"if last == 0 {{\n{RELEASED}}}\n"),
+    "the end of a tile": (LAST, "      wgmma.wait 1\n"),
+    "the end of the second tile": (LAST, f"if i != 1 {{\n{LAST}}}\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_slots_that_a_cluster_gives_back_early(what: str) -> None:
+    text = _cluster()
+    assert text.count(WRONG[what][0]) == 1
+    (kernel,) = parse(text.replace(*WRONG[what]), "k.syncir")
+    assert check_kernel(kernel, scope=ScopeKind.ALL).verdict is Verdict.REFUTED
+
+
+def test_a_cluster_with_a_group_in_flight_is_proved() -> None:
+    (kernel,) = parse(_cluster(), "k.syncir")
+    report = check_kernel(kernel, scope=ScopeKind.ALL)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
