@@ -308,6 +308,7 @@ class Explorer(Settling):
         for f in distinct(warnings(tails.counted(run, self.certain(run)), False)):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
+        self.ended = True
         self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))
         if run.info.member:
             self.accounts.append((account(run), state.path.fork()))

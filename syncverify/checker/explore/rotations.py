@@ -218,8 +218,8 @@ class Rotations:
         for place, agents in self.others.items():
             for t in () if not new else run.threads:
                 agent = agents[t.cls]
-                for slot in () if t.done else list(agent.live()):
-                    value = _at(new, offsets, ("register", t.cls, slot), place, agent.live()[slot])
+                for slot, old in () if t.done else agent.live().items():
+                    value = _at(new, offsets, ("register", t.cls, slot), place, old)
                     if value is not None:
                         agent.put(slot, value)
 

@@ -70,6 +70,7 @@ class Settling:
     ring: Ring | None = None  # states are compared from the slot on that is to be filled next
     kinds: Kinds = field(default_factory=Kinds)
     rounds: Rounds = field(default_factory=Rounds)
+    ended: bool = False  # some run has
     held: int = 0  # bytes of the states that are left to follow, roughly
     searched: int = 0  # events of the longest run that a ring was looked for in
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
@@ -88,6 +89,12 @@ class Settling:
     def goes_round(self) -> bool:
         """Whether states are looked at that all turns come to, wherever they begin in a ring."""
         return self.ring is not None or self.space.dealing
+
+    @property
+    def seeks(self) -> bool:
+        """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
+        it soonest."""
+        return self.turns and self.limits.asks_last and self.ended and not self.repeats
 
     def beyond(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
@@ -109,7 +116,7 @@ class Settling:
             least = -(1 << 62)
         number = next(self._numbers)
         # round a ring the newest comes first: the state that all laps come to stands for those before it
-        order = -number if self.goes_round else least
+        order = -number if self.goes_round or self.seeks else least
         heappush(self._heap, (not state.general, order, number, state))
 
     def settle(self, state: State, t: Thread, o: Open) -> bool:
@@ -248,7 +255,7 @@ class Settling:
         """Follows both answers."""
         other = state.fork()
         both = [(state, True, o.c, o.parts), (other, False, -o.c - 1, negated(o.parts))]
-        if self.goes_round and self.larger(node, o):
+        if (self.goes_round or self.seeks) and self.larger(node, o):
             both.reverse()  # the last one is followed first
         for one, answer, c, parts in both:
             one.parent, one.answer, one.widened = node.number, answer, 0

@@ -476,11 +476,13 @@ def widened(x: Any, bits: int) -> Any:
 
 def exposed(value: Any, bits: int) -> Any:
     """A register as the exploration of sizes sees it: signed numbers, terms, tokens, tuples of them."""
-    if isinstance(value, Size):
-        return value.term
-    if value.__class__ is int and bits > 1:
+    if value.__class__ is int:
+        if bits <= 1:
+            return value
         half = 1 << (bits - 1)
         return (value ^ half) - half
+    if isinstance(value, Size):
+        return value.term
     if value.__class__ is Vec and value.shown(Size | Token):
         return tuple(exposed(x, bits) for x in value.lanes)
     return value
