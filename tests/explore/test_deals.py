@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from syncverify.checker.explore.explorer import Explorer
 from syncverify.checker.explore.limits import without_rotations
 from syncverify.diagnostics import Verdict
 from syncverify.ir.parser import parse
@@ -104,6 +105,16 @@ def test_there_are_few_states_for_each_place() -> None:
     assert not any(g.rotates for g in alone.graphs)
     assert nodes[2] < alone.stats["nodes"]
     assert nodes[4] < 4 * nodes[2]
+
+
+def test_answers_of_states_that_later_ones_stand_for_are_not_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fewer = proof(pingpong(3))
+    monkeypatch.setattr(Explorer, "given_way", lambda self, state: False)
+    all_ = proof(pingpong(3))
+    assert fewer.verdict is all_.verdict is Verdict.PROVED
+    assert fewer.stats["events"] < all_.stats["events"]
 
 
 def when(test: str, good: str, bad: str) -> str:

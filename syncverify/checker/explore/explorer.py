@@ -110,7 +110,7 @@ class Explorer(Settling):
                 self.events = self.held = self.newest = 0
                 self.graph = replace(self.graph, nodes=[])
                 self.rounds.nodes.clear()
-                for kept in (self.notes, self._seen, self._heap, self._crowds):
+                for kept in (self.notes, self._seen, self._asked, self._heap, self._crowds):
                     kept.clear()
 
     def _explored(self) -> Iterator[Failed | None]:
@@ -121,6 +121,8 @@ class Explorer(Settling):
         while self._heap:
             *_, state = heappop(self._heap)
             self.held -= state.weight
+            if self.given_way(state):
+                continue
             state.traced = len(state.run.trace)
             found = self.follow(state)
             self.events += len(state.run.trace) - state.traced

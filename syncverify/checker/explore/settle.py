@@ -74,6 +74,7 @@ class Settling:
     held: int = 0  # bytes of the states that are left to follow, roughly
     searched: int = 0  # events of the longest run that a ring was looked for in
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
+    _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
     _loops: Loops = field(init=False)
     _crowd: bool = False
     _crowds: dict[Hashable, set[Hashable]] = field(default_factory=dict)  # forms at one point
@@ -216,6 +217,27 @@ class Settling:
         found = [(s, together(s.view.rows, s.view.at, view.rows, view.at, self.kinds)) for s in earlier]
         return [(s, both) for s, both in found if both is not None]
 
+    def given_way(self, state: State) -> bool:
+        """Whether an answer needs not be followed, for a later node stands for all of the one that asked."""
+        asked = self._asked.get(state.parent) if self.goes_round and state.answer is not None else None
+        for seen in reversed(self._seen[asked.node.key]) if asked is not None else ():
+            if asked is None or seen is asked:
+                return False
+            if self.stands(seen, asked):
+                number = seen.node.number
+                self.graph.add(state.parent, Settled.COVERED, answer=state.answer, target=number, less=number)
+                return True
+        return False
+
+    def stands(self, seen: Seen, for_: Seen) -> bool:
+        """Whether a node stands for all of another one with its key."""
+        view, known = for_.view, for_.known
+        both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
+        if both is None or not both.covers or not stands_for(seen, for_.loosely, known):
+            return False
+        rows = list(view.rows.values())
+        return included(self.space, list(both.rows.values()), seen.path, rows, for_.path)
+
     def turns_of(self, earlier: View, view: View, w: Widening) -> None:
         """Takes note of registers that grow for ever."""
         before, self.space.path = self.space.path, w.path
@@ -289,7 +311,9 @@ class Settling:
         if not self._seen[key]:
             self.newest = node.number
         self._loops.seen(state.parent, node.number, view)
-        self._seen[key].append(Seen(node, view, path, state.widened, knows, state.run.loosely))
+        seen = Seen(node, view, path, state.widened, knows, state.run.loosely)
+        self._seen[key].append(seen)
+        self._asked[node.number] = seen
         return node
 
     def widen(self, state: State, view: View, seen: Seen, less: Seen | None) -> None:
