@@ -407,7 +407,7 @@ class _Replay:
         ):
             one.widened = False
             self.space.path = one.path
-            one.path.assume(c, parts)
+            one.path.answer(c, parts)
             if not one.path.dead:
                 one.flush()
                 alive.append((answer, one))

@@ -174,7 +174,8 @@ def init_known(run: Run, t: Thread, s: Barrier) -> bool:
     """Init is a generic write by one thread; fence.mbarrier_init lets a relaxed cluster barrier carry it."""
     if t.clock.knows(H, s.init_cls, s.init_cls == t.cls and t.n == 1) >= s.init_time:
         return True
-    return t.clock.knows(H, run.columns.of("init", s.init_cls), s.init_cls == t.cls) >= s.init_time
+    fenced = run.columns.known("init", s.init_cls)
+    return fenced is not None and t.clock.knows(H, fenced, s.init_cls == t.cls) >= s.init_time
 
 
 def on_init(run: Run, t: Thread, event: Event) -> int:

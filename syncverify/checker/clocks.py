@@ -53,6 +53,10 @@ class Columns:
             self._index[key] = found
         return found
 
+    def known(self, *key: Any) -> int | None:
+        """The column of an entity that was asked for before."""
+        return self._index.get(key)
+
     def names(self) -> dict[int, tuple[Any, ...]]:
         """Column to entity, for those that are not classes."""
         return {v: k for k, v in self._index.items()}

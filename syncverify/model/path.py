@@ -229,6 +229,17 @@ class Path:
         elif c + opposite == 0:
             self._equal(c, parts)
 
+    def answer(self, c: int, parts: Parts) -> None:
+        """As ``assume``, with a look whether integers are left where inequalities were rounded anew."""
+        self.assume(c, parts)
+        if self.stale and not self.dead:
+            self.dead = not self.possible()
+
+    def possible(self) -> bool:
+        """Whether what is known is not seen to contradict itself."""
+        work, atoms = self._about({}, {a for p in self.cons for a, _ in p})
+        return not eliminated(work, atoms)
+
     def _cuts(self, c: int, parts: Parts) -> list[Sum]:
         """What follows when one atom takes its best value and the rest shares a divisor: ``2q + r >= 5``
         with ``r <= 1`` says ``q >= 2``."""

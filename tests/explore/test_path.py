@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 from syncverify.model.inequalities import Interval, product_bounds
 from syncverify.model.terms import Space
@@ -87,3 +88,31 @@ def test_an_answer_may_rest_on_atoms_that_came_later() -> None:
     assert space.path.decide(*space.of(both - 5)) is None
     space.path.assume(*space.of(x + y - 5))
     assert space.path.decide(*space.of(both - 5)) is True  # (x - 2) (y - 2) >= 0
+
+
+def test_an_answer_that_rewrites_an_atom_may_leave_no_integers() -> None:
+    # 24 u + 25 <= K <= 24 u + 28 and 24 v + 21 <= K; 6 u + 7 <= w: with w = 6 v + 7 it is u + 1 <= v
+    space = Space()
+    size, u, v, w = (space.atom(name, 0) for name in "Kuvw")
+    path = space.path
+    for known in (size - 24 * u - 25, 24 * u + 28 - size, size - 24 * v - 21, w - 6 * u - 9, w - 6 * v - 7):
+        path.assume(*space.of(known))
+    path.stale = False
+    assert not path.dead and path.possible()
+    path.answer(*space.of(6 * v + 7 - w))
+    assert path.dead
+
+
+def test_what_has_a_solution_is_possible() -> None:
+    random = Random(7)
+    for _ in range(300):
+        space = Space()
+        names = [space.atom(name, -3, 3) for name in "xyz"]
+        sums = [([random.randint(-3, 3) for _ in names], random.randint(-4, 4)) for _ in range(5)]
+        for ks, c in sums:
+            space.path.answer(*space.of(sum((k * x for k, x in zip(ks, names, strict=True)), c)))
+        solved = any(
+            all(sum(k * x for k, x in zip(ks, at, strict=True)) + c >= 0 for ks, c in sums)
+            for at in product(range(-3, 4), repeat=3)
+        )
+        assert not (solved and (space.path.dead or not space.path.possible()))

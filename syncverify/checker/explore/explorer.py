@@ -29,7 +29,7 @@ from syncverify.checker.explore.knowledge import (
 from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.members import account
 from syncverify.checker.explore.places import counting
-from syncverify.checker.explore.rotations import Rotations, Unequal
+from syncverify.checker.explore.rotations import Parted, Rotations, Unequal
 from syncverify.checker.explore.settle import Found, KnowsTooLittle, Settling
 from syncverify.checker.explore.states import State
 from syncverify.checker.explore.tokens import answered, followed
@@ -204,6 +204,13 @@ class Explorer(Settling):
                     state.open.clear()
                     if not self.settle(state, t, o):
                         return None
+                    run.ready.popleft()
+                    continue
+                except Parted as p:
+                    run.ready.appendleft(t)
+                    for other in state.part(p.groups):
+                        self.push(other)
+                    self.space.path = state.path
                     run.ready.popleft()
                     continue
                 event = t.event

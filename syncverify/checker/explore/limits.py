@@ -27,6 +27,9 @@ EARLY, FEW_LEFT = 150, 6
 
 #: Times more decisions round a ring where tiles are shared.
 IN_A_TEAM = 6
+#: And where a state for so many of them is left to follow: the newest comes first there, so more are left
+#: than elsewhere, but nearly all of them round a ring that leads nowhere.
+LONGER, HALF = 8, 2
 
 
 #: Whether states may stand for others at other places of a ring: certificates have no word for that.
@@ -80,9 +83,9 @@ class Limits:
     brief: int = 1  # times more than this of a look that is meant to be brief
     stretch: int = 1  # times the events and nodes, while few states are left to follow
 
-    def goes_on(self, times: float, left: int, nodes: int) -> bool:
+    def goes_on(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
         """Whether so many times a limit are not too many, with so many states left after the decisions."""
-        return times <= self.stretch and few_left(left, nodes)
+        return times <= self.stretch and few_left(left, nodes, most)
 
 
 def of_ring(size: int, shared: bool = False) -> int:
@@ -91,9 +94,10 @@ def of_ring(size: int, shared: bool = False) -> int:
     return (60 + 30 * size) * (IN_A_TEAM if shared else 1)
 
 
-def few_left(left: int, nodes: int) -> bool:
-    """Whether few states are left to follow after so many decisions, or it is too early to tell."""
-    return nodes < EARLY or FEW_LEFT * left <= nodes
+def few_left(left: int, nodes: int, most: int = FEW_LEFT) -> bool:
+    """Whether few states are left to follow after so many decisions, or it is too early to tell: a state for
+    so ``most`` decisions."""
+    return nodes < EARLY or most * left <= nodes
 
 
 __all__ = [

@@ -398,8 +398,10 @@ class Loose(Normal):
 
     def anywhere(self, r: Record) -> bool:
         """Whether only reports ask where in the source an access is: where nothing was met of it that hides
-        a later failure there; and copies to global memory that a warp starts as one are told by it."""
-        if not r.kind.asynchronous or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
+        a later failure there. Copies to global memory that a warp starts as one are told by it, and stores of
+        equal values; the init of a barrier is no such store."""
+        told = not r.kind.asynchronous and r.barrier < 0
+        if told or self.run.info.footprints[r.fp].memory == GLOBAL_MEMORY:
             return False
         return self.met.isdisjoint([p.site for p in r.parts or (r,)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
@@ -9,6 +10,9 @@ from typing import Any
 
 from syncverify.checker.explore.rotations import Offsets, Unequal
 from syncverify.model.inequalities import Sum
+
+#: Registers that were another number at a place so many times less often than some may go round.
+RARELY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,14 @@ class Kinds:
     """What registers (class and slot) were seen to do: ``counters`` grow, others go round the ring.
 
     ``rings``: those that were seen to, and their least and greatest number. ``visits``: where all agents
-    stand -> place -> the newest rows there."""
+    stand -> place -> the newest rows there; ``alike``: the same by form and place."""
 
     counters: set[tuple[int, Any]] = field(default_factory=set)
     visits: dict[Any, dict[int, dict[Any, Sum]]] = field(default_factory=dict)
+    alike: dict[tuple[Any, int], dict[Any, Sum]] = field(default_factory=dict)
     rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
     straight: set[tuple[int, Any]] = field(default_factory=set)  # never differ by place
-    varied: set[tuple[int, Any]] = field(default_factory=set)  # those that were different at one place
+    varied: Counter[tuple[int, Any]] = field(default_factory=Counter)  # how often others than at one place
     size: int = 0  # slots of the ring
 
     def apart(self, where: tuple[Any, ...], old: Sum, new: Sum) -> int:
@@ -81,21 +86,24 @@ class Kinds:
 
     def learns(self, e: Unequal) -> bool:
         """Whether there is a reason to try again: registers that count; or those that were other numbers at
-        one place."""
-        found = e.counters or self.varied
-        if found <= self.counters:
-            return False
-        self.counters |= found
-        return True
+        one place, first those that were it often: one that goes round may begin with another."""
+        most = max(self.varied.values(), default=0)
+        often = {register for register, times in self.varied.items() if RARELY * times >= most}
+        for found in (e.counters, often, self.varied.keys()):
+            if not found <= self.counters:
+                slots = {slot for _, slot in found}
+                classes = {cls for cls, _ in self.rings.keys() | found}
+                self.counters |= found | {(cls, slot) for cls in classes for slot in slots}
+                return True
+        return False
 
-    def visit(self, points: Any, place: int, rows: dict[Any, Sum]) -> None:
-        """Takes note of the registers at a place."""
-        before = self.visits.setdefault(points, {})
-        for where, (c, parts) in before.get(place, {}).items():
+    def visit(self, points: Any, key: Any, place: int, rows: dict[Any, Sum]) -> None:
+        """Takes note of the registers at a place; ``key``: of states that may stand for each other."""
+        for where, (c, parts) in self.alike.get((key, place), {}).items():
             new = rows.get(where)
             if where[0] == "register" and new is not None and not parts and not new[1] and new[0] != c:
-                self.varied.add((where[1], where[2]))
-        before[place] = rows
+                self.varied[where[1], where[2]] += 1
+        self.alike[key, place] = self.visits.setdefault(points, {})[place] = rows
 
     def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
         """The same at all places that were seen, with registers as they were: a guess, for more only."""

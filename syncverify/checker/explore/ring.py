@@ -172,14 +172,17 @@ def find(run: Run) -> Ring | None:
     groups = [g for g in groups if len(g) == size]
     if not any(_goes_round(order, size) for order in orders):
         return None  # not all of it was seen
-    pieces: set[Piece] = set()
+    barred: set[Piece] = set()
     for g in groups:
         at = [info.barriers[b].offset for b in g]
-        pieces |= {(a, a + 8, slot, _stride(at)) for slot, a in enumerate(at)}
+        barred |= {(a, a + 8, slot, _stride(at)) for slot, a in enumerate(at)}
+    pieces = set(barred)
     slot_of = {b: slot for g in groups for slot, b in enumerate(g)}
     for use, met in uses.items():
         if use[2] not in OTHERS or _keeps_time(met, slot_of, size):
             pieces |= _slots([info.footprints[f] for f in dict.fromkeys(f for f, _ in met)], size)
+    if pieces == barred and any(_in_part(use, met, size) for use, met in uses.items()):
+        return None  # those who began the ring elsewhere have yet to come round
     disjoint = _disjoint(pieces)
     if disjoint is None:
         return None
@@ -194,6 +197,11 @@ def find(run: Run) -> Ring | None:
                 return None
             likes[b] = tuple([there[cta, info.barriers[o].offset] for o in group])
     return Ring(info, size, slots, likes, disjoint)
+
+
+def _in_part(use: Use, met: Iterable[tuple[int, int]], size: int) -> bool:
+    """Whether a site may have used the bytes of some slots, but not of all."""
+    return use[2] not in OTHERS and 1 < len({f for f, _ in met}) < size
 
 
 def _keeps_time(met: Iterable[tuple[int, int]], slot_of: dict[int, int], size: int) -> bool:

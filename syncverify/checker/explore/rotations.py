@@ -36,6 +36,15 @@ class Unequal(Exception):  # noqa: N818 -- control flow: begin again without
         self.counters = counters
 
 
+class Parted(Exception):  # noqa: N818 -- control flow: to be followed in several states
+    """Agents end their barriers in an order of their own, wherever in the ring they stand: ``groups`` of
+    places go on as one each."""
+
+    def __init__(self, groups: list[frozenset[int]]) -> None:
+        super().__init__()
+        self.groups = groups
+
+
 @dataclass(slots=True)
 class Rotations:
     """``place``: of the agents that are followed; ``others``: agents at other places; ``newest``: the place
@@ -73,7 +82,7 @@ class Rotations:
             try:
                 done[self.place] = t.agent.step(t.answer)
             except Open as o:
-                same = [self._asks_too(place, t, o, done) for place in self.others]
+                same = [self._asks_too(run, place, t, o, done) for place in self.others]
                 self.uneven = self.uneven - {t.cls} if all(same) and not done else self.uneven | {t.cls}
                 raise
         for place, agents in self.others.items():
@@ -83,7 +92,10 @@ class Rotations:
         found = ring.event(done[self.place], -self.place)
         for place, event in done.items():
             if ring.event(event, -place) != found:
-                raise Unequal(f"{done[self.place]} at {self.place}, {event} at {place}")
+                if event[0] == found[0] == Ev.INVAL:
+                    raise Parted(self._alike(done))
+                why = f"{done[self.place]} at {self.place}, {event} at {place}"
+                raise Unequal(why, self._out_of_turn(run))
         for place, agents in self.others.items():
             if not self._beside(t, agents[t.cls], place):
                 raise Unequal("agents stand at different points")
@@ -93,6 +105,29 @@ class Rotations:
         self._follow(run, found)
         t.emitted = done[self.place]
         return own_parity(run, found)
+
+    def _alike(self, done: dict[int, Event]) -> list[frozenset[int]]:
+        """The places at which an agent has come to the same event, moved on by its place."""
+        groups: dict[Event, set[int]] = {}
+        for place, event in done.items():
+            groups.setdefault(self.ring.event(event, -place), set()).add(place)
+        return [frozenset(g) for g in groups.values()]
+
+    def stay(self, run: Run, places: frozenset[int]) -> None:
+        """Stands for some of its places only."""
+        self.others[self.place] = [t.agent for t in run.threads]
+        self.others = {p: agents for p, agents in self.others.items() if p in places}
+        self.stepped = {
+            cls: {p: event for p, event in done.items() if p in places} for cls, done in self.stepped.items()
+        }
+        self.uneven = self.uneven if len(places) > 1 else frozenset()
+        if self.place not in places:
+            self.place = min(places)
+            run.rotation = self.ring, self.place
+        for t, agent in zip(run.threads, self.others.pop(self.place), strict=True):
+            t.agent = agent
+            if t.event is not None:
+                t.emitted = self.ring.event(own_parity(run, t.event), self.place)
 
     def waits_longer(self) -> None:
         """One more question while agents stand apart. Raises Unequal."""
@@ -108,7 +143,7 @@ class Rotations:
             if result_of(agents[t.cls], self.ring.event(event, place)) != mine:
                 raise Unequal("a poll is for something else")
 
-    def _asks_too(self, place: int, t: Thread, o: Open, done: dict[int, Event]) -> bool:
+    def _asks_too(self, run: Run, place: int, t: Thread, o: Open, done: dict[int, Event]) -> bool:
         """Whether the same is asked at another place."""
         if place in done:
             return False
@@ -116,21 +151,39 @@ class Rotations:
             done[place] = _stepped(self.others[place][t.cls], t)
         except Open as e:
             if e.parts == o.parts and e.c != o.c:
-                self._suspect(t, self.others[place][t.cls], e.c - o.c)
+                self._suspect(run, t, self.others[place], e.c - o.c)
             return (e.c, e.parts) == (o.c, o.parts) and self._beside(t, self.others[place][t.cls], place)
         return False
 
-    def _suspect(self, t: Thread, other: Any, by: int) -> None:
-        """Raises Unequal for registers that make a question another one, and are beyond the ring's slots."""
+    def _suspect(self, run: Run, t: Thread, others: list[Any], by: int) -> None:
+        """Raises Unequal for registers that make a question another one, and are beyond the ring's slots;
+        with those that differ as much in other classes, which will soon ask as well."""
+        if self._counting(t, others[t.cls], by):
+            found = (self._counting(x, others[x.cls], by) for x in run.threads if not x.done)
+            raise Unequal("registers count", frozenset().union(*found))
+
+    def _counting(self, t: Thread, other: Any, by: int) -> set[tuple[int, Any]]:
         mine, theirs = t.agent.live(), other.live()  # type: ignore[attr-defined]
-        found = {
+        return {
             (t.cls, slot)
             for slot, a in mine.items()
             if isinstance(a, int) and isinstance(b := theirs.get(slot), int) and abs(a - b) == abs(by)
             and not (0 <= a < self.ring.size and 0 <= b < self.ring.size)
         }  # fmt: skip
-        if found:
-            raise Unequal("registers count", frozenset(found))
+
+    def _out_of_turn(self, run: Run) -> frozenset[tuple[int, Any]]:
+        """Registers beyond the ring's slots that differ where agents are at one slot: these seem to count."""
+        found: set[tuple[int, Any]] = set()
+        for t in (t for t in run.threads if not t.done):
+            live = {p: agents[t.cls].live() for p, agents in self.others.items()}
+            live[self.place] = t.agent.live()  # type: ignore[attr-defined]
+            for slot, value in live[self.place].items():
+                values = {p: known[slot] for p, known in live.items() if isinstance(known.get(slot), int)}
+                near = {p: v for p, v in values.items() if -1 <= v < self.ring.size}
+                at_one = {(p % self.ring.size, v) for p, v in values.items()}
+                if isinstance(value, int) and near != values and len(at_one) > len({p for p, _ in at_one}):
+                    found.add((t.cls, slot))
+        return frozenset(found)
 
     def _beside(self, t: Thread, other: Any, place: int) -> bool:
         """Whether an agent stands at the same point at another place."""
@@ -218,7 +271,7 @@ class Rotations:
         for place, agents in self.others.items():
             for t in () if not new else run.threads:
                 agent = agents[t.cls]
-                for slot, old in () if t.done else agent.live().items():
+                for slot, old in () if t.done else list(agent.live().items()):
                     value = _at(new, offsets, ("register", t.cls, slot), place, old)
                     if value is not None:
                         agent.put(slot, value)

@@ -99,7 +99,21 @@ class Settling:
 
     def beyond(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
-        return spent > most and not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes))
+        if spent <= most:
+            return False
+        return not self.limits.goes_on(spent / most, len(self._heap), len(self.graph.nodes), self.few)
+
+    @property
+    def few(self) -> int:
+        """For how many decisions a state may be left to follow."""
+        return at_most.FEW_LEFT if self.ring is None else at_most.HALF
+
+    def goes_on_for_ever(self, most: int) -> bool:
+        """Whether states do not repeat round a ring within so many decisions, or several times as many while
+        few are left to follow."""
+        nodes = len(self.graph.nodes)
+        longer = at_most.few_left(len(self._heap), nodes, self.few)
+        return nodes > most * (at_most.LONGER if longer else 1)
 
     def push(self, state: State) -> None:
         """Keeps a state for later; those that were made to know less come first, for they stand for others,
@@ -123,12 +137,16 @@ class Settling:
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
         most = self.limits.nodes * (at_most.OF_DEALT if self.space.dealing else 1)
-        if self.beyond(len(self.graph.nodes), most):
+        if self.ring is None and self.beyond(len(self.graph.nodes), most):
             raise Exceeded(f"states do not repeat within {most} decisions")
-        if self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1):
+        if (
+            self.ring is None
+            and self.compared
+            and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1)
+        ):
             raise KnowsTooLittle
         members = state.run.info.member is not None
-        if self.ring is not None and len(self.graph.nodes) > at_most.of_ring(self.ring.size, members):
+        if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
             raise Unequal("states do not repeat round the ring either")
         progress = state.progress()
         uneven = state.rotations is not None and bool(state.rotations.uneven)
@@ -158,7 +176,7 @@ class Settling:
         key = view.key
         if self.ring is not None:
             self.kinds.follow(view.rows, view.at)
-            self.kinds.visit(state.where()[0], view.at.main, view.rows)
+            self.kinds.visit(state.where()[0], key, view.at.main, view.rows)
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
@@ -282,7 +300,7 @@ class Settling:
         for one, answer, c, parts in both:
             one.parent, one.answer, one.widened = node.number, answer, 0
             self.space.path = one.path
-            one.path.assume(c, parts)
+            one.path.answer(c, parts)
             if not one.path.dead:
                 one.flush()
                 self.push(one)

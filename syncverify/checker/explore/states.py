@@ -118,6 +118,16 @@ class State:
         """The next event of an agent, as it is on record."""
         return t.agent.step(t.answer) if self.rotations is None else self.rotations.step(self.run, t)
 
+    def part(self, groups: list[frozenset[int]]) -> list[State]:
+        """Stands for the first group of its places only; the states that stand for the others."""
+        assert self.rotations is not None
+        others = [(self.fork(), g) for g in groups[1:]]
+        for one, places in [(self, groups[0]), *others]:
+            assert one.rotations is not None
+            one.rotations.stay(one.run, places)
+            one.formed = None
+        return [one for one, _ in others]
+
     def begin_at_next(self) -> None:
         """Moves what is on record to where the next slot of the ring is the first."""
         if self.rotations is not None and self.rotations.begin_at_next(self.run):
