@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.checker.explore.rotations import Rotations
+from syncverify.checker.explore.places import Kinds
+from syncverify.checker.explore.rotations import Rotations, Unequal
 from syncverify.diagnostics import Verdict
 from syncverify.ir.parser import parse
 from syncverify.verify import check_kernel
@@ -139,3 +140,16 @@ def test_what_is_wrong_is_refuted(what: str) -> None:
     assert found.verdict is Verdict.REFUTED
     (kernel,) = parse(text, "flat.syncir")
     assert check_kernel(kernel, found.values).verdict is Verdict.REFUTED
+
+
+def test_what_seems_to_count_is_learned_in_order() -> None:
+    kinds = Kinds(size=4)
+    kinds.rings = {(0, "stage"): (0, 3), (1, "stage"): (0, 3)}
+    kinds.varied.update({(0, "step"): 20, (0, "stage"): 1})
+    assert kinds.learns(Unequal("events", frozenset({(0, "k")})))
+    assert kinds.counters == {(0, "k"), (1, "k")}  # in all classes
+    assert kinds.learns(Unequal("events"))
+    assert kinds.counters == {(c, r) for c in (0, 1) for r in ("k", "step")}
+    assert kinds.learns(Unequal("events"))
+    assert (0, "stage") in kinds.counters
+    assert not kinds.learns(Unequal("events"))

@@ -113,7 +113,7 @@ class Settling:
         few are left to follow."""
         nodes = len(self.graph.nodes)
         longer = at_most.few_left(len(self._heap), nodes, self.few)
-        return nodes > most * (at_most.LONGER if longer else 1)
+        return nodes > most * (min(at_most.LONGER, self.limits.stretch) if longer else 1)
 
     def push(self, state: State) -> None:
         """Keeps a state for later; those that were made to know less come first, for they stand for others,
