@@ -311,8 +311,11 @@ than seconds of CPU. Measured at commit 74934c5: what takes more than 2.5 s of C
 size; what is proved with block and cluster alone and was not before or takes more than 3 s; what blocks hand
 over through global memory. At 08c325d what else is proved for every size; at ff93aa7 what else is proved with
 block and cluster alone, and nearly all that is refuted for every size; at 6b16de6 what else is unknown or was
-killed; at 5afd717 one row for every size and what is left of nine with block and cluster alone. Exact
-sizes: at b3050ac and 2eab264;
+killed; at 5afd717 one row for every size and what is left of nine with block and cluster alone; at 863a79f
+two rows of triton_tma that are proved since, and some of quack, fa4 and triton_tma that are not; at 517ea63
+four of these again. At 786eff9 all other rows that are not proved (but cutlass's) were checked once more, and
+all that are proved for every size in more than 4 s at 863a79f: none has another verdict. Exact sizes: at
+b3050ac and 2eab264;
 all verdicts again at bf4c09b, beside little other work, with 0.38 s of wall time above the start of the
 interpreter at the median (`benchmarks/bench_ptx_time.py`).
 
