@@ -44,6 +44,9 @@ SCHEDULES = {
     "persistent, staged, pending": Schedule(
         128, 128, stages=4, registers=TWO, persistent=True, store="tma", pending=1
     ),
+    "persistent, cluster, pending": Schedule(
+        128, 256, registers=TWO, persistent=True, store="tma", cluster=2, pending=1
+    ),
     "one tile, dependent": Schedule(128, 128, store="tma", dependent=True),
     "persistent, 128x256, dependent": Schedule(
         128, 256, registers=TWO, persistent=True, store="tma", dependent=True

@@ -81,6 +81,11 @@ class Account:
     accesses: tuple[Access, ...]
 
 
+#: Accesses of two clusters that must be in order: of each pair the numbers, and whether the first must be
+#: bridged as well; None: nothing orders them.
+Pairs = tuple[tuple[int, int, bool | None], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Acquired:
     """What a spin makes known: steps in every execution, accesses that are over, and bridged."""
@@ -104,6 +109,7 @@ class Together:
     steps: list[int] = field(default_factory=list)  # of each cluster the number of its first step
     accesses: list[int] = field(default_factory=list)  # and access
     total: int = 0
+    pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)  # by the identities of two accounts
 
     def wrong(self) -> str | None:
         """Why the clusters may not run so; None if they may, whatever the schedule."""
@@ -198,18 +204,24 @@ class Together:
     def raced(self) -> str | None:
         """Whether two accesses of different clusters are not in order."""
         for m, account in enumerate(self.accounts):
-            for second in account.accesses:
-                over, bridged = self.over(second.seen, m), self.bridged(second, m)
-                for number, first in self.before(m):
-                    known = over >> number & 1, bridged >> number & 1
-                    if not _ordered(first, second, *known) and _meet(first.places, second.places):
+            known: dict[int, tuple[Some, Some]] = {}
+            for start, before in zip(self.accesses[:m], self.accounts, strict=False):
+                for i, j, bridge in self.between(before, account):
+                    if j not in known:
+                        second = account.accesses[j]
+                        known[j] = self.over(second.seen, m), self.bridged(second, m)
+                    over, bridged = known[j]
+                    both = over & bridged if bridge else over
+                    if bridge is None or not both >> start + i & 1:
                         return "accesses of two clusters to global memory are not ordered"
         return None
 
-    def before(self, cluster: int) -> Iterator[tuple[int, Access]]:
-        """The accesses of the clusters before one, with their numbers."""
-        for start, account in zip(self.accesses[:cluster], self.accounts, strict=False):
-            yield from enumerate(account.accesses, start)
+    def between(self, one: Account, other: Account) -> Pairs:
+        """The accesses of two clusters that must be in order."""
+        key = id(one), id(other)
+        if key not in self.pairs:
+            self.pairs[key] = tuple(_between(one, other))
+        return self.pairs[key]
 
 
 def _bits(numbers: Numbers, start: int) -> Some:
@@ -231,16 +243,18 @@ def _meet(some: tuple[Bytes, ...], others: tuple[Bytes, ...]) -> bool:
     return False
 
 
-def _ordered(first: Access, second: Access, over: int, bridged: int) -> bool:
-    """Whether the second access comes after the first, as far as they must be in order. That the value of a
-    read was used (K1) is not looked at."""
-    need = ordering(first.kind, second.kind).need
-    if need is Need.NOTHING:
-        return True
-    if first.atomic and second.atomic:
-        same = first.kind.proxy == second.kind.proxy
-        return same and min(first.scope, second.scope) >= Scope.GPU
-    return bool(over and (bridged or need in (Need.ORDER, Need.COMPLETION)))
+def _between(one: Account, other: Account) -> Iterator[tuple[int, int, bool | None]]:
+    """The pairs of accesses that meet, and must be in order. That the value of a read was used (K1) is not
+    looked at."""
+    for j, second in enumerate(other.accesses):
+        for i, first in enumerate(one.accesses):
+            need = ordering(first.kind, second.kind).need
+            if need is Need.NOTHING or not _meet(first.places, second.places):
+                continue
+            if not (first.atomic and second.atomic):
+                yield i, j, need not in (Need.ORDER, Need.COMPLETION)
+            elif first.kind.proxy != second.kind.proxy or min(first.scope, second.scope) < Scope.GPU:
+                yield i, j, None
 
 
-__all__ = ["Access", "Account", "Handed", "Look", "Signal", "Together"]
+__all__ = ["Access", "Account", "Handed", "Look", "Pairs", "Signal", "Together"]

@@ -93,12 +93,8 @@ class Schedule:
 
     @property
     def proved_by_launch(self) -> bool:
-        """Whether proofs for every size take long: warpgroups take tiles in turn, or blocks share them.
-
-        So do those of clusters that go through many tiles and keep a group in flight.
-        """
-        clusters = self.persistent and self.cluster > 1 and self.pending > 0
-        return self.pingpong or self.split_k > 1 or clusters
+        """Whether proofs for every size take long: warpgroups take tiles in turn, or blocks share them."""
+        return self.pingpong or self.split_k > 1
 
     @property
     def sharing(self) -> int:

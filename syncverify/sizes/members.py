@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.checker.together import Account, Together
+from syncverify.checker.together import Account, Pairs, Together
 from syncverify.model.inequalities import Sum, add, eliminated, negated
 from syncverify.model.path import Path
 from syncverify.model.terms import Space, Symbolic
@@ -31,7 +31,8 @@ class Joined:
     accounts: list[dict[Account, dict[Ends, None]]] = field(default_factory=list)
     restores: bool = True
     tried: int = 0
-    known: dict[tuple[Account, ...], str | None] = field(default_factory=dict)
+    known: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by identities of accounts
+    pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)
 
     def take(self, member: tuple[int, int] | None, found: Iterable[tuple[Account, Path]]) -> None:
         """More runs of one cluster: which, of how many."""
@@ -65,11 +66,12 @@ class Joined:
         return None
 
     def judge(self, chosen: tuple[Account, ...]) -> str | None:
-        if chosen not in self.known:
-            together = Together(chosen)
-            self.known[chosen] = together.wrong()
+        key = tuple(map(id, chosen))  # each is kept once
+        if key not in self.known:
+            together = Together(chosen, pairs=self.pairs)
+            self.known[key] = together.wrong()
             self.restores &= together.restores
-        return self.known[chosen]
+        return self.known[key]
 
 
 def ends(path: Path) -> Ends:
