@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from syncverify.model.deals import Deals, part
+from syncverify.model.deals import Asked, Deals, halved, part
 from syncverify.model.events import Ahead
 from syncverify.model.inequalities import Parts, Sum, combined, reduced
 from syncverify.model.path import Path
@@ -28,6 +28,10 @@ TRUTH = "truth "
 
 class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
     """A size reaches something that has to be a number."""
+
+
+class Late(Symbolic):
+    """A size is asked of that turns have taken anew: it is to be asked before."""
 
 
 class Interrupted(Exception):  # noqa: N818 -- control flow, not an error
@@ -83,6 +87,10 @@ class Space:
         self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
         self.root: Path | None = None  # the path when agents start
         self.asked: set[str] = set()  # sizes that open questions were about
+        self.parted: dict[int, int] = {}  # quotients and remainders, and what they are parts of
+        self.twinned: set[int] = set()  # atoms that turns of loops take anew
+        self.early: set[Asked] = set()  # what is asked of such before any turn takes them
+        self.late: set[Asked] = set()  # what was asked of such when some turns had taken them
         self._sources: dict[int, frozenset[str]] = {}  # atoms -> the sizes that they come from
         self._terms: dict[tuple[int, Parts], Term] = {}
         self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
@@ -92,6 +100,11 @@ class Space:
     def dealing(self) -> bool:
         """Whether turns are dealt out."""
         return self.forgets and self.deals is not None and bool(self.deals.names)
+
+    @property
+    def summing(self) -> bool:
+        """Whether turns are dealt out, and stages go on by whole turns at once."""
+        return self.dealing and self.deals is not None and self.deals.sums
 
     @contextmanager
     def guessing(self) -> Iterator[None]:
@@ -147,8 +160,23 @@ class Space:
             return int(self.at_least(value))
         return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
 
+    def whole(self, a: int) -> int:
+        """The atom that one is a part of."""
+        while a in self.parted:
+            a = self.parted[a]
+        return a
+
+    def noted(self, c: int, parts: Parts) -> None:
+        """Takes note of a question about an atom that turns have taken anew: they do not know the answer."""
+        if len(parts) == 1 and parts[0][0] in self.twinned:
+            ((a, k),) = parts
+            self.late.add((self.atoms[a].name, k, c))
+            if self.summing and self.deals is not None and self.deals.slots and not self.late <= self.early:
+                raise Late
+
     def twin(self, a: int) -> Any:
         """Another atom within the bounds of one."""
+        self.twinned.add(a)
         low, high = self.path.interval(a)
         return self.atom(self.atoms[a].name, low, high, self._sources[a])
 
@@ -239,8 +267,18 @@ class Space:
         if not isinstance(x, Term):
             return x // m
         whole, rest = self._divided(x, m)
+        if not isinstance(rest, Term):
+            return whole + rest // m
         low, high = self.bounds(rest)
         assert low is not None and high is not None
+        if self.summing and len(rest.parts) == 1 and high - low == abs(rest.parts[0][1]):
+            ((a, k),) = rest.parts  # one of two values
+            step = high // m - low // m
+            at = self.path.interval(a)[0 if k > 0 else 1]
+            bit = (self.term(0, ((a, 1),)) - at) * (1 if k > 0 else -1)
+            return whole + low // m + bit * step
+        if self.summing and m == 2 and low // 2 < high // 2:
+            return whole + halved(self, rest)
         q = high // m
         while q > low // m and not self.at_least(rest - q * m):
             q -= 1
@@ -303,7 +341,7 @@ class Space:
 
     def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
         """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
-        if self.dealing and len(x.parts) == 1:
+        if self.dealing:
             part(self, x, m)
         split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
         whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
@@ -329,6 +367,7 @@ class Space:
         made = self.atoms[a].widened
         q = self.atom(f"{name}//{m}", least, most, sources, made)
         r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
+        self.parted |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, Term)}
         value = q * m + r - shift
         raise Rewrite(a, value.c, value.parts)
 

@@ -29,11 +29,12 @@ from syncverify.ir.execute_sized import launch_facts, open_systems
 from syncverify.ir.execute_teams import team_size
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
-from syncverify.model.deals import Deals, whole_laps
+from syncverify.model.deals import Asked, Deals, whole_laps
 from syncverify.model.events import LaneSplit
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
+from syncverify.sizes.early import answered, open_ended
 from syncverify.sizes.members import Joined
 from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total_of, true_of
 from syncverify.source import InputError
@@ -243,8 +244,8 @@ def _first_look(problem: Problem, policy: Policy, limits: Limits, numbers: Numbe
     if deals is None or not deals.names:
         return attempt, found
     if attempt.slots:
-        deals = Deals(attempt.slots, deals.names)
-        attempt, found = _look(problem, policy, limits, True, numbers, small=False, deals=deals)
+        deals = Deals(attempt.slots, deals.names, deals.sums, deals.taken)
+        attempt, found = _look(problem, policy, limits, True, numbers, False, deals, attempt.space.early)
     if found.verdict is not Verdict.UNKNOWN:
         return attempt, found
     return _look(problem, policy, limits, True, numbers, small=False)
@@ -258,10 +259,19 @@ def _look(
     numbers: Numbers,
     small: bool,
     deals: Deals | None = None,
+    early: Iterable[Asked] = (),
 ) -> tuple[_Attempt, Sized]:
     """One exploration of a problem; where it led nowhere round a ring, one without."""
-    attempt = _Attempt(problem, policy, limits, forgets, numbers, space=Space(deals), small=small)
-    found = attempt.run()
+    early = set(early)
+    while True:
+        space = Space(deals)
+        space.early |= early
+        attempt = _Attempt(problem, policy, limits, forgets, numbers, space=space, small=small)
+        found = attempt.run()
+        if space.late <= early or not (space.summing and deals is not None and deals.slots):
+            break
+        early |= space.late
+        early |= {(name, k, c) for name, k, most in space.late if k == 1 for c in range(most, -1)}
     if attempt.unturned and not (deals is not None and deals.names):
         attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
         with without_rotations():
@@ -282,16 +292,20 @@ class _Attempt:
     unconfirmed: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
+    further: bool = True  # on the path that is explored some size has no number
     restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
     slots: int = 0  # of a ring that was found where turns are dealt out
 
     def run(self) -> Sized:
         try:
-            for path, systems in self.starts():
+            starts = self.starts()
+            open_ = [open_ended(self.space, path) for path, _ in starts]
+            for (path, systems), further in zip(starts, open_, strict=True):
                 first = len(self.explorers)
+                self.further = further
                 for system in systems:
-                    refuted = self.explore(path, system)
+                    refuted = self.explored(path, system)
                     if refuted is not None:
                         return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
                 self.join(path, self.explorers[first:])
@@ -338,9 +352,20 @@ class _Attempt:
 
         names = set() if space.deals is None else space.deals.names & path.sizes.keys()
         laps = [lambda name=name: whole_laps(space, space.path.sizes[name]) for name in sorted(names)]
-        allowed(space, path, [*map(holds, self.problem.facts), *laps, build])
+        asked = [lambda x=x: answered(space, x) for x in sorted(space.early)]
+        allowed(space, path, [*map(holds, self.problem.facts), *laps, *asked, build])
         space.asked.clear()
         return out
+
+    def explored(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
+        """As ``explore``; round a ring where no size is taken anew, if that does."""
+        if self.further or not self.space.early:
+            return self.explore(path, system)
+        try:
+            return self.explore(path.fork(), system)
+        except Unturned:
+            with without_rotations():
+                return self.explore(path, system)
 
     def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
         """The smallest sizes that refute a system, if it is refuted."""
@@ -349,7 +374,7 @@ class _Attempt:
         parted: set[tuple[int, ...]] = set()
         for _ in range(MAX_RESTARTS):
             space = self.space
-            space.forgets, space.root, space.path = self.forgets, path, path
+            space.forgets, space.root, space.path = self.forgets and self.further, path, path
             explorer = Explorer(
                 system=system, space=space, roots=[path], policy=self.policy, limits=self.limits, slack=slack
             )

@@ -26,11 +26,11 @@ from syncverify.checker.explore.knowledge import (
     asks_more,
     strict_alone,
 )
-from syncverify.checker.explore.limits import Exceeded, Limits
+from syncverify.checker.explore.limits import OF_SUMS, Exceeded, Limits
 from syncverify.checker.explore.members import account
 from syncverify.checker.explore.places import counting
 from syncverify.checker.explore.rotations import Parted, Rotations, Unequal
-from syncverify.checker.explore.settle import Found, KnowsTooLittle, Settling
+from syncverify.checker.explore.settle import Found, KnowsTooLittle, Requested, Settling
 from syncverify.checker.explore.states import State
 from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.failure import Failure
@@ -92,7 +92,7 @@ class Explorer(Settling):
                 if self.goes_round:
                     raise Unturned(str(e)) from None
                 raise
-            except (KnowsTooLittle, Unequal, Found) as e:
+            except (KnowsTooLittle, Requested, Unequal, Found) as e:
                 self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
                 self.compared = self._crowd = False
                 match e:
@@ -103,6 +103,8 @@ class Explorer(Settling):
                         # states that know all may meet it first
                         self.lowers = e.warns and self.goes_round and len(self.graph.nodes) < MOST_PLAIN
                         self.plain = 2 * len(self.graph.nodes) + 2
+                    case Requested():
+                        self.requests = e.number
                     case Unequal():
                         if not self.kinds.learns(e):
                             raise Unturned(str(e)) from None
@@ -136,10 +138,13 @@ class Explorer(Settling):
 
     def _spend(self, more: int) -> None:
         """Raises Exceeded where the events, with ``more`` of the run that is followed, are too many."""
-        if not self.repeats and self.events + more > self.limits.soon:
-            raise Exceeded(f"no state repeats within {self.limits.soon} events")
-        if self.beyond(self.events + more, self.limits.events):
-            raise Exceeded(f"the runs exceed {self.limits.events} events before their states repeat")
+        deals = self.space.deals
+        times = OF_SUMS if deals is not None and deals.sums else 1
+        if not self.repeats and self.events + more > times * self.limits.soon:
+            raise Exceeded(f"no state repeats within {times * self.limits.soon} events")
+        most = times * self.limits.events
+        if self.beyond(self.events + more, most):
+            raise Exceeded(f"the runs exceed {most} events before their states repeat")
 
     @property
     def pending(self) -> bool:
@@ -194,6 +199,7 @@ class Explorer(Settling):
                     state.open.clear()
                     continue
                 except Open as o:
+                    self.space.noted(o.c, o.parts)
                     hesitates = state.hesitates(t)
                     if hesitates and t.event is None:
                         state.open.add(t.cls)
@@ -215,7 +221,7 @@ class Explorer(Settling):
                     continue
                 event = t.event
                 if event is not None and asks_more(run, event):
-                    self.asks_more(event)
+                    self.asks_more(run, event)
                 state.formed = None
                 others = len(run.ready)
                 result = run.step(t)
@@ -269,10 +275,10 @@ class Explorer(Settling):
         if self.compared:
             raise KnowsTooLittle
 
-    def asks_more(self, event: Event) -> None:
+    def asks_more(self, run: Run, event: Event) -> None:
         """Begins anew where an event asks what states were compared without."""
         if event[0] == Ev.SETMAXNREG:
-            raise Unequal("a request for registers")
+            raise Unequal("a request for registers") if self.ring is not None else Requested(run)
         self.ends_barrier()
 
     def fetch(self, state: State, t: Thread) -> bool:

@@ -67,7 +67,7 @@ class Loops:
         changes, much = (self.changes, 2) if since is None else (since, OF_DEALT)
         counts = [changes[p] for p in places if changes[p]]
         crossing = bool(counts) and much * min(counts) < max(counts)
-        return None if crossing and len(same) < MOST_APART else best
+        return None if crossing and len(same) < MOST_APART and not self.space.summing else best
 
     def since(self, number: int, graph: Graph, parent: int) -> Counter[Place] | None:
         """How often registers have changed since a node that a state comes from; None if it does not."""

@@ -21,6 +21,8 @@ MOST_FORMS, FEW_FORMS = 6, 2
 MOST_LOOSE = 1_200
 #: How many times more where roles deal turns out between them: there is a state for each place and role.
 OF_DEALT = 4
+#: And where stages go on by whole turns at once.
+OF_SUMS = 8
 #: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6

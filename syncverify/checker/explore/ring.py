@@ -108,9 +108,7 @@ class Ring:
         def moved(some: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
             return merge(p for lo, hi in some for p in self.interval(lo, hi, by))
 
-        lanes = tuple(
-            sorted((lo, hi, lane) for a, b, lane in f.lanes for lo, hi in self.interval(a, b, by))
-        )
+        lanes = tuple(sorted((lo, hi, lane) for a, b, lane in f.lanes for lo, hi in self.interval(a, b, by)))
         return replace(f, intervals=moved(f.intervals), lanes=lanes, cover=moved(f.cover))
 
     def _touches(self, f: Footprint) -> bool:

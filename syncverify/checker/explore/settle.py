@@ -19,10 +19,11 @@ from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.places import Kinds, Together, together
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
-from syncverify.checker.explore.states import FAR, State, View
+from syncverify.checker.explore.states import FAR, Place, State, View
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
+from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
 from syncverify.model.terms import Open, Space
 
@@ -41,6 +42,14 @@ class Slots(Exception):  # noqa: N818 -- control flow: begin again with
     def __init__(self, size: int) -> None:
         super().__init__()
         self.size = size
+
+
+class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
+    """A request for registers, after states were compared by what they know."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.number = len(run.requests) + 1
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -72,6 +81,7 @@ class Settling:
     rounds: Rounds = field(default_factory=Rounds)
     ended: bool = False  # some run has
     held: int = 0  # bytes of the states that are left to follow, roughly
+    requests: int = 0  # for registers, before states are compared by what they know
     searched: int = 0  # events of the longest run that a ring was looked for in
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
     _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
@@ -96,6 +106,13 @@ class Settling:
         """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
         it soonest."""
         return self.turns and self.limits.asks_last and self.ended and not self.repeats
+
+    @property
+    def times(self) -> int:
+        """How many times as much as otherwise may be spent where turns are dealt out."""
+        if self.space.summing:
+            return at_most.OF_SUMS
+        return at_most.OF_DEALT if self.space.dealing else 1
 
     def beyond(self, spent: int, most: int) -> bool:
         """Whether a limit is reached; it is stretched while few states are left."""
@@ -136,14 +153,11 @@ class Settling:
 
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
-        most = self.limits.nodes * (at_most.OF_DEALT if self.space.dealing else 1)
+        most = self.limits.nodes * self.times
         if self.ring is None and self.beyond(len(self.graph.nodes), most):
             raise Exceeded(f"states do not repeat within {most} decisions")
-        if (
-            self.ring is None
-            and self.compared
-            and len(self.graph.nodes) > at_most.MOST_LOOSE * (3 if self.settling else 1)
-        ):
+        longer = 3 if self.settling or self.space.summing else 1
+        if self.ring is None and self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * longer:
             raise KnowsTooLittle
         members = state.run.info.member is not None
         if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
@@ -226,7 +240,9 @@ class Settling:
 
     def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
         """Whether a state stands for all registers of an earlier one, which no widening made, already."""
-        if not self.space.dealing or like.widenings > 6 or like.known is None or state.rotations is not None:
+        if self.space.summing or not self.space.dealing:
+            return False
+        if like.widenings > 6 or like.known is None or state.rotations is not None:
             return False
         return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 
@@ -270,6 +286,8 @@ class Settling:
         """Whether many states at some point differ, perhaps only in what is known."""
         most = at_most.FEW_FORMS if self.limits.asks_last else at_most.MOST_FORMS
         most = -1 if self.space.dealing else most
+        if len(state.run.requests) < self.requests:
+            return False
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate and len(self.graph.nodes) >= self.plain
 
@@ -354,6 +372,10 @@ class Settling:
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
             numbers=sorted({c for _, (c, parts) in view.sizes if not parts and c > 1}),
             shifted=len(both.places.all) > 1,
+            apart=self.counted(state, places),
+            numbers_of={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
+            least=max((-c for _, k, c in self.space.early if k == 1), default=0) if self.space.summing else 0,
+            ring=self.space.deals.slots if self.space.summing and self.space.deals is not None else 0,
         )
         self.turns_of(seen.view, view, w)
         found = tuple((a, w.values[1][a]) for a in w.atoms)
@@ -376,6 +398,16 @@ class Settling:
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = seen.widenings + 1
+
+    def counted(self, state: State, places: list[Place]) -> set[int]:
+        """Which rows count turns."""
+        counts = {
+            ("register", t.cls, slot)
+            for t in state.run.threads
+            if not t.done
+            for slot in getattr(t.agent, "turn_slots", ())
+        }
+        return {i for i, place in enumerate(places) if place in counts}
 
     def look_for_ring(self, run: Run) -> None:
         """Looks for a ring in what a run has done, now and then. Raises Found."""

@@ -194,6 +194,9 @@ class State:
                 del path.entries[key]
             elif key[0] == RATIO and not lasting(path, key):
                 del path.entries[key]
+        if path.space.summing:  # who asked first is no matter
+            order = sorted(zip(self._keys(), path.entries.items(), strict=True), key=lambda x: repr(x[0][0]))
+            path.entries = dict(item for _, item in order)
 
     def begins(self) -> bool:
         """Whether another cluster runs than before: it takes all its sizes anew."""
@@ -290,6 +293,8 @@ class State:
     def coarse(self, value: Any) -> Hashable:
         """What is known of a size that an agent has yet to use: states that differ in it are not mixed."""
         low, high = self.path.space.bounds(value)
+        if self.path.space.summing:  # more than a lap each
+            return low if low == high else None
         return (
             low if low == high else low is not None and low > 0,
             max(high, -1) if high is not None and high < FAR else None,

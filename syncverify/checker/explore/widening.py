@@ -5,7 +5,7 @@ See ``lattice`` for rows. Of the inequalities those are kept that hold in both s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import combinations, permutations, product
 
 from syncverify.checker.explore.lattice import Rows, factors, replaced, translated, translated_atom
@@ -19,6 +19,8 @@ MOST_PAIRED = 24
 FAR = 1 << 20
 #: New atoms with no more values than this, beyond the first, are related to each other, up to so many.
 MOST_FEW, MOST_TOGETHER = 8, 5
+#: Turns that a role may be ahead of another, at most.
+FAR_AHEAD = 8
 #: Bounds that a widening may weaken others to.
 THRESHOLDS = (1, 0)
 #: And where registers were moved to other places of a ring, which moves their ends: those of 32 bits.
@@ -46,18 +48,28 @@ class Widening:
         fixed: Set[int] = frozenset(),
         numbers: Sequence[int] = (),
         shifted: bool = False,
+        ring: int = 0,
+        least: int = 0,
+        apart: Set[int] = frozenset(),
+        numbers_of: Set[int] = frozenset(),
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
         ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
         the earlier rows were moved to another place of a ring."""
         self.thresholds = FAR_THRESHOLDS if shifted else THRESHOLDS
+        self.ring = ring
+        self.least = least
         self.space = space
         self.ends = ends
         self.numbers = numbers
         self.paths = (path, there)
+        self.turning: tuple[set[int], set[int]] = set(), set()  # what counts turns; and how many there are
+        self.few: set[Sum] = set()  # sums that say how far registers for places of a ring stay below its end
         pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
         pairs.sort(key=lambda p: len(p[0][1]) + len(p[1][1]))  # new atoms are what the simplest rows count
         self.index = {p: i for i, p in enumerate(pairs)}
+        self.counts = {self.index[rows[i], later[i]] for i in apart if ring}
+        self.values_at = {self.index[rows[i], later[i]] for i in numbers_of if ring}
         sides = [a for a, _ in pairs], [b for _, b in pairs]
         columns = [_columns(side) for side in sides]
         both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.atoms[a].widened)]
@@ -72,12 +84,21 @@ class Widening:
             basis = _basis([*first.values(), *second.values(), moved])
             if kept == same or all(self._counts(v) for v in basis):
                 break
+        if ring:
+            basis = self._completed(pairs, basis, 2 * ring)
         self.base, self.basis = base, basis
         self.moving = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in basis]
         zero: list[Sum] = [(0, ()) for _ in basis]
         start: list[Sum] = [(v, ()) for v in _coordinates(basis, moved)]
         self.values = (self._along(zero, first), self._along(start, second))
         self.rows = [self.row(i) for i in range(len(pairs))]
+        if ring:
+            within = [
+                self.rows[i]
+                for sides, i in self.index.items()
+                if i not in self.counts and self._within(sides, 2 * ring)
+            ]
+            self.few = {x for c, parts in within for x in ((c, parts), (-c, negated(parts))) if parts}
         shown = _atoms(self.rows)
         #: products of a new atom and one that stays
         self.products = [a for a in shown if a not in self.moving and a not in self.units]
@@ -85,6 +106,32 @@ class Widening:
             value |= {a: translated(space, value, (0, ((a, 1),))) or (0, ()) for a in self.products}
         self.atoms = [*self.moving, *self.products, *kept]
         self.path = self._path()
+
+    def _completed(self, pairs: list[tuple[Sum, Sum]], basis: list[list[int]], most: int) -> list[list[int]]:
+        """A basis with vectors along which one register that says a place of a ring moves alone, and others
+        by whole numbers."""
+        small = [
+            i
+            for i, sides in enumerate(pairs)
+            if i not in self.counts and any(v[i] for v in basis) and self._within(sides, most)
+        ]
+        order = [*small, *(i for i in range(len(basis[0]) if basis else 0) if i not in set(small))]
+        sorted_ = _basis([[v[i] for i in order] for v in basis])
+        tails = [v for v in sorted_ if not any(v[: len(small)])]
+        whole: list[list[int]] = []
+        for v in reversed([v for v in sorted_ if any(v[: len(small)])]):
+            for w in whole:
+                at = next(i for i, x in enumerate(w) if x)
+                if w[at] == 1 and v[at]:
+                    v = [x - v[at] * y for x, y in zip(v, w, strict=True)]
+            whole.insert(0, _divided(v, tails))
+        back = [order.index(i) for i in range(len(order))]
+        return _basis([*basis, *([v[j] for j in back] for v in whole)])
+
+    def _within(self, sides: tuple[Sum, Sum], most: int) -> bool:
+        """Whether a row lies between 0 and ``most`` on both sides."""
+        ends = [p.bounds(*p.resolve(*s)) for p, s in zip(self.paths, sides, strict=True)]
+        return all(low is not None and high is not None and 0 <= low <= high < most for low, high in ends)
 
     def _vectors(self, rows: Rows) -> tuple[list[int], dict[int, list[int]]]:
         """The fixed part of rows, and what each other atom adds to them."""
@@ -144,14 +191,18 @@ class Widening:
 
     def _path(self) -> Path:
         path = Path(self.space)
+        free = self._free()
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
         many = any(self.space.atoms[a].factors is not None for a in self.atoms)
-        for s in [*known, *self._below()]:
+        known = [s for s in known if not free(s)]
+        for s in [*known, *self._below(), *self._laps()]:
             if self._hold(s) and not path.implies(*path.resolve(*s)):
                 path.assume(*s)
                 self.facts.append(s)
         for s in [*known, *self._candidates()]:
+            if free(s):
+                continue
             # between what moves and what stays only a bound that both have says something, but for products:
             # that a counter is below its size is asked only once a turn, and others count to their product
             bound = self._bound(s, weaker=many or len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
@@ -163,6 +214,25 @@ class Widening:
                 self.facts.append((c, parts))
         return path
 
+    def _free(self) -> Callable[[Sum], bool]:
+        """Which sums nothing is to be known of where stages go on by sums: places of a ring come together
+        with anything, and turns are compared with how many there are alone."""
+        placed = {a for s in self.few for a, _ in s[1]} - self.units.keys()
+        alone = {p for row in self.rows for p in (row[1], negated(row[1]))}
+        turns = {a for i in self.counts for a, _ in self.rows[i][1]} - self.units.keys()
+        ends = {a for i in self.values_at for a, _ in self.rows[i][1]} | turns
+        self.turning = turns, ends
+
+        def free(s: Sum) -> bool:
+            atoms = {a for a, _ in s[1]}
+            if atoms & placed:
+                return s[1] not in alone or (atoms <= placed and s not in self.few)
+            if atoms <= turns:
+                return all(k < 0 for _, k in s[1])
+            return bool(atoms & turns) and not atoms <= ends and s[1] not in alone
+
+        return free
+
     def _bound(self, s: Sum, weaker: bool = True) -> int | None:
         """A number that both sets keep the sum above: the earlier one's, or (``weaker``) one of few, so that
         chains end."""
@@ -172,8 +242,13 @@ class Widening:
         )
         if earlier is None or later is None:
             return None
+        if s in self.few:
+            return next((t for t in (0, -1, 1 - self.ring) if min(earlier, later) >= t), 1 - 2 * self.ring)
         if later >= earlier:
             return earlier
+        turns, ends = self.turning
+        if turns and turns & (atoms := {a for a, _ in s[1]}) and atoms <= ends:
+            return later if later > -FAR_AHEAD else None
         return next((t for t in self.thresholds if later >= t), None) if weaker else None
 
     def _candidates(self) -> Iterator[Sum]:
@@ -184,6 +259,8 @@ class Widening:
             yield c, p
             yield -c, negated(p)
         yield from self._together()
+        for i, j in product(self.values_at, self.counts):  # how many turns there are, and have been
+            yield combined([(1, self.rows[i]), (-1, self.rows[j])])
         seen: set[Parts] = set()
         for r, s in combinations(moving[:MOST_PAIRED], 2):
             for sign in (1, -1):
@@ -208,6 +285,12 @@ class Widening:
         for (c, p), end in product(dict.fromkeys(r for r in self.rows if r[1]), self.numbers):
             yield primitive(end - 1 - c, negated(p))
             yield primitive(end - c, negated(p))
+
+    def _laps(self) -> Iterator[Sum]:
+        """That sizes, and pairs of them, are of more than a lap."""
+        for c, p in dict.fromkeys(r for r in self.rows if r[1]) if self.least else ():
+            for end in (2 * self.least, self.least, self.least - 1):
+                yield primitive(c - end, p)
 
     def _hold(self, s: Sum) -> bool:
         """Whether a sum is 0 or more in both sets."""
@@ -314,6 +397,20 @@ def _basis(vectors: list[list[int]]) -> list[list[int]]:
             out = [[x - b[i] // v[i] * y for x, y in zip(b, v, strict=True)] for b in out]
             out.append(v)
     return out
+
+
+def _divided(v: list[int], tails: list[list[int]]) -> list[int]:
+    """A vector divided by its first number, where multiples of others make that possible: the shortest."""
+    k = next(x for x in v if x)
+    out = v
+    for t in tails if k > 1 else ():
+        at = next(i for i, x in enumerate(t) if x)
+        steps = [j for j in range(-k, k) if (out[at] + j * t[at]) % k == 0]
+        if not steps:
+            return v
+        best = min(steps, key=lambda j: abs(out[at] + j * t[at]))
+        out = [x + best * y for x, y in zip(out, t, strict=True)]
+    return [x // k for x in out] if all(x % k == 0 for x in out) else v
 
 
 def _made_of(space: Space, a: int, atoms: Sequence[int]) -> bool:

@@ -107,6 +107,11 @@ class PtxAgent:
         )
 
     @property
+    def turn_slots(self) -> frozenset[int]:
+        """What counts turns."""
+        return frozenset({self.program.slots[TURN]} if TURN in self.program.slots else ())
+
+    @property
     def bit_slots(self) -> frozenset[int]:
         """Predicates of blocks in teams: what they were told from may have changed since."""
         return frozenset(s for s in self.program.predicates if self.r[s].__class__ in INTS)

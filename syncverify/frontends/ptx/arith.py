@@ -185,6 +185,9 @@ def _plain_equal(a: Any, b: Any) -> Any:
             if is_choice(x) and other.__class__ in INTS:
                 return x ^ 1 - other if other in (0, 1) else 0
             return x.derived()
+        found = x.is_bit(other) if other.__class__ is int and hasattr(x, "is_bit") else None
+        if found is not None:
+            return found
     return a == b
 
 
@@ -248,6 +251,8 @@ def select(p: Any, a: Any, b: Any) -> Any:
         return a if p else b
     if a is b or (a.__class__ in INTS and b.__class__ in INTS and a == b):
         return a
+    if hasattr(p, "is_bit"):
+        return p.chosen(a, b)
     if p.__class__ is not Vec:
         if a.__class__ is not Vec and b.__class__ is not Vec:
             return _chosen(p, a, b)

@@ -30,10 +30,13 @@ from syncverify.frontends.ptx.turns import (
     KEPT,
     TURN,
     asks_at,
+    begun,
     dealing,
     deals_of,
     outer_loops,
     renewed,
+    skipping,
+    taken_anew,
 )
 from syncverify.frontends.ptx.values import Unknown, Vec
 from syncverify.model.events import END, Ev, Site
@@ -63,6 +66,8 @@ class Writer(Effects):
         self.deals, self.asking = (
             dealing(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
         )
+        #: blocks that may go past a turn which is another's
+        self.skipping = {b for b in skipping(self.flow) if self._in_one_go(b)} if program.sized else set()
         #: by branch, where the lanes go that hold 1, and those that hold 0
         self.sides: dict[int, tuple[int, int]] = {}
         self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
@@ -71,6 +76,12 @@ class Writer(Effects):
         self.joins: dict[int, set[int]] = {}
         for k in program.crossing.branches:
             self.joins.setdefault(self.flow.join(self.flow.block_of[k]), set()).add(k)
+
+    def _in_one_go(self, block: int) -> bool:
+        """Whether a block is one function: nothing in it is an event, and nobody pauses there."""
+        b = self.flow.blocks[block]
+        touched = any(k in self.p.decoded or k in self.p.touches for k in range(b.lo, b.hi))
+        return not touched and block not in self.asking
 
     def target(self, block: int) -> int:
         """The label at which control that comes to a block goes on: blocks without effect are passed over."""
@@ -102,6 +113,7 @@ class Writer(Effects):
                 for k in range(b.lo, b.hi)
             )
             and block not in self.joins
+            and block not in self.headers
             and block not in self.after
             and block not in self.deals
             and block not in p.stops
@@ -148,6 +160,9 @@ class Writer(Effects):
             self.space["X"] = strayed
             self._text("X(r)")
             return
+        if n in self.skipping:
+            self.space["S"] = self._go_past
+            self._text(f"own = S(r, {n})")
         pause = asks_at(self.flow, n) if n in self.asking else None
         for k in range(b.lo, b.hi):
             i = self.body[k]
@@ -165,6 +180,8 @@ class Writer(Effects):
                 self._touch(k)
             if k in self.p.slice.pure:
                 self._pure(k)
+        if n in self.skipping:
+            self._text("for slot in own: r[slot] = own[slot]")
         self._leave(n)
 
     def _pause(self, label: int, first: bool) -> None:
@@ -296,6 +313,7 @@ class Writer(Effects):
             return
         slots = self.p.slots
         turn = slots[TURN]
+        enters = any(r[slots[KEPT + name]].__class__ is Unknown for name in found.names)
         for name in found.names:
             if r[slots[KEPT + name]].__class__ is Unknown:
                 r[slots[KEPT + name]] = r[slots[name]]
@@ -305,9 +323,16 @@ class Writer(Effects):
         teams = self.p.teams is not None
         if teams and TEAM in slots:  # places are told from it
             kept.append(r[slots[TEAM]])
+        pairs = False
         if found.deal is not None and deals_of(trips) is not None:
-            r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
-        new = renewed([*first.values()], trips, kept, r[turn], teams)
+            if found.deal.step:
+                pairs = True
+                r[turn] = (
+                    begun(r[slots[found.deal.counter]], r[slots[found.deal.step]]) if enters else r[turn] + 1
+                )
+            else:
+                r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
+        new = renewed([*first.values()], trips, kept, r[turn], teams, pairs)
         for name, value in zip(found.names, new, strict=True):
             r[slots[name]] = value
         r[turn] = r[turn] + 1
@@ -319,6 +344,18 @@ class Writer(Effects):
             return False
         values = [r[p.slots[x]] for n in p.renewals.values() if n.deal for x in n.trips]
         return deals_of(values) is not None
+
+    def _go_past(self, r: Registers, block: int) -> dict[int, Any]:
+        """A block that goes past the first turn, another's, reads the sizes of that; returns what it held."""
+        own: dict[int, Any] = {}
+        slots = self.p.slots
+        for x in self.p.renewals.values():
+            for name in x.deal.skipped if x.deal is not None and block in x.deal.skips else ():
+                value = r[slots[name]] if name in slots else None
+                if taken_anew(value):
+                    own[slots[name]] = value
+                    (r[slots[name]],) = renewed([value], [value], [], 0)
+        return own
 
     def _deal(self, r: Registers, block: int) -> None:
         """Who deals turns out has been through one, and reads the sizes of the next, which is another's; or

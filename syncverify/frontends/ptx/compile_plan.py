@@ -201,6 +201,8 @@ class Plan:
         deal = x.deal
         if deal is None or self.teams is not None or deal.counter not in self.slots:
             return None
+        if deal.step:
+            return deal if deal.step in self.slots else None
         block = None if deal.early is None else self.flow.blocks[deal.early]
         quiet = block is not None and not any(k in self.decoded for k in range(block.lo, block.hi))
         return deal if quiet else replace(deal, early=None)
@@ -211,7 +213,9 @@ class Plan:
         blocks = self.flow.blocks
         asked: set[int] = set()
         for x in self.renewals.values():
-            if x.deal is not None:
+            if x.deal is not None and x.deal.step:
+                asked |= {x.deal.asked, *x.deal.first}
+            elif x.deal is not None:
                 first = x.header if x.deal.early is None else x.deal.early
                 asked |= {x.deal.asked, *(b for b in blocks[first].pred if b not in x.blocks)}
         found = (asks_at(self.flow, b) for b in asked)

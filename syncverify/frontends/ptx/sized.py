@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from syncverify.frontends.ptx.arith import select
+from syncverify.frontends.ptx.quotients import over, quotient_by, unscaled, within
 from syncverify.frontends.ptx.turned import at_least
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec, vec
+from syncverify.model.deals import other_bit
 from syncverify.model.terms import Space, Term
 from syncverify.model.tokens import Token
 
 _WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
 _HALVES = {1 << 31: 32, 1 << 63: 64}
 _RAW, _BIASED, _SIGNED = range(3)
-#: Divisors from here on are taken for tiles, those below for rings.
-LEAST_TILE = 16
 #: A factor that leaves the register for numbers of more bits than this is meant to, powers of two aside.
 FEW_BITS = 4
 WRAPPING = Unknown("a product that wraps")
@@ -125,10 +125,14 @@ class Size:
         if self.kind == _SIGNED:
             if _int(n) >= self.bits - 1:
                 return 0 if self.term >= 0 else -1
-            return size(_over(self.term, 1 << _int(n)), self.bits, _SIGNED)
+            return size(over(self.term, 1 << _int(n)), self.bits, _SIGNED)
         if _int(n) == self.bits - 1:
             return int(self.signed() < 0)
-        return size(_over(self.unsigned(), 1 << _int(n)), self.bits)
+        if self.kind == _RAW and self.bits == 64 and isinstance(self.term, Term):
+            found = unscaled(self.term, _int(n))
+            if found is not None:
+                return size(found, self.bits)
+        return size(over(self.unsigned(), 1 << _int(n)), self.bits)
 
     def shifts(self, o: Any, bits: int) -> Any:
         """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
@@ -148,13 +152,13 @@ class Size:
     def __floordiv__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
-        return size(_over(self._value(), _value(o)), self.bits)
+        return size(over(self._value(), _value(o)), self.bits)
 
     def __mod__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
         x, m = self._value(), _value(o)
-        return size(x - _over(x, m) * m if m.__class__ is int and m > 0 else x % m, self.bits)
+        return size(x - over(x, m) * m if m.__class__ is int and m > 0 else x % m, self.bits)
 
     def __rfloordiv__(self, o: Any) -> Any:
         if not _known(o):
@@ -180,6 +184,8 @@ class Size:
     def __and__(self, o: Any) -> Any:
         if not _known(o):
             return NotImplemented
+        if o.__class__ is bool:
+            o = int(o)
         if o.__class__ is not int:
             return self.number() & _int(o)
         bits = _WRAPS.get(o)
@@ -191,7 +197,7 @@ class Size:
             if o + low == 1 << width and width in (32, 64):
                 return wrapped(self.term - self.term % low, self.bits)
         if o and o & (o + 1) == 0:
-            return size(self.term - _over(self.term, o + 1) * (o + 1), self.bits)
+            return size(self.term - over(self.term, o + 1) * (o + 1), self.bits)
         return size(self.term & o, self.bits)
 
     __rand__ = __and__
@@ -209,6 +215,10 @@ class Size:
             low, high = self.term.space.bounds(self.term)
             if o in (0, 1) and low == 0 and high == 1:
                 return size(self.term * -1 + 1, self.bits) if o else self
+        elif isinstance(o, Size) and isinstance(self.term, Term) and self.term.space.summing:
+            found = other_bit(self.term.space, self.term, o.term)
+            if found is not None:
+                return size(found, self.bits)
         return self.number() ^ _int(o)
 
     __rxor__ = __xor__
@@ -266,6 +276,21 @@ class Size:
             return bool(self.signed() == ((o ^ half) - half if o >= 0 and self.kind != _SIGNED else o))
         return False
 
+    def is_bit(self, o: int) -> Any:
+        """Whether an unknown bit is 0, or 1, as a bit, where stages go on by sums; None if it is none."""
+        term = self.term
+        if o not in (0, 1) or not isinstance(term, Term) or not term.space.summing:
+            return None
+        if term.space.bounds(term) != (0, 1):
+            return None
+        return size(term if o else term * -1 + 1, self.bits)
+
+    def chosen(self, a: Any, b: Any) -> Any:
+        """One of two values, the first where this bit is 1."""
+        if a.__class__ in INTS and b.__class__ in INTS:
+            return size(self.term * (a - b) + b, 32)
+        return a if self.number() else b
+
     def __ne__(self, o: object) -> bool:
         return not self == o
 
@@ -296,12 +321,12 @@ class Scaled(Size):
         return found + (1 << self.bits - 1) if self.kind == _BIASED else found
 
     def _at_most(self) -> int | None:
-        low, high = _range(self.x, self.limit)
+        low, high = within(self.x, self.limit)
         return None if low < 0 else high * self.factor >> self.shift
 
     def _fits(self) -> bool:
         """Whether it is known to lie in the signed range of its bits."""
-        ends = (x * self.factor >> self.shift for x in _range(self.x, self.limit))
+        ends = (x * self.factor >> self.shift for x in within(self.x, self.limit))
         return all(-1 <= x >> self.bits - 1 <= 0 for x in ends)
 
     def _as(self, kind: int) -> Scaled:
@@ -342,30 +367,10 @@ class Scaled(Size):
         if self.kind == _RAW and self._at_most() is None:  # bits that may stand for less than 0
             return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
         shift = self.shift + _int(n)
-        found = _quotient(self.x, self.factor, shift, self.limit)
+        found = quotient_by(self.x, self.factor, shift, self.limit)
         if found is not None:
             return size(found, self.bits)
         return Scaled(self.x, self.factor, shift, self.bits, self.limit, self.kind)
-
-
-def _range(x: Any, limit: int) -> tuple[int, int]:
-    """The least and the greatest value; what is not known of them is what the type can hold."""
-    low, high = x.space.bounds(x) if isinstance(x, Term) else (x, x)
-    return -limit if low is None else max(low, -limit), limit if high is None else min(high, limit)
-
-
-def _quotient(x: Any, factor: int, shift: int, limit: int) -> Any:
-    """``x * factor >> shift`` as a quotient by a small number; None if it is none for all that x may be."""
-    unit = 1 << shift
-    d = -(-unit // factor) if factor else 0
-    d = d if d * factor - unit < factor else 0
-    rest = d * factor - unit
-    low, high = _range(x, limit)
-    if d < 2 or max(high, -low) * rest >= unit:
-        return None
-    if x >= 0:
-        return _over(x, d)
-    return -1 - _over(-1 * x, d) if rest else _over(x, d)
 
 
 def _few(n: Term) -> bool:
@@ -375,31 +380,6 @@ def _few(n: Term) -> bool:
 
 def _forced(x: Scaled, bits: int) -> Any:
     return size(x.term, bits)
-
-
-def _over(x: Any, m: Any) -> Any:
-    """Floor division. The quotient of sizes by a tile is one more unknown, of which its remainder is known;
-    what loops count is taken apart instead, and what rings are indexed by, for they repeat with it."""
-    if not isinstance(x, Term) or m.__class__ is not int or m < LEAST_TILE:
-        return x // m
-    space = x.space
-    x = space.resolved(x)
-    if not isinstance(x, Term) or any(space.atoms[a].widened for a, _ in x.parts):
-        return x // m
-    near = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # what is left has coefficients nearest to 0
-    whole = space.term(x.c // m, tuple((a, k) for a, k in near if k))
-    rest = x - whole * m
-    low, high = space.bounds(rest)
-    if low is None or high is None or low // m == high // m:
-        return whole + (rest // m if low is None or high is None else low // m)
-
-    def unknown() -> Any:
-        q = space.atom(f"({rest!r})//{m}", low // m, high // m)
-        space.path.assume(*space.of(rest - q * m))
-        space.path.assume(*space.of(q * m + m - 1 - rest))
-        return q
-
-    return whole + space.path.entry(("quotient", rest, m), unknown)
 
 
 def _reaches(term: Term, half: int) -> bool:

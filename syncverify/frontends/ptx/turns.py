@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from syncverify.frontends.ptx.flow import Flow
-from syncverify.frontends.ptx.nodes import Imm
+from syncverify.frontends.ptx.nodes import Imm, Instr
 from syncverify.frontends.ptx.operands import is_poll, results, sources
 from syncverify.frontends.ptx.sized import Size, size
 from syncverify.frontends.ptx.slice import Slice
@@ -39,6 +39,7 @@ class Renewal:
     kept: frozenset[str]
     before: frozenset[int]  # the blocks from which control may come to it, its own left out
     after: frozenset[int]  # the blocks that it is left to
+    counts_on: bool = False  # a register goes on by a whole turn's trips at once
     deal: Deal | None = None  # where its turns are those of one role of two
 
 
@@ -51,6 +52,10 @@ class Deal:
     behind: frozenset[int]
     early: int | None
     asked: int
+    step: str = ""  # what it grows by, where that is no number
+    first: frozenset[int] = frozenset()  # blocks where it is asked of before the loop
+    skips: frozenset[int] = frozenset()  # blocks before the loop that go past a turn: they read ``skipped``
+    skipped: tuple[str, ...] = ()
 
 
 def outer_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int], set[int]]]:
@@ -75,8 +80,40 @@ def dealing(flow: Flow) -> tuple[frozenset[int], frozenset[int]]:
         early = {b for b in before if len(flow.blocks[b].succ) == 1}
         marked |= early
         asking |= {b for b in loop if _leaves(flow, loop, b)}
+        for counter in doubled_steps(flow, loop):
+            asking |= asking_of(flow, counter)
         asking |= before.union(*(flow.blocks[b].pred for b in early))
     return frozenset(marked), frozenset(asking)
+
+
+def doubled_steps(flow: Flow, loop: frozenset[int]) -> dict[str, str]:
+    """Registers that grow in a loop by twice of something that does not change in it, and by what."""
+    written: dict[str, list[int]] = {}
+    for k, i in enumerate(flow.body):
+        for name in results(i):
+            written.setdefault(name, []).append(k)
+    out: dict[str, str] = {}
+    for b in loop:
+        for k in range(flow.blocks[b].lo, flow.blocks[b].hi):
+            i = flow.body[k]
+            if i.op != "add" or not set(results(i)) <= set(sources(i)):
+                continue
+            for step in set(sources(i)) - set(results(i)):
+                made = [flow.body[j] for j in written.get(step, ())]
+                if len(made) == 1 and made[0].op == "shl" and _by_one(made[0]):
+                    out.update(dict.fromkeys(results(i), step))
+    return out
+
+
+def _by_one(i: Instr) -> bool:
+    last = i.operands[-1]
+    return isinstance(last, Imm) and last.value == 1
+
+
+def asking_of(flow: Flow, counter: str) -> set[int]:
+    """Blocks that end with a branch on a comparison of a counter."""
+    found = ((b, asks_at(flow, b)) for b in flow.reached)
+    return {b for b, k in found if k is not None and counter in sources(flow.body[k])}
 
 
 def asks_at(flow: Flow, block: int) -> int | None:
@@ -106,7 +143,9 @@ def renewals(
                 reader, header, [b for b in deciding if b not in inner and _leaves(flow, loop, b)], tests
             )
             after = frozenset(s for b in loop for s in flow.blocks[b].succ if s not in loop and s != flow.end)
-            out.append(Renewal(header, loop, names, trips, kept, _before(flow, header) - loop, after, deal))
+            before = _before(flow, header) - loop
+            counts_on = reader.counts_on(inner, trips)
+            out.append(Renewal(header, loop, names, trips, kept, before, after, counts_on, deal))
     return out
 
 
@@ -115,6 +154,15 @@ def _dealt(reader: _Reader, header: int, asked: list[int], tests: list[int]) -> 
     do."""
     flow, loop = reader.flow, reader.loop
     counters = [(b, x) for b in asked for x in reader.all_behind([b]) if reader.steps_of(x) == DEALT]
+    steps = doubled_steps(flow, loop)
+    if not counters and len(steps) == 1:
+        ((counter, step),) = steps.items()
+        asking = asking_of(flow, counter)
+        inside, before = asking & loop, asking - loop
+        if len(inside) != 1:
+            return None
+        skips, skipped = reader.skipping(header, tests)
+        return Deal(counter, frozenset(), None, min(inside), step, frozenset(before), skips, skipped)
     if len(counters) != 1:
         return None
     ((end, counter),) = counters
@@ -193,6 +241,76 @@ class _Reader:
             return 0
         return next((x.value for x in i.operands[1:] if isinstance(x, Imm)), 0)
 
+    def counts_on(self, inner: set[int], trips: frozenset[str]) -> bool:
+        """Whether a register that the loop keeps is added, once a turn, to what trip counts are told from."""
+        flow = self.flow
+        sizes = self._closure(trips)
+        for b in self.loop - inner:
+            for k in range(flow.blocks[b].lo, flow.blocks[b].hi):
+                i = flow.body[k]
+                read = set(sources(i)) if i.op == "add" else set()
+                own = read & self.definitions.keys()
+                if (
+                    own
+                    and read & sizes - self.definitions.keys()
+                    and any(self._feeds(results(i), x) for x in own)
+                ):
+                    return True
+        return False
+
+    def _closure(self, names: Iterable[str]) -> set[str]:
+        """What registers are told from, before the loop; and what is told from the same."""
+        found = set(names)
+        written = [
+            (set(results(i)), set(sources(i)))
+            for k, i in enumerate(self.flow.body)
+            if self.flow.block_of[k] not in self.loop
+        ]
+        return found | {x for to, of in written if to & found for x in of}
+
+    def _feeds(self, names: Iterable[str], to: str) -> bool:
+        """Whether a register of the loop is told from others of it."""
+        seen: set[str] = set()
+        work = [to]
+        while work:
+            name = work.pop()
+            if name in names:
+                return True
+            if name not in seen:
+                seen.add(name)
+                work += [x for k in self.definitions.get(name, ()) for x in sources(self.flow.body[k])]
+        return False
+
+    def skipping(self, header: int, tests: list[int]) -> tuple[frozenset[int], tuple[str, ...]]:
+        """Blocks before the loop that compute what it goes on from of trip counts; and of which."""
+        flow = self.flow
+        before = _before(flow, header) - self.loop
+        written: dict[str, list[int]] = {}
+        for b in before:
+            for k in range(flow.blocks[b].lo, flow.blocks[b].hi):
+                for name in results(flow.body[k]):
+                    written.setdefault(name, []).append(k)
+
+        def closure(names: Iterable[str]) -> set[str]:
+            seen: set[str] = set()
+            work = list(names)
+            while work:
+                name = work.pop()
+                if name not in seen:
+                    seen.add(name)
+                    work += [x for k in written.get(name, ()) for x in sources(flow.body[k])]
+            return seen
+
+        sizes = closure(self.behind(tests))
+        carried = [name for name in self.definitions if name in written]
+        found: dict[int, set[str]] = {}
+        for name in closure(carried) - sizes:
+            for k in written.get(name, ()):
+                read = sizes & set(sources(flow.body[k]))
+                if read:
+                    found.setdefault(flow.block_of[k], set()).update(read)
+        return frozenset(found), tuple(sorted(set().union(*found.values()) if found else ()))
+
     def all_behind(self, blocks: Iterable[int]) -> frozenset[str]:
         """What the branches at the end of some blocks depend on."""
         out: set[str] = set()
@@ -210,18 +328,68 @@ class _Reader:
         return frozenset(out | seen)
 
 
+def begun(counter: Any, step: Any) -> int:
+    """The first turn of a role: 1 where its counter is ahead by half of the step, else 0."""
+    at, by = (x.term if isinstance(x, Size) else x for x in (counter, step))
+    if isinstance(by, Term):
+        ahead = dict(at.space.of(at.space.resolved(at))[1]) if isinstance(at, Term) else {}
+        a, k = by.space.of(by.space.resolved(by))[1][-1]
+        return int(DEALT * ahead.get(a, 0) // k)
+    return DEALT * at // by if isinstance(at, int) and isinstance(by, int) and by else 0
+
+
+def taken_anew(value: Any) -> bool:
+    """Whether a register holds a size that turns which are dealt out take anew."""
+    if not isinstance(value, Size) or not isinstance(value.term, Term):
+        return False
+    space = value.term.space
+    deals = space.deals if space.summing else None
+    parts = space.of(space.resolved(value.term))[1]
+    return (
+        deals is not None
+        and bool(parts)
+        and all(space.atoms[space.whole(a)].name in deals.taken for a, _ in parts)
+    )
+
+
+def skipping(flow: Flow) -> frozenset[int]:
+    """Blocks outside of loops that write what loops whose turns may be dealt out go on from."""
+    inside = {b for loop in flow.loops for b in loop}
+    carried: set[str] = set()
+    for _, loop, _ in outer_loops(flow):
+        if doubled_steps(flow, loop):
+            carried |= {
+                x
+                for b in loop
+                for k in range(flow.blocks[b].lo, flow.blocks[b].hi)
+                for x in results(flow.body[k])
+            }
+    return (
+        frozenset(
+            b
+            for b in flow.reached
+            if b not in inside
+            and any(carried & set(results(flow.body[k])) for k in range(flow.blocks[b].lo, flow.blocks[b].hi))
+        )
+        if carried
+        else frozenset()
+    )
+
+
 def deals_of(values: Iterable[Any]) -> Deals | None:
     """The turns that are told apart from others, where some register holds a size."""
     found = next((v for v in values if isinstance(v, Size) and isinstance(v.term, Term)), None)
     return None if found is None else found.term.space.deals
 
 
-def renewed(values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False) -> list[Any]:
+def renewed(
+    values: list[Any], trips: list[Any], kept: list[Any], turn: Any, some: bool = False, pairs: bool = False
+) -> list[Any]:
     """Registers as a turn of a loop reads them anew; see ``model/again.py``."""
     sizes = [v for v in values if isinstance(v, Size)]
     if not any(isinstance(v, Size) for v in trips):
         return values
     now = turn.term if isinstance(turn, Size) else turn
     all_, start, fixed = ([v.term for v in group if isinstance(v, Size)] for group in (sizes, trips, kept))
-    found = iter(again.renewed(sizes[0].term.space, all_, start, fixed, now, some))
+    found = iter(again.renewed(sizes[0].term.space, all_, start, fixed, now, some, pairs))
     return [size(next(found), v.bits, v.kind) if isinstance(v, Size) else v for v in values]

@@ -47,8 +47,10 @@ class Ways:
         path, questions, forgets = space.path, set(space.asked), space.forgets
         space.forgets = False
         content = frozenset(_with_content(self.program))
-        if space.deals is not None and any(x.deal for x in self.program.renewals.values()):
+        renewals = self.program.renewals.values()
+        if space.deals is not None and any(x.deal or x.counts_on for x in renewals):
             space.deals.names.add(AGAIN)
+            space.deals.sums = any(x.counts_on or (x.deal is not None and x.deal.step) for x in renewals)
         try:
             for key, agent in agents:
                 if key in self._stops:
