@@ -372,8 +372,8 @@ class Settling:
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
             numbers=sorted({c for _, (c, parts) in view.sizes if not parts and c > 1}),
             shifted=len(both.places.all) > 1,
-            apart=self.counted(state, places),
-            numbers_of={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
+            counts=self.counted(state, places),
+            totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
             least=max((-c for _, k, c in self.space.early if k == 1), default=0) if self.space.summing else 0,
             ring=self.space.deals.slots if self.space.summing and self.space.deals is not None else 0,
         )

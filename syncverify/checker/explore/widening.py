@@ -50,12 +50,14 @@ class Widening:
         shifted: bool = False,
         ring: int = 0,
         least: int = 0,
-        apart: Set[int] = frozenset(),
-        numbers_of: Set[int] = frozenset(),
+        counts: Set[int] = frozenset(),
+        totals: Set[int] = frozenset(),
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
         ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
-        the earlier rows were moved to another place of a ring."""
+        the earlier rows were moved to another place of a ring. Where stages go on by sums, ``ring``: slots of
+        theirs; ``least``: steps of a tile at least; ``counts``: rows that count turns; ``totals``: that say
+        how many there are."""
         self.thresholds = FAR_THRESHOLDS if shifted else THRESHOLDS
         self.ring = ring
         self.least = least
@@ -68,8 +70,8 @@ class Widening:
         pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
         pairs.sort(key=lambda p: len(p[0][1]) + len(p[1][1]))  # new atoms are what the simplest rows count
         self.index = {p: i for i, p in enumerate(pairs)}
-        self.counts = {self.index[rows[i], later[i]] for i in apart if ring}
-        self.values_at = {self.index[rows[i], later[i]] for i in numbers_of if ring}
+        self.counts = {self.index[rows[i], later[i]] for i in counts if ring}
+        self.totals_at = {self.index[rows[i], later[i]] for i in totals if ring}
         sides = [a for a, _ in pairs], [b for _, b in pairs]
         columns = [_columns(side) for side in sides]
         both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.atoms[a].widened)]
@@ -220,7 +222,7 @@ class Widening:
         placed = {a for s in self.few for a, _ in s[1]} - self.units.keys()
         alone = {p for row in self.rows for p in (row[1], negated(row[1]))}
         turns = {a for i in self.counts for a, _ in self.rows[i][1]} - self.units.keys()
-        ends = {a for i in self.values_at for a, _ in self.rows[i][1]} | turns
+        ends = {a for i in self.totals_at for a, _ in self.rows[i][1]} | turns
         self.turning = turns, ends
 
         def free(s: Sum) -> bool:
@@ -259,7 +261,7 @@ class Widening:
             yield c, p
             yield -c, negated(p)
         yield from self._together()
-        for i, j in product(self.values_at, self.counts):  # how many turns there are, and have been
+        for i, j in product(self.totals_at, self.counts):  # how many turns there are, and have been
             yield combined([(1, self.rows[i]), (-1, self.rows[j])])
         seen: set[Parts] = set()
         for r, s in combinations(moving[:MOST_PAIRED], 2):

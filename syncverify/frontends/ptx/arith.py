@@ -251,7 +251,7 @@ def select(p: Any, a: Any, b: Any) -> Any:
         return a if p else b
     if a is b or (a.__class__ in INTS and b.__class__ in INTS and a == b):
         return a
-    if hasattr(p, "is_bit"):
+    if hasattr(p, "is_bit"):  # a Size, which is made of what is here
         return p.chosen(a, b)
     if p.__class__ is not Vec:
         if a.__class__ is not Vec and b.__class__ is not Vec:

@@ -244,7 +244,7 @@ class _Reader:
     def counts_on(self, inner: set[int], trips: frozenset[str]) -> bool:
         """Whether a register that the loop keeps is added, once a turn, to what trip counts are told from."""
         flow = self.flow
-        sizes = self._closure(trips)
+        sizes = self._sizes(trips)
         for b in self.loop - inner:
             for k in range(flow.blocks[b].lo, flow.blocks[b].hi):
                 i = flow.body[k]
@@ -253,12 +253,12 @@ class _Reader:
                 if (
                     own
                     and read & sizes - self.definitions.keys()
-                    and any(self._feeds(results(i), x) for x in own)
+                    and told_from(flow, self.definitions, own) & set(results(i))
                 ):
                     return True
         return False
 
-    def _closure(self, names: Iterable[str]) -> set[str]:
+    def _sizes(self, names: Iterable[str]) -> set[str]:
         """What registers are told from, before the loop; and what is told from the same."""
         found = set(names)
         written = [
@@ -267,19 +267,6 @@ class _Reader:
             if self.flow.block_of[k] not in self.loop
         ]
         return found | {x for to, of in written if to & found for x in of}
-
-    def _feeds(self, names: Iterable[str], to: str) -> bool:
-        """Whether a register of the loop is told from others of it."""
-        seen: set[str] = set()
-        work = [to]
-        while work:
-            name = work.pop()
-            if name in names:
-                return True
-            if name not in seen:
-                seen.add(name)
-                work += [x for k in self.definitions.get(name, ()) for x in sources(self.flow.body[k])]
-        return False
 
     def skipping(self, header: int, tests: list[int]) -> tuple[frozenset[int], tuple[str, ...]]:
         """Blocks before the loop that compute what it goes on from of trip counts; and of which."""
@@ -291,20 +278,10 @@ class _Reader:
                 for name in results(flow.body[k]):
                     written.setdefault(name, []).append(k)
 
-        def closure(names: Iterable[str]) -> set[str]:
-            seen: set[str] = set()
-            work = list(names)
-            while work:
-                name = work.pop()
-                if name not in seen:
-                    seen.add(name)
-                    work += [x for k in written.get(name, ()) for x in sources(flow.body[k])]
-            return seen
-
-        sizes = closure(self.behind(tests))
+        sizes = told_from(flow, written, self.behind(tests))
         carried = [name for name in self.definitions if name in written]
         found: dict[int, set[str]] = {}
-        for name in closure(carried) - sizes:
+        for name in told_from(flow, written, carried) - sizes:
             for k in written.get(name, ()):
                 read = sizes & set(sources(flow.body[k]))
                 if read:
@@ -326,6 +303,18 @@ class _Reader:
                     work += sources(self.flow.body[k])
                 out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))
         return frozenset(out | seen)
+
+
+def told_from(flow: Flow, written: Mapping[str, list[int]], names: Iterable[str]) -> set[str]:
+    """Registers, and all that they are told from by the instructions that write them."""
+    seen: set[str] = set()
+    work = list(names)
+    while work:
+        name = work.pop()
+        if name not in seen:
+            seen.add(name)
+            work += [x for k in written.get(name, ()) for x in sources(flow.body[k])]
+    return seen
 
 
 def begun(counter: Any, step: Any) -> int:
