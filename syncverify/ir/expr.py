@@ -7,6 +7,7 @@ value registers. The IR verifier keeps them apart.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -108,6 +109,10 @@ class Int(Expr):
 @dataclass(frozen=True, slots=True)
 class Float(Expr):
     value: float
+
+    def __post_init__(self) -> None:
+        if self.value != self.value:
+            object.__setattr__(self, "value", math.nan)  # one object, so that equal texts are equal trees
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ FORMS: tuple[Form, ...] = (
 
 #: Words that the text form reads as its own wherever a name may stand.
 RESERVED = frozenset(
-    "and or not inf let compute for if else role arch launch param assume tensor tensormap shared mbarrier "
+    "and or not inf nan let compute for if else role arch launch param assume tensor tensormap shared mbarrier "
     "fragment kernel".split()
 )
 

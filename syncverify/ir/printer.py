@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -108,8 +107,6 @@ def _expr(e: Expr, inside: bool) -> str:
         case Int(v):
             return str(v)
         case Float(v):
-            if math.isnan(v):
-                raise InputError("NaN has no text form")
             return repr(v)
         case Var(name):
             return name
@@ -201,7 +198,7 @@ def _operand(value: Any, keyed: bool) -> str:
         case Expr():
             text = print_expr(value)
             # after a key word an expression starts with a letter, a digit or a parenthesis
-            return f"({text})" if keyed and (text[0] == "-" or text == "inf") else text
+            return f"({text})" if keyed and (text[0] == "-" or text in ("inf", "nan")) else text
     return str(value)
 
 

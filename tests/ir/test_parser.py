@@ -75,6 +75,7 @@ def test_every_mnemonic_is_documented(form: Form) -> None:
         ("0xff", Int(255)),
         ("1e-3 + 0.5", Binary("+", Float(0.001), Float(0.5))),
         ("-inf", Float(float("-inf"))),
+        ("nan + x", Binary("+", Float(float("nan")), Var("x"))),
         ("tid.x + block.y", Binary("+", Var("tid.x"), Var("block.y"))),
         ("cast.bf16(x)", Call("cast.bf16", (Var("x"),))),
         ("1 << 2 + 3", Binary("<<", Int(1), Binary("+", Int(2), Int(3)))),

@@ -75,3 +75,13 @@ def test_the_mean_of_many_rows_is_left_to_torch() -> None:
     report = compiled(lambda x: (x * x).mean(), draw(40000))
     assert {entry[2] for entry in report.left} == {"a reduction of a whole tensor"} and not report.regions
     assert len(compiled(lambda x: (x * x).mean(), draw(4000)).regions) == 1
+
+
+def test_a_divergence_whose_code_names_nan() -> None:
+    """``xlogy`` gives NaN where its second factor is: the kernel holds that as a number of its text."""
+
+    def loss(x: Any, y: Any) -> Any:
+        return F.kl_div(F.log_softmax(x, -1), F.softmax(y, -1), reduction="batchmean")
+
+    report = sv.explain(loss, runner="prove")(draw(12, 40), draw(12, 40))
+    assert report.regions and not report.refused, str(report)
