@@ -212,8 +212,8 @@ FORMS: tuple[Form, ...] = (
 
 #: Words that the text form reads as its own wherever a name may stand.
 RESERVED = frozenset(
-    "and or not inf nan let compute for if else role arch launch param assume tensor tensormap shared mbarrier "
-    "fragment kernel".split()
+    "and or not inf nan let compute for if else role arch launch param assume tensor tensormap shared "
+    "mbarrier fragment kernel".split()
 )
 
 BY_MNEMONIC: dict[str, Form] = {f.mnemonic: f for f in FORMS}
