@@ -349,7 +349,7 @@ class CompiledKernel:
         for name, rest in rests(program.kernel).items():
             if values["rest"]:
                 results[name].reshape(-1)[-values["rest"] :] = results[rest]
-        return tuple(results[o.name] for o in f.outputs)
+        return tuple(results[o.name].reshape([sizes[d] for d in o.dims]) for o in f.outputs)
 
 
 def compile(

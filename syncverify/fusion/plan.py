@@ -188,7 +188,7 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
     if isinstance(schedule, RowSchedule):
         raise InputError(f"{fusion.name} transposes: it takes a Schedule, not a RowSchedule")
     if fusion.transposed:
-        return transpose.TransposePlan(fusion, (schedule or transpose.SCHEDULE).chosen())
+        return transpose.TransposePlan(fusion, transpose.fitted(fusion, schedule))
     if fusion.reduced is None and halves.applies(fusion):
         return halves.HalvesPlan(fusion, (schedule or Schedule()).chosen())
     if fusion.reduced is None:

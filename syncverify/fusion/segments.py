@@ -16,6 +16,7 @@ from syncverify.fusion import online
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.fusion.reshape import Merged, merged
+from syncverify.fusion.transposable import obstacle
 from syncverify.source import InputError
 
 Kind = Literal["tiles", "rows", "columns"]
@@ -37,7 +38,8 @@ def whole(fusion: Fusion) -> bool:
     """Whether one kernel holds the fusion as it is."""
     dims = fusion.dims
     if not fusion.along:
-        return all(set(o.dims) == set(dims) for o in fusion.outputs)
+        full = all(set(o.dims) == set(dims) for o in fusion.outputs)
+        return full and not (fusion.transposed and obstacle(fusion))
     return (
         fusion.along == {dims[-1]}
         and fusion.ops().isdisjoint(ROTATIONS)
@@ -176,7 +178,28 @@ class _Cut:
                     f"{self.fusion.name}: {same[0].name} is a number that no kernel of rows makes",
                     self.fusion.span,
                 )
-            self.found.append(self._segment("tiles", same, space, ""))
+            self._tiles(same, space)
+
+    def _tiles(self, outputs: list[Output], space: tuple[str, ...]) -> None:
+        """A kernel for outputs of one shape, and one that turns those that it cannot make turned."""
+        part = self._segment("tiles", outputs, space, "")
+        turned = [o for o in outputs if o.name in part.fusion.transposed]
+        if not turned or not obstacle(part.fusion):
+            self.found.append(part)
+            return
+        straight = {o.node: replace(o, name=f"stored{o.node}", dims=space) for o in turned}
+        rest = [o for o in outputs if o not in turned]
+        self.found.append(self._segment("tiles", [*rest, *straight.values()], space, ""))
+        graph: Any = nx.DiGraph()
+        for i, o in straight.items():
+            graph.add_node(i, **{**self.fusion.graph.nodes[i], "node": Node("input", name=o.name)})
+        inputs = tuple((o.name, Tensor(o.dtype, space)) for o in straight.values())
+        last = Fusion(self._name(), inputs, tuple(turned), space, graph, self.fusion.span)
+        self.found.append(Segment("tiles", Merged(last)))
+
+    def _name(self) -> str:
+        f = self.fusion
+        return f.name if not self.found else f"{f.name}_{len(self.found) + 1}"
 
     def _segment(self, kind: Kind, outputs: list[Output], space: tuple[str, ...], dim: str) -> Segment:
         f = self.fusion
@@ -193,8 +216,7 @@ class _Cut:
         read = {graph.nodes[i]["node"].name for i in graph if graph.nodes[i]["node"].op == "input"}
         inputs = [(n, t) for n, t in f.inputs if n in read]
         inputs += [(self.stored[i], Tensor("f32", f.dims_of(i))) for i in self.stored if i in graph]
-        name = f.name if not self.found else f"{f.name}_{len(self.found) + 1}"
-        part = Fusion(name, tuple(inputs), tuple(outputs), space, graph, f.span)
+        part = Fusion(self._name(), tuple(inputs), tuple(outputs), space, graph, f.span)
         for n, t in inputs:
             if not set(t.dims) <= set(space):
                 raise InputError(f"{f.name}: {n} has dimensions that its kernel ({', '.join(space)}) lacks")

@@ -7,16 +7,20 @@ from dataclasses import dataclass
 
 from syncverify.codegen.accesses import Hint
 from syncverify.diagnostics import Policy
-from syncverify.fusion.graph import ROTATIONS, Fusion
+from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import Schedule, check_extent
+from syncverify.fusion.transposable import obstacle
 from syncverify.fusion.turned import Accessed, Copied, launch_values, tile_of, units
 from syncverify.ir.nodes import Kernel
 from syncverify.passes import synthesize
 from syncverify.passes.base import run
 from syncverify.source import InputError
 
-#: Where nothing else is said; as many slots on both sides, so that proofs end soon.
-SCHEDULE = Schedule(stages=3, store_stages=3)
+#: Where nothing is said the first that fits; as many slots on both sides, so that proofs end soon.
+SCHEDULES = tuple(
+    Schedule(stages=n, store_stages=n, blocks_per_sm=b).chosen()
+    for n, b in ((3, 2), (2, 2), (3, 1), (2, 1), (1, 1))
+)
 #: The variants: tensor copies, or accesses of the threads.
 COPIES, ACCESSES = 1, 0
 
@@ -60,6 +64,14 @@ class TransposePlan:
                      self.schedule.index, 0)  # fmt: skip
 
 
+def fitted(fusion: Fusion, schedule: Schedule | None) -> Schedule:
+    """A schedule with all chosen that is open: the deepest ring that shared memory holds."""
+    if schedule is not None or obstacle(fusion):
+        return (schedule or SCHEDULES[0]).chosen()
+    fits = (s for s in SCHEDULES if (c := Copied(fusion, s)).bytes <= c.most)
+    return next(fits, SCHEDULES[-1])
+
+
 def _check(f: Fusion, schedule: Schedule) -> None:
     """Raises InputError for what such kernels cannot do."""
     schedule.check()
@@ -67,20 +79,9 @@ def _check(f: Fusion, schedule: Schedule) -> None:
         raise InputError(f"{f.name} transposes: its schedule sets no tile, mode, split or registers")
     if schedule.source == "direct":
         raise InputError(f"{f.name} transposes: rows and columns meet in shared memory: source=bulk")
-    unable = sorted(f.ops() & {"random", *ROTATIONS})
-    if unable:
-        raise InputError(
-            f"{f.name}: {', '.join(unable)} beside transpose(): transpose in a fusion of its own"
-        )
-    last = f.dims[-2:]
-    for name, t in f.inputs:
-        if t.dims not in (f.dims, last[:1], last[1:], ()):
-            raise InputError(
-                f"{f.name}: {name} has dimensions {', '.join(t.dims)}; beside inputs of "
-                f"({', '.join(f.dims)}) a transpose takes operands of ({last[0]}), of ({last[1]}) and scalars"
-            )
-    if not f.streamed:
-        raise InputError(f"{f.name}: transpose() needs an input with all dimensions: {', '.join(f.dims)}")
+    why = obstacle(f)
+    if why:
+        raise InputError(f"{f.name}: {why}")
 
 
-__all__ = ["ACCESSES", "COPIES", "SCHEDULE", "TransposePlan", "launch_values", "tile_of"]
+__all__ = ["ACCESSES", "COPIES", "TransposePlan", "fitted", "launch_values", "tile_of"]

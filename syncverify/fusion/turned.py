@@ -258,15 +258,23 @@ class Copied(Tiled):
             assumes=tuple((Var(d) % u).eq(0) for d, u in multiples.items() if u > 1),
         )
 
-    def _check_shared(self) -> None:
+    @property
+    def bytes(self) -> int:
+        """Of shared memory, for tiles and what is stored."""
         s, types = self.schedule, dict(self.fusion.inputs)
         total = sum(DTYPE_BYTES[types[x].dtype] for x in self.fusion.streamed) * s.stages
         total += sum(DTYPE_BYTES[o.dtype] for o in self.fusion.outputs if self.turned(o)) * s.store_stages
-        total *= prod(self.tile)
-        most = shared_per_block(s.blocks_per_sm)
-        if total > most:
+        return total * prod(self.tile)
+
+    @property
+    def most(self) -> int:
+        return shared_per_block(self.schedule.blocks_per_sm)
+
+    def _check_shared(self) -> None:
+        if self.bytes > self.most:
+            blocks = self.schedule.blocks_per_sm
             raise InputError(
-                f"schedule: {total} bytes of shared memory exceed {most}, the most that {s.blocks_per_sm} "
+                f"schedule: {self.bytes} bytes of shared memory exceed {self.most}, the most that {blocks} "
                 "blocks per SM leave to each; lower stages, store_stages or blocks_per_sm"
             )
 

@@ -10,7 +10,7 @@ import pytest
 from syncverify import gate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.fusion import Tensor, Value, layer_norm, logsumexp, rsqrt, softmax, trace
+from syncverify.fusion import Tensor, Value, index, layer_norm, logsumexp, rsqrt, softmax, trace
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import partial_tensor
 from syncverify.fusion.functions import numpy_dtype
@@ -31,6 +31,7 @@ from syncverify.verify import check_kernel
 X, F = Tensor("bf16", ("R", "C")), Tensor("f32", ("R", "C"))
 ROW, COLUMN = Tensor("f32", ("R",)), Tensor("f32", ("C",))
 IMAGE = Tensor("f32", ("N", "C", "H", "W"))
+MATRICES = Tensor("bf16", ("B", "R", "C"))
 
 
 def batch_norm(x: Value, w: Value) -> Value:
@@ -39,6 +40,10 @@ def batch_norm(x: Value, w: Value) -> Value:
 
 def instance_norm(x: Value) -> Value:
     return (x - x.mean(("H", "W"))) * rsqrt(x.var(("H", "W")) + 1e-5)
+
+
+def turned_places(x: Value) -> dict[str, Value]:
+    return {"y": (x + index("C") * 0.1).transpose(), "z": (x * index("R")).transpose(), "s": x.sum()}
 
 
 #: Name: the fusion, its kernels in order, sizes.
@@ -66,6 +71,18 @@ CASES: dict[str, tuple[Fusion, tuple[str, ...], dict[str, int]]] = {
     ),
     "transposed": (
         trace(lambda x: layer_norm(x).transpose(), {"x": F}), ("rows", "tiles"), {"R": 50, "C": 64},
+    ),
+    "turned places": (
+        trace(turned_places, {"x": F}),
+        ("rows", "tiles", "tiles"), {"R": 24, "C": 40},
+    ),
+    "turned table": (
+        trace(lambda r, c: (r + c).transpose(), {"r": ROW, "c": COLUMN}), ("tiles", "tiles"),
+        {"R": 33, "C": 12},
+    ),
+    "turned matrices": (
+        trace(lambda x, y: (x + y).transpose(), {"x": MATRICES, "y": Tensor("f32", ("B", "R"))}),
+        ("tiles", "tiles"), {"B": 2, "R": 17, "C": 24},
     ),
     "middle": (
         trace(lambda x: x.mean(("H", "W")), {"x": Tensor("bf16", ("N", "H", "W", "C"))}), ("columns",),
