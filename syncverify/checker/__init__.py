@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 
 from syncverify.checker.clocks import ColumnsExhausted
-from syncverify.checker.diagnose import diagnostic, distinct, group, warnings
+from syncverify.checker.diagnose import Group, diagnostic, distinct, group, warnings
 from syncverify.checker.engine import AFTER_HARM, Endless, ForkingPoll, Run, TooManyEvents, Unmodelled
-from syncverify.checker.failure import IMMEDIATE, Failure
+from syncverify.checker.failure import HARM, IMMEDIATE, Failure
 from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
@@ -113,6 +113,13 @@ def _judged(failures: list[Failure], policy: Policy) -> list[Failure]:
     return failures
 
 
+def _harmless(g: Group) -> list[Failure]:
+    """The failures of a group whose root does no harm, but for what is wrong in any order."""
+    if not g.root.apart:
+        return []
+    return [f for f in (g.root, *g.consequences) if f.past is not None and f.obligation not in HARM]
+
+
 def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | None = None) -> Outcome:
     """``starved``: the run that hung on the register pool, if ``run`` ignores it."""
     hang: Failure | None = None
@@ -136,8 +143,17 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
     witness: Witness | None = None
     undecided: list[Failure] = []
     obligation: str | None = None
-    for g in group(run, failures, hang):
-        shown = show(model, g, hang, policy, budget, starved)
+    groups = group(run, failures, hang)
+    pairs = [(g, show(model, g, hang, policy, budget, starved)) for g in groups]
+    harmless = [f for g in groups for f in _harmless(g)]
+    if harmless:
+        # What harms is wrong in any order: that is the mistake, beside an order that changes nothing.
+        rest = [f for f in failures if f not in harmless]
+        again = group(run, rest, hang, again=True)
+        instead = [(g, show(model, g, hang, policy, budget, starved)) for g in again]
+        if any(w is not None for _, w in instead):
+            pairs, undecided = instead, harmless
+    for g, shown in pairs:
         if shown is None:
             undecided.append(g.root)
             continue

@@ -47,11 +47,11 @@ class Group:
     consequences: tuple[Failure, ...]
 
 
-def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group]:
-    """Splits failures into mistakes, most important first."""
+def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool = False) -> list[Group]:
+    """Splits failures into mistakes, most important first. ``again``: their rules have been refined."""
     failures = [f for f in failures if not harmless_tail(run, f, hang)]
     errors = [f for f in failures if f.severity == Severity.ERROR]
-    for f in errors:
+    for f in errors if not again else ():
         refine(run, f)
     leftovers = [
         f for f in errors if f.rule in ("SV211", "SV207")
@@ -93,9 +93,11 @@ def group(run: Run, failures: list[Failure], hang: Failure | None) -> list[Group
         if hang is not None:
             never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
             root.labels += [(site, "nobody ever executes this copy") for site in never]
-        chain, early = _caused(root, _without(root, [*protocol, *races]), early)
+        apart = [f for f in races if f.rule in FENCE and f is not root and hang is None]
+        rest = [f for f in races if f not in apart]
+        chain, early = _caused(root, _without(root, [*protocol, *rest]), early)
         groups.append(chain)
-        races = []
+        races = apart  # no order mends a missing fence
     if early and races:
         late = [f for f in races if any(_follows(f, e) for e in early)]
         races = [f for f in races if f not in late]
@@ -397,12 +399,12 @@ def _sites(f: Failure) -> set[int]:
 
 
 #: Mistakes of one missing fence, however many buffers it leaves open.
-_FENCE = frozenset({"SV101", "SV102", "SV103", "SV105"})
+FENCE = frozenset({"SV101", "SV102", "SV103", "SV105"})
 
 
 def _one_fence(run: Run, a: Failure, b: Failure) -> bool:
     """Whether one fence would mend both: the first accesses lie in one stretch of one class."""
-    if a.rule != b.rule or a.rule not in _FENCE or a.first is None or b.first is None:
+    if a.rule != b.rule or a.rule not in FENCE or a.first is None or b.first is None:
         return False
     if a.first.cls != b.first.cls:
         return False
@@ -441,6 +443,8 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
     labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
     if f.first is not None and f.first.site != f.site:
         labels.append(Label(sites[f.first.site].span, access(run, f.first)))
+        labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
+    labels += [Label(span, "called from here") for span in sites[f.site].callers]
     severity = severity or f.severity
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     return Diagnostic(

@@ -59,6 +59,7 @@ class Failure:
     cause: Failure | None = (
         None  # the mistake behind it, which only the schedule that shows its harm brings out
     )
+    apart: bool = False  # no schedule does harm but by mistakes that the canonical run shows anyway
     fix: str | None = None
     labels: list[tuple[int, str]] = field(default_factory=list)
 

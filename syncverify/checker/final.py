@@ -205,8 +205,11 @@ def _whole_group(run: Run, cta: int, group: int, requests: list[Request]) -> Non
             r = next(o for o in rivals if site in o.sites.values())
             present = _whole_warps(run, r)
             missing = ", ".join(str(w) for w in sorted(warps - present)) or "none: the warpgroup is not full"
+            who = f"warps {sorted(present)} of warpgroup {group}"
+            if not present:
+                who = ", ".join(run.threads[c].info.name for c in r.pasts)
             text = (
-                f"setmaxnreg is executed by warps {sorted(present)} of warpgroup {group} only "
+                f"setmaxnreg is executed by {who} only "
                 f"(missing: {missing}); all four must execute the same one"
             )
             _register_failure(run, r, text, others, 0, at=site)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from random import Random
 
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns
-from syncverify.checker.diagnose import Group, group
+from syncverify.checker.diagnose import FENCE, Group, group
 from syncverify.checker.engine import Run, TooManyEvents, Unmodelled
 from syncverify.checker.events import HANDLERS
 from syncverify.checker.failure import HARM, Failure, Obligation
@@ -20,6 +21,8 @@ from syncverify.model.events import Ev, LaneSplit, System
 #: Failures that are undefined behaviour at once: a witness ends there.
 ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
 FEWEST_SCHEDULES = 4
+#: Mistakes that no order of the barriers mends: a fence that is missing, work in flight at the end.
+APART = FENCE | {"SV211"}
 #: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
 MOST_SPLITS = 8
 
@@ -99,7 +102,13 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
     aims = [c for c in [f, *g.consequences] if c.past is not None]
+    anyway = {k for k, o in model.failures.items() if o.rule in APART and o.severity == Severity.ERROR}
     weak: Witness | None = None  # shows harm only in what is in flight at the end
+    apart: Witness | None = None  # shows only what is wrong in any order
+
+    def new(r: Run) -> list[Failure]:
+        return [h for h in r.harms() if h.key not in anyway]
+
     events = len(model.trace) + 1
     for i in range(max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))):
         rng = Random(budget.seed * 1000 + i)
@@ -111,11 +120,11 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
             # what comes before it cannot be followed alone: it may still come late
             run = fresh(model, budget)
         try:
-            explore(run, rng, starve, lambda r: bool(r.harms()), min(budget.steps, 4 * events + 1000))
+            explore(run, rng, starve, lambda r: bool(new(r)), min(budget.steps, 4 * events + 1000))
             finish_if_over(run)
         except (LaneSplit, Unmodelled, TooManyEvents):
             continue  # this order leads where the checker cannot follow; others may do
-        harms = run.harms()
+        harms = new(run)
         if harms:
             if _never_room(run, harms[0]):
                 f.cause = harms[0]
@@ -125,12 +134,18 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
             weak = weak or shown
         elif run.hung and not run.pending and not run.enabled():
             return build(run, Claim.HANG, f.rule, f.message, policy)
+        elif apart is None and (harms := run.harms()):
+            text = f"{f.message}; then {harms[0].message}"
+            apart = build(run, claim_of(harms[0]), f.rule, text, policy)
     if weak is not None:
         return weak
     if not split:
-        apart = _with_lanes_apart(model, f, policy, budget)
-        if apart is not None:
-            return apart
+        found = _with_lanes_apart(model, f, policy, budget, anyway)
+        if found is not None:
+            return found
+    if apart is not None and policy != Policy.STRICT:
+        f.apart = True
+        return apart
     if policy == Policy.STRICT and not split:
         run = fresh(model, budget)
         if f.past is not None:
@@ -148,7 +163,9 @@ def _never_room(run: Run, harm: Failure) -> bool:
     return harm.cls not in arrivals
 
 
-def _with_lanes_apart(model: Run, f: Failure, policy: Policy, budget: Budget) -> Witness | None:
+def _with_lanes_apart(
+    model: Run, f: Failure, policy: Policy, budget: Budget, anyway: Container[object]
+) -> Witness | None:
     """Lanes of a class need not keep together: tries again with one lane of each class on its own."""
     involved = {f.cls, *model.contributors.get(("wait", f.barrier), set())}
     wide = [model.threads[c].info for c in sorted(involved) if model.threads[c].n > 1][:MOST_SPLITS]
@@ -163,6 +180,8 @@ def _with_lanes_apart(model: Run, f: Failure, policy: Policy, budget: Budget) ->
         return build(run, Claim.HANG, f.rule, f.message, policy)
     finish(run)
     for g in group(run, list(run.failures.values()), None):
+        if g.root.key in anyway:
+            continue
         if g.root.obligation == Obligation.RACE:
             return _collision(run, g.root, f, policy, budget)
         if g.root.barrier == f.barrier:

@@ -139,10 +139,11 @@ END = "end of kernel"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One operation in the source: where, and its text for reports."""
+    """One operation in the source: where, its text for reports, and where that code is called from."""
 
     span: Span
     text: str
+    callers: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,12 @@ def test_setmaxnreg(body: str, rules: set[str]) -> None:
     assert errors(kernel(body)) == rules
 
 
+def test_setmaxnreg_by_one_lane_names_it() -> None:
+    report = check_kernel(kernel("if warp == 8 {\n elect p\n if p {\n setmaxnreg.dec 24\n }\n }"))
+    (error,) = (d for d in report.diagnostics if d.severity is Severity.ERROR)
+    assert error.message.startswith("setmaxnreg is executed by cta0.warp8.lanes0 only (missing: 8, 9, 10, 11)")
+
+
 SPLIT = """
 if warp == 8 { setmaxnreg.dec 24 }
 if warp > 8 { setmaxnreg.dec N }

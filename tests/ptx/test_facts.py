@@ -262,6 +262,11 @@ def test_numbers_that_cannot_be(values: dict[str, int], match: str):
         ("params.0 = 7", "give the fields of 40 bytes"),
         ("params.2 = {i32 = 3000000000}", "3000000000 is no i32"),
         ("params.2 = {int32 = 3}", "unknown key 'int32': did you mean 'i32'"),
+        (
+            "params.1 = {tensormap = 'A', ptr = 'T'}",
+            "both 'tensormap' and 'ptr'; a ptr to a tensor map takes",
+        ),
+        ("params.2 = {i32 = 1, u32 = 1}", "both 'i32' and 'u32'$"),
         ("params.2 = {at = 0}", "say what it is"),
         ("params.2 = [3]", "give a table such as"),
         ("params.1 = {ptr = 'A', align = 12}", "no power of two"),

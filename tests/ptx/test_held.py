@@ -129,3 +129,31 @@ def test_each_lane_may_load_its_own_word(tmp_path: Path, other: int, verdict: st
     words = [0] * 33
     words[6] = other
     assert _check(tmp_path, f", holds = {{i32 = {words}}}", 1, kernel).verdict.value == verdict
+
+
+#: As KERNEL, but the word goes through shared memory: thread 0 puts it there, all read it after a barrier.
+THROUGH = KERNEL.replace(
+    ".shared .align 128 .b8 buf[128];", ".shared .align 128 .b8 buf[128];\n    .shared .align 4 .b8 word[4];"
+).replace(
+    "    setp.gt.u32 %p1, %r1, 31;",
+    """    setp.ne.u32 %p3, %r1, 0;
+    @%p3 bra PUT;
+    st.shared.u32 [word], %r6;
+PUT:
+    bar.sync 0;
+    ld.shared.u32 %r6, [word];
+    setp.gt.u32 %p1, %r1, 31;""",
+)
+
+
+@pytest.mark.parametrize("place", ["%ctaid.x", "%clusterid.x"])
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_word_that_goes_through_shared_memory(tmp_path: Path, place: str, stores: bool) -> None:
+    kernel = THROUGH.replace("%ctaid.x", place)
+    if not stores:  # a kernel that only reads global memory
+        kernel = kernel.replace("st.global.u32 [%rd2], %r7;", "")
+    report = _check(tmp_path, ", holds = {i32 = [9, 0, 2]}", kernel=kernel)
+    assert report.verdict.value == "proved", report.reason
+    report = _check(tmp_path, ", holds = {i32 = [9, 0, 1]}", kernel=kernel)
+    assert report.verdict.value == "refuted"
+    assert report.witness is not None and report.witness.block == (1, 0, 0)

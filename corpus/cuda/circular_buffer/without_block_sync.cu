@@ -2,7 +2,8 @@
 // A warp that runs ahead refills a slot that others have not read yet, and completes phases that they still wait for.
 // prelude: nvfuser
 // sizes: R = 11
-// expect: refuted SV111@33
+// expect: refuted SV111@34
+// strict: refuted SV111@34 SV105@34
 __global__ void without_block_sync(Tensor<float, 2, 2> T0, const __grid_constant__ TensorMap var0, Tensor<float, 2, 2> T1) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -2,7 +2,8 @@
 // It still hangs: the idle warps arrive on the empty barriers too, whose phases run ahead of the loads.
 // prelude: nvfuser
 // sizes: R = 8
-// expect: refuted SV202@59 SV205@77 SV304@45
+// expect: refuted SV202@60 SV205@78 SV304@46
+// strict: refuted SV202@60 SV105@52 SV205@78 SV304@46
 __global__ void v3_second_load_mended(Tensor<float, 2, 2> T0, Tensor<float, 2, 2> T1, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

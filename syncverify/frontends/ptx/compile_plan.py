@@ -233,7 +233,8 @@ class Plan:
         if found is None:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
-            self.sites.append(Site(self.module.span(i), instruction_text(i)))
+            callers = self.module.places(i)[1:]
+            self.sites.append(Site(self.module.span(i), instruction_text(i), callers))
         return found
 
     def slot(self, name: str) -> int:

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from syncverify.source import Span
 
 _LIBRARY = re.compile(r"(?:^|[/\\])(?:include|site-packages|dist-packages)[/\\]")
+#: Operations that C++ has no word for.
+_WRAPPED = frozenset(
+    {"mbarrier", "wgmma", "cp", "fence", "barrier", "setmaxnreg", "elect", "tensormap", "stmatrix"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,23 +180,32 @@ class Module:
     functions: tuple[Function, ...]
     files: Mapping[int, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)  # .alias name -> function
+    #: places inlined in several others: a later .loc need not say again in which
+    shared_code: frozenset[Loc] = frozenset()
 
     @property
     def entries(self) -> tuple[Function, ...]:
         return tuple(f for f in self.functions if f.entry and f.body)
 
     def span(self, instr: Instr) -> Span:
-        """Where an instruction comes from, as its author sees it.
+        """Where an instruction comes from, as its author sees it: ``places``, else its line of PTX."""
+        return next(iter(self.places(instr)), Span(self.path, instr.line))
+
+    def places(self, instr: Instr) -> tuple[Span, ...]:
+        """The place that an instruction comes from, and where that code is called from.
 
         The innermost place of its ``.loc`` and the calls that were inlined there that lies in no library
-        (``include`` and ``site-packages`` folders); else the innermost at all; else its line of PTX.
+        (``include`` and ``site-packages`` folders), and the next such place. Where all do, the kernel itself
+        is a library's: the innermost place, but of what only inline assembly can say, the first beyond the
+        file that wraps it; and the first place in each of two further files.
         """
-        first: Span | None = None
-        for index, line, _ in (instr.loc, *instr.callers):
-            file = self.files.get(index)
-            if not line or file is None:
-                continue
-            if _LIBRARY.search(file) is None:
-                return Span(file, line)
-            first = first or Span(file, line)
-        return first or Span(self.path, instr.line)
+        frames = [loc for loc in (instr.loc, *instr.callers) if loc[1] and loc[0] in self.files]
+        chain = [Span(self.files[index], line) for index, line, _ in frames]
+        known = next((n for n, loc in enumerate(frames) if n and loc in self.shared_code), len(frames)) + 1
+        own = [n for n, place in enumerate(chain) if _LIBRARY.search(place.file) is None]
+        most = 2
+        if not own:
+            most = 3
+            own = list({chain[n].file: n for n in reversed(range(len(chain)))}.values())[::-1]
+            own = own[instr.op in _WRAPPED and len(own) > 1 :]
+        return tuple(chain[n] for i, n in enumerate(own[:most]) if not i or n < known)

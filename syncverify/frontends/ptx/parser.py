@@ -66,6 +66,7 @@ class _Parser:
         self.body: Body | None = None
         self.waiting: Body | None = None  # its header is read
         self.frames: dict[Loc, tuple[Loc, ...]] = {}
+        self.shared_code: set[Loc] = set()
 
     def run(self, text: str) -> Module:
         line, last = 1, 0
@@ -160,6 +161,7 @@ class _Parser:
             functions=tuple(self.functions.values()),
             files=self.files,
             aliases=self.aliases,
+            shared_code=frozenset(self.shared_code),
         )
 
     def _loc(self, text: str) -> tuple[Loc, tuple[Loc, ...]]:
@@ -171,6 +173,9 @@ class _Parser:
             return own, ()
         caller = int(m[4]), int(m[5]), int(m[6])
         callers = (caller, *self.frames.get(caller, ()))[:_DEEPEST_INLINING]
+        before = self.frames.get(own)
+        if before is not None and before[0] != caller:
+            self.shared_code.add(own)
         self.frames[own] = callers
         return own, callers
 

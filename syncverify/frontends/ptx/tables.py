@@ -17,7 +17,7 @@ from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import WINDOW
-from syncverify.frontends.ptx.values import Unknown, Vec, vec
+from syncverify.frontends.ptx.values import PLACES, Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
 from syncverify.model.terms import Space, Symbolic, Term
@@ -252,8 +252,7 @@ class Tables:
         if address.__class__ is Vec and self.holds:
             return vec([self.held(a, size, missing) for a in address.lanes])
         if address.__class__ is not int:
-            placed = self.holds and isinstance(address, Unknown) and address.source in ("ctaid", "grid")
-            return address.derived() if placed else missing  # where the block is in the grid decides
+            return address.derived() if self._placed(address) else missing
         found = self.memory(address, size)
         if not isinstance(found, str):
             return missing if found is None else found
@@ -261,6 +260,10 @@ class Tables:
         if key not in self._wanted:
             self._wanted[key] = Unknown(f"{missing.why.split(': give ')[0]}: {found}")
         return self._wanted[key]
+
+    def _placed(self, address: Any) -> bool:
+        """Whether where the block is in the grid decides which of the given contents an address leads to."""
+        return self.holds and isinstance(address, Unknown) and address.source in PLACES
 
     def behind(self, address: Any, size: int, missing: Unknown) -> Any:
         """What lies at a global address that nobody writes."""
@@ -272,6 +275,8 @@ class Tables:
                 return known
             missing = known
         if isinstance(address, Unknown):
+            if self._placed(address):
+                return address.derived()
             if address.key is None or address.key[0] == "choice":
                 return missing
             place: Any = address.key

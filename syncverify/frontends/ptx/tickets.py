@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.frontends.ptx.values import INTS, Unknown, Vec, choice, lift_operator
+from syncverify.frontends.ptx.values import INTS, PLACES, Unknown, Vec, choice, lift_operator
 
 #: The largest number that is looked at of counters that go on to the end of their type.
 MOST = 1 << 30
@@ -109,7 +109,7 @@ def _not_below(ticket: Ticket, limit: Any) -> Any:
 def travels(value: Unknown) -> bool:
     """Whether a value is known by what it is for those who read it in shared memory."""
     if value.__class__ is Unknown:
-        return value.key is not None and value.key[:2] == ("choice", "ticket")
+        return value.source in PLACES or (value.key is not None and value.key[:2] == ("choice", "ticket"))
     return True
 
 

@@ -14,6 +14,8 @@ from typing import Any
 INTS: frozenset[Any] = frozenset({int, bool})
 #: Source of what is computed from a register that no instruction has written.
 UNWRITTEN = "unwritten"
+#: Sources of values that the block's place in the grid decides.
+PLACES = ("ctaid", "grid")
 WARP = 32
 
 

@@ -1,0 +1,80 @@
+"""Arrivals that may land in another phase, in kernels with a mistake that is one in any order."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.diagnostics import Claim, KernelReport, Policy, Severity, Verdict
+from syncverify.ir.parser import parse
+from syncverify.verify import check_kernel
+
+#: Two lanes arrive twice at a barrier of count 2 for which nobody waits: in which phases is open.
+KERNEL = """\
+kernel k {
+  launch grid [1] block [96]
+  tensor out : f32[64] out
+  shared tile : f32[64]
+  mbarrier done
+  if tid == 0 {
+    mbarrier.init done, 2
+  }
+  bar.sync 0
+  if warp < 2 {
+    let x = lane
+    st.shared tile[][tid : 1], x
+    FENCE
+    bar.sync 1, 64
+    if tid == 0 {
+      bulk.store out[0 : 64], tile
+      bulk.commit
+      DRAIN
+    }
+    ARRIVE
+  }
+  WAIT
+}
+"""
+TWICE = "if tid < 2 {\n mbarrier.arrive done\n mbarrier.arrive done\n }"
+FENCE, DRAIN = "fence.proxy.async.shared_cta", "bulk.wait.read 0"
+
+
+def _report(
+    fence: str = FENCE, drain: str = DRAIN, wait: str = "", policy: Policy = Policy.PRACTICAL
+) -> KernelReport:
+    text = KERNEL.replace("FENCE", fence).replace("DRAIN", drain)
+    text = text.replace("ARRIVE", TWICE).replace("WAIT", wait)
+    (kernel,) = parse(text, "k.syncir")
+    return check_kernel(kernel, policy=policy)
+
+
+def _rules(report: KernelReport, severity: Severity) -> list[str]:
+    return [d.rule for d in report.diagnostics if d.severity is severity]
+
+
+def test_alone_they_are_a_warning() -> None:
+    report = _report()
+    assert report.verdict is Verdict.UNKNOWN
+    assert "no schedule that was tried does harm" in (report.reason or "")
+    assert _rules(report, Severity.WARNING)
+
+
+@pytest.mark.parametrize(("what", "rule"), [({"drain": ""}, "SV211"), ({"fence": ""}, "SV101")])
+def test_the_mistake_that_does_the_harm_is_named(what: dict[str, str], rule: str) -> None:
+    report = _report(**what)
+    assert report.verdict is Verdict.REFUTED
+    assert _rules(report, Severity.ERROR) == [rule]
+    assert report.witness is not None and report.witness.rule == rule
+    assert set(_rules(_report(), Severity.WARNING)) <= set(_rules(report, Severity.WARNING))
+
+
+def test_strict_mode_refutes_the_order_too() -> None:
+    found = _rules(_report(fence="", policy=Policy.STRICT), Severity.ERROR)
+    assert len(found) == 2 and "SV101" in found
+
+
+def test_harm_of_their_own_stays_theirs() -> None:
+    """With a wait for phase 0 that nothing holds the arrivals back for, one may sleep for ever."""
+    report = _report(drain="", wait="if warp == 2 {\n mbarrier.wait done, 0\n }")
+    assert report.verdict is Verdict.REFUTED
+    assert report.witness is not None and report.witness.claim is Claim.HANG
+    assert "SV211" not in _rules(report, Severity.ERROR)
