@@ -235,3 +235,98 @@ LOOP:
 def test_a_block_that_takes_numbers(tmp_path: Path, changes: list[tuple[str, str]], verdict: str) -> None:
     report = _check(tmp_path, *changes, kernel=BLOCK, grid=3)
     assert report.verdict.value == verdict, report.reason
+
+
+#: Lane 0 of warp 0 takes numbers behind a branch, its warp hears of them by shfl, the others in shared memory.
+#: The first number is taken elsewhere, and the counter's place lies in a struct that a register points to.
+SHUFFLED = module_text(
+    """
+    .shared .align 16 .b8 slot[16];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 31;
+    shr.u32 %r3, %r1, 5;
+    mov.b64 %rd1, k_struct;
+    add.s64 %rd2, %rd1, 8;
+    setp.ne.u32 %p1, %r2, 0;
+    setp.ne.u32 %p2, %r3, 0;
+    @%p2 bra READER;
+    ld.param.u64 %rd3, [%rd2+8];
+    @%p1 bra FIRST;
+    ld.param.u64 %rd4, [%rd2];
+    atom.global.add.u32 %r4, [%rd4], 1;
+    add.s32 %r5, %r4, 7;
+FIRST:
+    shfl.sync.idx.b32 %r6, %r5, 0, 31, -1;
+LOOP:
+    @%p1 bra PUT;
+    st.shared.u32 [slot], %r6;
+PUT:
+    bar.sync 0;
+    bar.sync 1;
+    setp.ge.s32 %p3, %r6, 10;
+    @%p3 bra END;
+    st.global.u32 [%rd3], %r6;
+    @%p1 bra NEXT;
+    ld.param.u64 %rd5, [%rd2];
+    atom.global.add.u32 %r4, [%rd5], 1;
+    add.s32 %r5, %r4, 7;
+NEXT:
+    shfl.sync.idx.b32 %r6, %r5, 0, 31, -1;
+    bra LOOP;
+READER:
+    bar.sync 0;
+    ld.shared.u32 %r6, [slot];
+    bar.sync 1;
+    setp.lt.s32 %p3, %r6, 10;
+    @%p3 bra READER;
+END:
+    ret;
+""",
+    params=".param .align 8 .b8 k_struct[24]",
+)
+
+
+def _shuffled(folder: Path, *changes: tuple[str, str]) -> KernelReport:
+    text = SHUFFLED
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (path := folder / "k.ptx").write_text(text)
+    (facts := folder / "k.toml").write_text(
+        "[kernel.k]\ngrid = [3]\nblock = [96]\ncluster = [1]\n[kernel.k.params]\n"
+        '0 = [{i64 = 1}, {ptr = "count", holds = {i32 = [0]}}, {ptr = "out"}]\n'
+    )
+    (report,) = check_source(read_source(path), facts=read_facts(facts))
+    return report
+
+
+def test_lanes_hear_of_numbers_that_one_of_them_takes_behind_a_branch(tmp_path: Path) -> None:
+    report = _shuffled(tmp_path)
+    assert report.verdict.value == "proved", report.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        pytest.param(
+            [("    bar.sync 1;\n    setp.ge", "    setp.ge"), ("    bar.sync 1;\n    setp.lt", "    setp.lt")],
+            "refuted", id="the slot is written while others read",
+        ),
+        pytest.param([("    bar.sync 1;\n    setp.ge", "    setp.ge")], "refuted", id="one side meets once less"),
+        pytest.param(
+            [("setp.lt.s32 %p3, %r6, 10;", "setp.lt.s32 %p3, %r6, 9;")], "refuted", id="others stop earlier"
+        ),
+        pytest.param([("[%rd5], 1;", "[%rd5], 2;")], "unknown", id="two atomics that add differently"),
+        pytest.param(
+            [("NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 0,", "NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 1,")],
+            "unknown", id="from a lane that took nothing",
+        ),
+        pytest.param([("    @%p1 bra FIRST;\n", "    @%p1 bra FIRST;\n    bar.warp.sync 1;\n")],
+                     "unknown", id="a number that the others do not hear of as it is taken"),
+    ],
+)  # fmt: skip
+def test_lanes_that_hear_of_numbers_wrongly(
+    tmp_path: Path, changes: list[tuple[str, str]], verdict: str
+) -> None:
+    report = _shuffled(tmp_path, *changes)
+    assert report.verdict.value == verdict, report.reason

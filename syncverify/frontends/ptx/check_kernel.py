@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer import Boxes
 from syncverify.frontends.ptx.nodes import Function, Module
+from syncverify.frontends.ptx.predicate import predicated
 from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
 from syncverify.frontends.ptx.teams import Teams
 from syncverify.frontends.ptx.teams_text import teams_of
@@ -77,7 +78,7 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    return Program(k.module, function, apart, ints, holds(k.facts), k.words, teams)
+    return Program(k.module, predicated(function), apart, ints, holds(k.facts), k.words, teams)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:

@@ -95,8 +95,9 @@ def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clu
             yield from found
             return
         yield from (_alone(o, tickets) for o in found)
-        if tickets.wrong:
-            yield unknown(tickets.wrong, k.span)
+        trouble = tickets.trouble()
+        if trouble:
+            yield unknown(trouble, k.span)
             return
         if any(o.verdict is not Verdict.PROVED for o in found):
             return
@@ -114,9 +115,10 @@ def _alone(outcome: Outcome, tickets: Tickets) -> Outcome:
     """What a finding is worth where several agents take numbers, or not all is followed: whether they can be
     so is not known."""
     alone = all(len(c.takes) < 2 for c in tickets.counters.values())
-    if outcome.verdict is not Verdict.REFUTED or (alone and not tickets.wrong):
+    trouble = tickets.trouble()
+    if outcome.verdict is not Verdict.REFUTED or (alone and not trouble):
         return outcome
-    return _perhaps(outcome, tickets.wrong or "; ".join(c.why for c in tickets.counters.values()))
+    return _perhaps(outcome, trouble or "; ".join(c.why for c in tickets.counters.values()))
 
 
 def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,

@@ -177,7 +177,7 @@ class Program(Plan):
                 live -= set(self._writes(k))
             if late:
                 live |= set(self._reads(k)) & self._kept
-        live.update(f"{TAKE}{k}" for k in self.takes & self.slice.pure)
+        live.update(f"{TAKE}{self.counter[k]}" for k in self.takes & self.slice.pure)
         for x in self.renewals.values() if self.sized else ():
             if n in x.before or n in x.blocks:
                 live.add(TURN)

@@ -16,12 +16,13 @@ from syncverify.frontends.ptx.effect_uses import late_uses
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
-from syncverify.frontends.ptx.global_detect import Origins, hand_over, released_unseen
+from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
 from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg, Sym
 from syncverify.frontends.ptx.operands import registers
+from syncverify.frontends.ptx.origins import Origins
 from syncverify.frontends.ptx.printer import instruction_text
 from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.teams import Teams, elsewhere
@@ -85,6 +86,9 @@ class Plan:
         self.unseen = released_unseen(self.flow) if self.handing is None else None
         #: atomics that hand out numbers of a counter
         self.takes = counts if self.handing is None else frozenset()
+        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
+        #: of each take the first one at the same counter
+        self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
         free = words and apart and self.handing is None
         #: loads whose values are sizes, where nothing else is known of them
         self.words = unwritten(self.flow, generic, self.origins) if free else frozenset()

@@ -123,7 +123,7 @@ def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: A
     lanes = [i for i in ctx.lanes if r[MASK] >> i & 1]
     asking = [i for i in lanes if on[i].__class__ not in INTS or on[i]]
     if not asking:
-        return old
+        return _heard(r, count, address, one, last, on, old, missing)
     value = missing
     if len(asking) == 1 and on[asking[0]].__class__ in INTS:
         (lane,) = asking
@@ -135,6 +135,20 @@ def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: A
     if len(asking) == len(lanes):
         return value
     return vec([value if i in asking else x for i, x in enumerate(lanes_of(old))])
+
+
+def _heard(r: Registers, count: int, address: Any, one: Any, last: Any, on: Any, old: Any,
+           missing: Unknown) -> Any:  # fmt: skip
+    """The same for lanes that take nothing, while one lane of another class takes beside them."""
+    ctx = r[CONTEXT]
+    asking = [i for i, x in enumerate(on) if x.__class__ in INTS and x]
+    if len(asking) != 1 or r[PARTED] or r[MASK] != ctx.mask or any(x.__class__ not in INTS for x in on):
+        return old
+    (lane,) = asking
+    given = [lanes_of(x)[lane] for x in (address, one, last)]
+    value = ctx.take(lane, r[count], *given, missing, hearer=ctx.lanes[0])
+    r[count] += value.__class__ is Ticket
+    return vec([value if i == lane else x for i, x in enumerate(lanes_of(old))])
 
 
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:

@@ -44,7 +44,7 @@ class Values(Text):
         """An atomic that hands out the next number of a counter."""
         self.space["T"] = taken
         guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
-        count = self.p.slot(f"{TAKE}{k}")
+        count = self.p.slot(f"{TAKE}{self.p.counter[k]}")
         address, step = self._operand(i.operands[1]), self._operand(i.operands[2])
         last = step if "inc" in i.mods else "-1"
         one = "1" if "inc" in i.mods else step

@@ -197,14 +197,16 @@ class ClassContext:
             return None
         return found ^ bool(value.key[-1])
 
-    def take(self, lane: int, n: int, address: Value, one: Value, last: Value, missing: Unknown) -> Unknown:
-        """What a lane's take number ``n`` from a counter brings."""
+    def take(self, lane: int, n: int, address: Value, one: Value, last: Value, missing: Unknown,
+             hearer: int = -1) -> Unknown:  # fmt: skip
+        """What a lane's take ``n`` from a counter brings; ``hearer``: the first of those who hear of it."""
         tickets = self.tables.tickets
         if tickets is None:
             return missing
         first = None if address.__class__ not in INTS else self.tables.memory(address, 4)
         if first.__class__ is int and one == 1 and last.__class__ in INTS:
             agent = (self.cta, self.warp, lane)
+            tickets.came[address, agent, hearer] = n + 1
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
         why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why

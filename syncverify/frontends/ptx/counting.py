@@ -8,15 +8,16 @@ from collections.abc import Collection, Mapping
 from syncverify.frontends.ptx.effect_parts import spaces
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import semantics, space_of
-from syncverify.frontends.ptx.global_detect import ANYWHERE, Origins, global_operand
+from syncverify.frontends.ptx.global_detect import global_operand
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.origins import ANYWHERE, Origins
 
 #: Instructions that write global memory in ways that are not followed.
 _ELSEWHERE = frozenset({"multimem", "sust", "sured", "call"})
 
 
 def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozenset[int]:
-    """The atomics that alone touch the memory of one parameter, and add one there.
+    """The atomics that alone touch the memory of one parameter, and add one there, all in the same way.
 
     ``generic``: accesses without a state space. Pointers of different parameters lead to different memory.
     """
@@ -26,12 +27,16 @@ def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozense
         return frozenset()
     uses = Counter(x for found in names.values() for x in found)
     whole = {p.name for p in flow.function.params}
+    asking: dict[str, list[int]] = {}
+    for k in written:
+        if adds_one(flow.body[k]) and len(names[k]) == 1:
+            asking.setdefault(next(iter(names[k])), []).append(k)
     return frozenset(
         k
-        for k in written
-        if adds_one(flow.body[k])
-        and len(names[k]) == 1
-        and all(uses[x] == 1 and x.rpartition("+")[0] in whole for x in names[k])
+        for x, found in asking.items()
+        if uses[x] == len(found) and x.rpartition("+")[0] in whole
+        for k in found
+        if len({(flow.body[j].mods, flow.body[j].operands[2]) for j in found}) == 1
     )
 
 

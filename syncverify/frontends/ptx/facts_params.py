@@ -155,7 +155,7 @@ def _field(field: Any, where: str, fail: Fail) -> list[Leaf]:
     if kind == "ptr":
         own.add("holds")
     for key in field:
-        if key in known[1:]:
+        if key in known and key not in own:
             more = f"; a ptr to a tensor map takes the map's keys ({', '.join(sorted(_MAP_KEYS))})"
             fail(f"{where}: both {kind!r} and {key!r}" + (more if "ptr" in known else ""))
         if key not in own:

@@ -14,9 +14,10 @@ from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.constants import code
 from syncverify.frontends.ptx.effect_parts import spaces
 from syncverify.frontends.ptx.global_access import GlobalAccess, decode_global, space_of
-from syncverify.frontends.ptx.global_detect import ANYWHERE, global_operand
+from syncverify.frontends.ptx.global_detect import global_operand
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand
 from syncverify.frontends.ptx.operands import registers, results, sources
+from syncverify.frontends.ptx.origins import ANYWHERE
 from syncverify.frontends.ptx.teams import Teams
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import INTS, Unknown

@@ -143,6 +143,8 @@ class Tickets:
     decided: dict[Question, int] = field(default_factory=dict)
     counters: dict[int, Counter] = field(default_factory=dict)
     wrong: str = ""
+    #: how many takes came, by counter, agent, and -1 or the first of the lanes of its warp who hear of them
+    came: dict[tuple[int, Agent, int], int] = field(default_factory=dict)
     _known: dict[Any, Ticket] = field(default_factory=dict)
 
     def lose(self, why: str) -> None:
@@ -161,6 +163,13 @@ class Tickets:
             found = Ticket(self, which, first + n, counter.most, why)
             self._known[which, 0, False] = found
         return found
+
+    def trouble(self) -> str:
+        """Why what is said of the counters may not be so, once a run is over."""
+        for (address, agent, _), n in self.came.items():
+            if self.came.get((address, agent, -1)) != n and not self.wrong:
+                return "lanes hear of some numbers that a lane of their warp takes, not of all"
+        return self.wrong
 
     def moved(self, ticket: Ticket, offset: int, flipped: bool) -> Unknown:
         """The same take with another offset: one object for each."""
