@@ -360,7 +360,7 @@ def test_a_place_in_libraries_only_is_the_innermost():
     assert m.span(m.entries[0].body[1]) == Span("/opt/lib/include/ptx.h", 40)
 
 
-#: Two copies, by two helpers of a library on top of each other, from lines 20 and 21 of a kernel in it; a load.
+#: Two copies, by two helpers of a library on top of each other, from lines 20 and 21 of a kernel; a load.
 WRAPPED = """.entry k(.param .u64 p) {
 .reg .b32 %r<2>;
 .reg .b64 %rd<2>;

@@ -237,8 +237,8 @@ def test_a_block_that_takes_numbers(tmp_path: Path, changes: list[tuple[str, str
     assert report.verdict.value == verdict, report.reason
 
 
-#: Lane 0 of warp 0 takes numbers behind a branch, its warp hears of them by shfl, the others in shared memory.
-#: The first number is taken elsewhere, and the counter's place lies in a struct that a register points to.
+#: Lane 0 of warp 0 takes numbers, its warp hears of them by shfl, the the others by shared memory.
+#: The first number is taken elsewhere; the counter's place lies in a struct that a register points to.
 SHUFFLED = module_text(
     """
     .shared .align 16 .b8 slot[16];
@@ -305,26 +305,24 @@ def test_lanes_hear_of_numbers_that_one_of_them_takes_behind_a_branch(tmp_path: 
     assert report.verdict.value == "proved", report.reason
 
 
+MEET = ("    bar.sync 1;\n    setp.ge", "    setp.ge")
+MEET_TOO = ("    bar.sync 1;\n    setp.lt", "    setp.lt")
+EARLIER = ("%r6, 10;\n    @%p3 bra READER", "%r6, 9;\n    @%p3 bra READER")
+OTHER_LANE = ("NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 0,", "NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 1,")
+NO_PREDICATE = ("    @%p1 bra FIRST;\n", "    @%p1 bra FIRST;\n    bar.warp.sync 1;\n")
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
-        pytest.param(
-            [("    bar.sync 1;\n    setp.ge", "    setp.ge"), ("    bar.sync 1;\n    setp.lt", "    setp.lt")],
-            "refuted", id="the slot is written while others read",
-        ),
-        pytest.param([("    bar.sync 1;\n    setp.ge", "    setp.ge")], "refuted", id="one side meets once less"),
-        pytest.param(
-            [("setp.lt.s32 %p3, %r6, 10;", "setp.lt.s32 %p3, %r6, 9;")], "refuted", id="others stop earlier"
-        ),
+        pytest.param([MEET, MEET_TOO], "refuted", id="the slot is written while others read"),
+        pytest.param([MEET], "refuted", id="one side meets once less"),
+        pytest.param([EARLIER], "refuted", id="others stop earlier"),
         pytest.param([("[%rd5], 1;", "[%rd5], 2;")], "unknown", id="two atomics that add differently"),
-        pytest.param(
-            [("NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 0,", "NEXT:\n    shfl.sync.idx.b32 %r6, %r5, 1,")],
-            "unknown", id="from a lane that took nothing",
-        ),
-        pytest.param([("    @%p1 bra FIRST;\n", "    @%p1 bra FIRST;\n    bar.warp.sync 1;\n")],
-                     "unknown", id="a number that the others do not hear of as it is taken"),
+        pytest.param([OTHER_LANE], "unknown", id="from a lane that took nothing"),
+        pytest.param([NO_PREDICATE], "unknown", id="others do not hear of a number as it is taken"),
     ],
-)  # fmt: skip
+)
 def test_lanes_that_hear_of_numbers_wrongly(
     tmp_path: Path, changes: list[tuple[str, str]], verdict: str
 ) -> None:

@@ -78,7 +78,11 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    return Program(k.module, predicated(function), apart, ints, holds(k.facts), k.words, teams)
+    found = Program(k.module, function, apart, ints, holds(k.facts), k.words, teams)
+    plain = predicated(function, found.takes)
+    return (
+        found if plain is function else Program(k.module, plain, apart, ints, holds(k.facts), k.words, teams)
+    )
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:
