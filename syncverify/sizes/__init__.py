@@ -47,6 +47,8 @@ MAX_RESTARTS = 256
 MOST_PARTS = 4
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
+#: And after so many failing runs in a row of which no smaller sizes are found, no more are looked at.
+MOST_LARGER = 10
 #: The first look at sizes that are read again takes this part of the events, more while few are left.
 BRIEF = 4
 #: And those with one value for all turns: the first this part, the second, in which agents ask when no other
@@ -411,11 +413,12 @@ class _Attempt:
     def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
         """The smallest sizes among what a little more exploration finds."""
         explorer.limits = replace(explorer.limits, nodes=len(explorer.graph.nodes) + MORE_NODES)
-        best = found
+        best, larger = found, 0
         try:
-            while explorer.pending:
+            while explorer.pending and larger < MOST_LARGER:
                 failed = next(explorer.failures(), None)
-                best = (failed and self.confirm(failed, total_of(best))) or best
+                less = failed and self.confirm(failed, total_of(best))
+                best, larger = less or best, 0 if less else larger + (failed is not None)
         except (Symbolic, Unmodelled, LaneSplit, ColumnsExhausted):
             pass
         return best
