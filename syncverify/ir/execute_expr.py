@@ -366,14 +366,15 @@ def once_named(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(x for x in given if given.count(x) == 1 and x not in others)
 
 
-def control_names(body: tuple[Stmt, ...]) -> frozenset[str]:
-    """Names that decide control inside some statements, also by way of values that these give names to."""
+def control_names(body: tuple[Stmt, ...], apart: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Names that decide control inside some statements, also by way of values that these give names to; not
+    those of conditions that name one of ``apart``."""
     found: set[str] = set()
     given: dict[str, set[str]] = {}
     for s in statements(body):
         match s:
             case If(cond=cond):
-                found |= names(cond)
+                found |= set() if names(cond) & apart else names(cond)
             case For():
                 found |= names(s.lo) | names(s.hi) | names(s.step)
             case Role():

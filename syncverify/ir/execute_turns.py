@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import control_names, statements
 from syncverify.ir.execute_text import CodeText
-from syncverify.ir.expr import Int, names
+from syncverify.ir.expr import LANE_BUILTINS, Int, names
 
 if TYPE_CHECKING:
     from syncverify.ir.execute_code import Program
@@ -41,7 +41,8 @@ class TurnText(CodeText):
         if space is None:
             return Turning((), False, 0)
         own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
-        found = sorted((control_names(s.body) - own) & set(self.program.kernel_sizes))
+        # for how many lanes a condition holds would tell turns apart, if each had its own number
+        found = sorted((control_names(s.body, LANE_BUILTINS) - own) & set(self.program.kernel_sizes))
         for name in found:
             if name not in self.turns:
                 self.turns[name] = self._slot()
