@@ -98,7 +98,7 @@ class Numbers:
         if below is not None:
             facts.append(Binary("<", self.total(), Int(below)))
         for _ in range(MOST_TRIED):
-            values = self.least(facts)
+            values = self.least(facts, hard=below is None)
             if values is None:
                 return
             yield values
@@ -113,10 +113,12 @@ class Numbers:
             total = Binary("+", total, Call("abs", (Var(name),)))
         return total
 
-    def least(self, facts: list[Expr]) -> dict[str, int] | None:
-        """Values of the sizes that keep the facts, their sum as small as is found."""
+    def least(self, facts: list[Expr], hard: bool) -> dict[str, int] | None:
+        """Values of the sizes that keep the facts, their sum as small as is found; ``hard``: more is taken where
+        the facts are too hard."""
         names_, total = list(self.problem.sizes), self.total()
-        tries = ((m, [*facts, *more]) for more in _easier(facts) if (m := solver.model([*facts, *more])))
+        ways = _easier(facts) if hard else iter([()])
+        tries = ((m, [*facts, *more]) for more in ways if (m := solver.model([*facts, *more])))
         best, facts = next(tries, (None, facts))
         if best is None:
             return None
