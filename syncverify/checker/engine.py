@@ -200,6 +200,8 @@ class Run:
         self.pools: dict[int, RegisterPool] = {}
         self.requests: list[Any] = []
         self.asyncs: list[Async] = []
+        #: by column of a barrier's life and CTA: the newest phase in which a copy to that CTA completed
+        self.landed: dict[tuple[int, int], int] = {}
         self.pending: dict[int, Async] = {}
         self.judged: set[tuple[int, int, bool]] = set()  # racing pairs of sites met before
         self.failures: dict[tuple[object, ...], Failure] = {}

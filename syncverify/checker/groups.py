@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 
 from syncverify.checker.shadow import Record, Shadow
@@ -37,15 +36,26 @@ def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record]) ->
         if len(parts) < 2 or (parts[0].kind.writes and _overlap(info, parts)):
             continue
         last = records[-1]
-        old = frozenset(parts)
         # copies: runs that part share what is on record
-        stand = tuple([replace(r, time=last.time, tag_value=last.tag_value) for r in parts])
+        stand = tuple([r.at(last.time, last.tag_value) for r in parts])
         fp = joined_footprint(info, parts)
         new = Record(last.kind, last.cls, last.time, fp, parts[0].site, tag=last.tag)
         new.tag_value, new.lane_free, new.beside = last.tag_value, last.lane_free, beside
         new.position, new.issue, new.parts = last.position, last.issue, stand
-        for lo, hi in entered(info, new):
-            shadows[memory].join(lo, hi, old, new)
+        _enter(info, shadows[memory], parts, new)
+
+
+def _enter(info: SystemInfo, shadow: Shadow, parts: list[Record], new: Record) -> None:
+    """Puts what was joined in the place of its parts."""
+    every = entered(info, new)
+    for lo, hi in every:
+        shadow.split(lo)
+        shadow.split(hi)
+    for part in parts:
+        for lo, hi in entered(info, part):
+            shadow.put(lo, hi, part, new)
+    for lo, hi in every:
+        shadow.merge(lo, hi)
 
 
 def joinable(info: SystemInfo, r: Record) -> bool:

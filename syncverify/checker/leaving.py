@@ -33,6 +33,7 @@ def _leave(run: Run, ctas: range) -> None:
     run.barriers = {b: s for b, s in run.barriers.items() if b not in gone}
     run.suspects = [x for x in run.suspects if x[-1] not in gone]
     run.asyncs = [op for op in run.asyncs if any(b >= 0 and b not in gone for b, _, _ in op.targets)]
+    run.landed = {key: phase for key, phase in run.landed.items() if key[1] not in ctas}
     run.named = {key: x for key, x in run.named.items() if key[0] not in ctas}
     run.clusters.pop(run.turn, None)
     run.pools = {cta: x for cta, x in run.pools.items() if cta not in ctas}

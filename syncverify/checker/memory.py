@@ -10,7 +10,7 @@ from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.races import fail, place, what
-from syncverify.checker.shadow import IN_FLIGHT, LOST, Record, same_lanes
+from syncverify.checker.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
 from syncverify.diagnostics import Severity
 from syncverify.model.events import AT_ONCE, GLOBAL_MEMORY, NEVER, Event, Footprint
 from syncverify.model.ordering import Need, Ordering, ordering
@@ -28,28 +28,10 @@ def access(run: Run, t: Thread, record: Record) -> None:
     if run.info.member and fp.memory == GLOBAL_MEMORY:
         ledger.reached(run, t, record)
     record.position = len(run.trace)
-    writes = record.kind.writes
+    meet = _overwrite if record.kind.writes else _look
     clean: set[Record] = set()  # accesses that come before this one wherever they meet
     for lo, hi in fp.cover or fp.intervals:
-        written = 0
-        for s in shadow.overlapping(lo, hi):
-            a, b = lo if s.lo < lo else s.lo, hi if s.hi > hi else s.hi
-            w = s.write
-            if w is not None:
-                written += b - a
-                record.over = w
-                if w not in clean and judge(run, t, w, record, a, b):
-                    clean.add(w)
-            if writes:
-                for r in s.reads.values():
-                    if r not in clean and judge(run, t, r, record, a, b):
-                        clean.add(r)
-        if writes:
-            shadow.write(lo, hi, record)
-        else:
-            record.over = None
-            record.fresh = record.fresh or written < hi - lo
-            shadow.read(lo, hi, record)
+        meet(run, t, record, shadow, lo, hi, clean)
     if fp.memory not in (GLOBAL_MEMORY, t.info.cta):
         run.remote_uses[t.cls, fp.memory] = (t.time, record.site, before(t))
         must_have_started(run, t, fp.memory, record.site)
@@ -82,6 +64,41 @@ def access(run: Run, t: Thread, record: Record) -> None:
             record.site,
             second=record,
         )
+
+
+def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]) -> None:
+    """Judges a read of ``lo..hi`` against the writes there, then enters it."""
+    written = 0
+    for s in shadow.overlapping(lo, hi):
+        w = s.write
+        if w is not None:
+            a, b = s.lo, s.hi
+            if a < lo:
+                a = lo
+            if b > hi:
+                b = hi
+            written += b - a
+            if w not in clean and judge(run, t, w, record, a, b):
+                clean.add(w)
+    record.fresh = record.fresh or written < hi - lo
+    shadow.read(lo, hi, record)
+
+
+def _overwrite(
+    run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
+) -> None:
+    """Judges a write of ``lo..hi`` against all accesses there, then enters it."""
+    for s in shadow.overlapping(lo, hi):
+        a, b = max(s.lo, lo), min(s.hi, hi)
+        w = s.write
+        if w is not None:
+            record.over = w
+            if w not in clean and judge(run, t, w, record, a, b):
+                clean.add(w)
+        for r in s.reads.values():
+            if r not in clean and judge(run, t, r, record, a, b):
+                clean.add(r)
+    shadow.write(lo, hi, record)
 
 
 def must_have_started(run: Run, t: Thread, cta: int, site: int) -> None:

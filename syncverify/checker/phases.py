@@ -84,6 +84,7 @@ def land(run: Run, op: Async) -> None:
         op.landed.append((s.column, k + 1))
         if record is not None:
             record.tag_value = k + 1
+            run.landed[record.tag, run.info.barriers[b].cta] = k + 1
         landed(run, s, p, nbytes, op.known, op.site, t)
     if op.arrivals:
         _land_arrival(run, op)

@@ -19,6 +19,10 @@ IN_FLIGHT = 1 << 30
 LOST = -1
 
 
+#: Who reads, how, and which bytes.
+Key = tuple[int, int, int]
+
+
 @dataclass(slots=True, eq=False)
 class Record:
     """One access by one class. An asynchronous one is known once column ``tag`` reaches ``tag_value``."""
@@ -43,9 +47,18 @@ class Record:
     issue: int = -1  # index of the asynchronous operation
     parts: tuple[Record, ...] = ()  # accesses that it stands for: see ``groups``
 
+    @property
+    def key(self) -> Key:
+        """By what a segment holds it, if it is a read."""
+        return self.cls, self.kind, self.fp
 
-#: Who reads, how, and which bytes.
-Key = tuple[int, int, int]
+    def at(self, time: int, tag_value: int) -> Record:
+        """A copy that counts from another time on."""
+        return Record(
+            self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
+            self.atomic, self.scope, self.barrier, self.beside, self.lane_free, self.fresh, self.over,
+            self.position, self.issue, self.parts,
+        )  # fmt: skip
 
 
 class Segment:
@@ -67,7 +80,7 @@ class Shadow:
         self._los: list[int] = []
         self._segments: list[Segment] = []
 
-    def _split(self, at: int) -> int:
+    def split(self, at: int) -> int:
         """The index of the first segment that begins at ``at`` or later; none reaches across it any more."""
         los = self._los
         i = bisect_left(los, at)
@@ -89,9 +102,9 @@ class Shadow:
 
     def read(self, lo: int, hi: int, record: Record) -> None:
         """Adds a read to ``lo..hi``, splitting segments and filling gaps."""
-        i = self._split(lo)
+        i = self.split(lo)
         los, segments = self._los, self._segments
-        key = (record.cls, record.kind, record.fp)
+        key = record.key
         at = lo
         while at < hi:
             s = segments[i] if i < len(segments) else None
@@ -102,34 +115,42 @@ class Shadow:
                 at = end
             else:
                 if s.hi > hi:
-                    self._split(hi)
+                    self.split(hi)
                 reads = s.reads
-                old = reads.get(key)
-                if old is not None:
+                old = reads.setdefault(key, record)
+                if old is not record:
                     _succeed(reads, key, old, record)
-                reads[key] = record
+                    reads[key] = record
                 at = s.hi
             i += 1
 
     def write(self, lo: int, hi: int, record: Record) -> None:
         """``record`` becomes the last write of ``lo..hi``; earlier reads are forgotten."""
-        i = self._split(lo)
-        j = self._split(hi)
+        i = self.split(lo)
+        j = self.split(hi)
         self._los[i:j] = [lo]
         self._segments[i:j] = [Segment(lo, hi, record, {})]
 
-    def join(self, lo: int, hi: int, parts: AbstractSet[Record], record: Record) -> None:
-        """``record`` takes the place of ``parts`` in ``lo..hi``; neighbours that hold the same become one."""
-        key = (record.cls, record.kind, record.fp)
-        i = self._split(lo)
-        j = self._split(hi)
+    def put(self, lo: int, hi: int, old: Record, record: Record) -> None:
+        """``record`` takes the place of ``old`` in ``lo..hi``, where that is on record."""
+        if old.kind.writes:
+            for s in self.overlapping(lo, hi):
+                if s.write is old:
+                    s.write = record
+            return
+        before, key = old.key, record.key
+        for s in self.overlapping(lo, hi):
+            reads = s.reads
+            if reads.get(before) is old:
+                del reads[before]
+                reads[key] = record
+
+    def merge(self, lo: int, hi: int) -> None:
+        """Neighbours in ``lo..hi`` that hold the same become one."""
+        i, j = self.split(lo), self.split(hi)
         out: list[Segment] = self._segments[i - 1 : i] if i else []
         first = i - len(out)
         for s in self._segments[i:j]:
-            if s.write in parts:
-                s.write = record
-            if not parts.isdisjoint(s.reads.values()):
-                s.reads = {k: r for k, r in s.reads.items() if r not in parts} | {key: record}
             last = out[-1] if out else None
             if last is not None and last.hi == s.lo and last.write is s.write and last.reads == s.reads:
                 last.hi = s.hi

@@ -19,6 +19,7 @@ from syncverify.checker.barriers import Barrier, Phase, init_known
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps, members
+from syncverify.checker.explore.collectives import together
 from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
@@ -171,7 +172,7 @@ class Loose(Normal):
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
-            (self.together(), run.all_waited),
+            (together(run), run.all_waited),
             maps.form(run, self.everywhere),
             members.form(run, self.stays, self.aside, lambda r: self.over(r, self.stays)),
         ]

@@ -18,7 +18,7 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 from syncverify.checker.barriers import Barrier, Phase
@@ -26,6 +26,7 @@ from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import flags, maps, members, relays, tails
+from syncverify.checker.explore.collectives import together
 from syncverify.checker.explore.thresholds import (
     ALL,
     ASKING,
@@ -40,7 +41,6 @@ from syncverify.checker.globals import Location, Spin, Write
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.checker.tensor_maps import Map
-from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
 
@@ -113,7 +113,7 @@ class Normal(Thresholds):
             tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
             tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
             tuple(self.request(r) for r in run.requests),
-            self.together(),
+            together(run),
             maps.form(run, self.everywhere),
             (relays.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
             members.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
@@ -303,37 +303,6 @@ class Normal(Thresholds):
         a = c.auto
         state = (frozenset(a.expected), frozenset(a.arrived), min(a.generation, 1))
         return (state, self.generation(c.gen), self.generation(c.last))
-
-    def together(self) -> Hashable:
-        """Warp-wide and warpgroup-wide operations that some have executed and others not yet."""
-        warps: dict[tuple[int, int], list[Thread]] = {}
-        for t in self.run.threads:
-            warps.setdefault((t.info.cta, t.info.warp), []).append(t)
-        out = [_ahead(ts, lambda t: t.collectives) for ts in warps.values()]
-        groups: dict[tuple[int, int], list[Thread]] = {}
-        for (cta, warp), ts in warps.items():
-            groups.setdefault((cta, warp // 4), []).append(ts[0])
-        return (*out, *(_ahead(ts, _products) for ts in groups.values()))
-
-
-def _products(t: Thread) -> list[tuple[int, int, int]]:
-    return [c for c in t.collectives if c[1] >= Ev.WGMMA_FENCE]
-
-
-def _ahead(threads: list[Thread], of: Callable[[Thread], list[tuple[int, int, int]]]) -> Hashable:
-    """What some have executed beyond what all that run have."""
-    lists = [of(t) for t in threads]
-    common = min((len(x) for t, x in zip(threads, lists, strict=True) if not t.done), default=1 << 30)
-    for t, mine in zip(threads, lists, strict=True):
-        longest = max(lists, key=len)
-        alike = mine is longest or all(
-            a[0] == b[0] and a[1] == b[1] for a, b in zip(mine, longest, strict=False)
-        )
-        if not alike:
-            raise Symbolic("warps that execute different collective instructions")
-        if t.done and any(len(x) > len(mine) for x in lists):
-            raise Symbolic("lanes that leave before others of their warp execute a barrier")
-    return tuple(tuple(c[:2] for c in x[common:]) for x in lists)
 
 
 def sites(r: Record) -> Hashable:

@@ -89,6 +89,7 @@ class _Rotation:
         run.suspects = [(*s[:4], ring.barrier(s[4], by)) for s in run.suspects]
         run.contributors = {self.name(k): v for k, v in run.contributors.items()}
         run.asyncs = self.newest(run.asyncs)
+        run.landed = {(self.columns.get(c, c), cta): phase for (c, cta), phase in run.landed.items()}
         run.ledger = [self.step(x) for x in run.ledger]
         run.reached = {moved(key, self.columns): self.record(r) for key, r in run.reached.items()}
 

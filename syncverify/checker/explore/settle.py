@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import limits as at_most
+from syncverify.checker.explore.collectives import forget_agreed
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.kin import Loops, Rounds, Seen, alike, stands_for
 from syncverify.checker.explore.knowledge import Known, knowledge, loosen, lower
@@ -178,6 +179,7 @@ class Settling:
         state.forget(self.space.forgotten if self.space.forgets else set())
         state.begin_at_next()
         forget_waits(state.run)
+        forget_agreed(state.run)
         knows = knowledge(state.run) if self.crowded(state) else None
         if knows is not None:
             loosen(state.run, self.policy)

@@ -185,13 +185,7 @@ class Thresholds:
 
     def landed(self) -> dict[tuple[int, int], int]:
         """The newest completion that each CTA must know of when it leaves, by column; none that it will."""
-        out: dict[tuple[int, int], int] = {}
-        for op in self.run.asyncs:
-            for b, _, record in op.targets:
-                if record is not None and b >= 0:
-                    key = (record.tag, self.run.info.barriers[b].cta)
-                    out[key] = max(out.get(key, 0), record.tag_value)
-        return {key: value for key, value in out.items() if not self.leaves_knowing(*key, value)}
+        return {key: value for key, value in self.run.landed.items() if not self.leaves_knowing(*key, value)}
 
     def unseen(self) -> list[tuple[int, int, int]]:
         """The same as CTA, column and value, in an order that does not depend on the run."""

@@ -76,15 +76,21 @@ class Program(Plan):
 
     def along(self, stops: frozenset[int]) -> Program:
         """The same for agents that do not come to some blocks; one that does splits into one part."""
-        made = self._anew()
-        needed = made._without(stops)
-        made._write(needed, self.sized, self)
+        made = self._alongs.get(stops)
+        if made is None:
+            made = self._alongs[stops] = self._anew()
+            needed = made._without(stops)
+            made._write(needed, self.sized, self)
         return made
+
+    @cached_property
+    def _alongs(self) -> dict[frozenset[int], Program]:
+        return {}
 
     def _anew(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
-                     "predicates", "steady", "hesitant"):  # fmt: skip
+                     "predicates", "steady", "hesitant", "_alongs"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 
