@@ -309,7 +309,7 @@ class _Replay:
         """The next event of an agent; whether it jumped back in its code."""
         state = point.state
         agent = cast(Any, t.agent)
-        place = state.places.setdefault(t.cls, agent.point()[0])
+        place = state.places.setdefault(t.cls, agent.place())
         event = agent.step(t.answer)
         state.fetched(t)
         t.event, t.answer = event, 0
@@ -321,7 +321,7 @@ class _Replay:
             raise Symbolic(str(event[2]))
         followed(state.run, event)
         self.judge(point, t.cls, event)
-        return bool(agent.point()[0] < place)
+        return bool(agent.place() < place)
 
     # -------------------------------------------------------------- nodes
 

@@ -265,8 +265,7 @@ def claim_bytes(run: Run, t: Thread, b: int, site: int) -> None:
 def on_init_fence(run: Run, t: Thread, event: Event) -> int:
     """fence.mbarrier_init releases this thread's own earlier inits (PTX ISA: fence; B24)."""
     column = run.columns.of("init", t.cls)
-    v = t.clock.owns(column)
-    v[E : HW + 1] = t.time
+    t.clock.advance(column, t.time)
     return DONE
 
 

@@ -24,6 +24,7 @@ E, H, SH, HW, A, SA, AG, SP = range(8)
 ROWS = 8
 #: Rows that an entity's own progress advances.
 PROGRESS = slice(E, HW + 1)
+ADVANCED = HW + 1 - E
 #: Rows that a phase of an mbarrier passes on to the next one in practical mode.
 INHERITED = (H, HW, A, AG)
 
@@ -69,62 +70,67 @@ def matrix(columns: Columns) -> Matrix:
 class Clock:
     """The knowledge of one class.
 
-    ``m`` is the joined knowledge. ``own`` maps a column that this class itself advances to its value as a
-    lane sees its own progress. For a single lane the two coincide and ``own`` holds views into ``m``.
+    ``m`` is the joined knowledge. ``own`` maps a column that this class itself advances to its rows as a
+    lane sees its own progress. For a single lane the two coincide, and ``own`` is empty; ``columns``: which.
     """
 
-    __slots__ = ("cls", "m", "multi", "own")
+    __slots__ = ("cls", "columns", "m", "multi", "own")
 
     def __init__(self, columns: Columns, cls: int, lanes: int) -> None:
         self.cls = cls
         self.multi = lanes > 1
         self.m = matrix(columns)
-        self.own: dict[int, Matrix] = {}
+        self.own: dict[int, list[int]] = {}
+        self.columns: set[int] = set()
         self.owns(cls)
 
-    def owns(self, column: int) -> Matrix:
-        """The own progress of a column, created on first use."""
-        v = self.own.get(column)
-        if v is None:
-            v = np.zeros(ROWS, dtype=np.int32) if self.multi else self.m[:, column]
-            self.own[column] = v
-        return v
+    def owns(self, column: int) -> None:
+        """From now on the class advances a column."""
+        if column not in self.columns:
+            self.columns.add(column)
+            if self.multi:
+                self.own[column] = [0] * ROWS
 
     def advance(self, column: int, value: int) -> None:
         """This class's lanes have got to ``value`` on an entity of their own."""
-        v = self.owns(column)
-        if value > v[E]:
-            v[PROGRESS] = value
+        self.owns(column)
+        if self.multi:
+            v = self.own[column]
+            if value > v[E]:
+                v[PROGRESS] = [value] * ADVANCED
+        elif value > self.m.item(E, column):
+            self.m[PROGRESS, column] = value
 
     def hand(self, into: Matrix) -> None:
         """Joins all of this class's knowledge, own progress included, into ``into``."""
         np.maximum(into, self.m, out=into)
-        if self.multi:
-            for column, v in self.own.items():
-                np.maximum(into[:, column], v, out=into[:, column])
+        for column, v in self.own.items():
+            np.maximum(into[:, column], v, out=into[:, column])
 
     def hand_row(self, row: int, into: Matrix) -> None:
         """Joins one row into a vector."""
         np.maximum(into, self.m[row], out=into)
-        if self.multi:
-            for column, v in self.own.items():
-                if v[row] > into[column]:
-                    into[column] = v[row]
+        self._hand_own(row, into)
+
+    def _hand_own(self, row: int, into: Matrix) -> None:
+        for column, v in self.own.items():
+            if v[row] > into.item(column):
+                into[column] = v[row]
 
     def past(self) -> Matrix:
         """The E row with own progress: the events before this point in every execution."""
         v: Matrix = self.m[E].copy()
-        self.hand_row(E, v)
+        self._hand_own(E, v)
         return v
 
     def knows(self, row: int, column: int, own_lane: bool) -> int:
         """How far the entity of ``column`` is known; ``own_lane``: as the same lane sees itself."""
-        k = self.m[row, column]
-        if own_lane and self.multi:
+        k: int = self.m.item(row, column)
+        if own_lane:
             v = self.own.get(column)
             if v is not None and v[row] > k:
-                k = v[row]
-        return int(k)
+                return v[row]
+        return k
 
     def bridge_shared(self, classes: int, half: int, covered: Mask | None) -> None:
         """fence.proxy.async on shared memory (PTX ISA: membar/fence; K2).
@@ -139,12 +145,15 @@ class Clock:
             np.maximum(self.m[SA, classes:], self.m[SH, classes:], out=self.m[SA, classes:])
         if half > 0:
             np.maximum(self.m[SA], self.m[SP], out=self.m[SA])
-        for column, v in self.own.items():
+        row = SP if half < 0 else SA
+        for column in self.columns:
             if covered is not None and not covered[column]:
                 continue
-            v[A] = max(v[A], v[H])
-            row = SP if half < 0 else SA
-            v[row] = max(v[row], v[SH])
+            if self.multi:
+                v = self.own[column]
+                v[A], v[row] = max(v[A], v[H]), max(v[row], v[SH])
+            else:
+                self.m[row, column] = max(self.m[row, column], self.m[SH, column])
 
     def bridge_global(self) -> None:
         """fence.proxy.async on global memory."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from syncverify.checker import groups
 from syncverify.checker.barriers import NET_ZERO, NOINC, Expect, barrier, use
-from syncverify.checker.clocks import PROGRESS, E
+from syncverify.checker.clocks import PROGRESS, E, Matrix
 from syncverify.checker.contributions import contribute
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread, before
 from syncverify.checker.failure import Obligation
@@ -32,10 +32,16 @@ def column(run: Run, t: Thread, kind: str) -> int:
 
 
 def start(
-    run: Run, t: Thread, site: int, records: tuple[Record, ...], targets: list[tuple[int, int, Record | None]]
+    run: Run,
+    t: Thread,
+    site: int,
+    records: tuple[Record, ...],
+    targets: list[tuple[int, int, Record | None]],
+    past: Matrix | None = None,
 ) -> Async:
-    """Puts an operation in flight."""
-    op = Async(0, t, t.asyncs, site, t.clock.past(), t.clock.m[E].copy(), targets, records=records)
+    """Puts an operation in flight. ``past``: what comes before it, if that is known."""
+    past = t.clock.past() if past is None else past
+    op = Async(0, t, t.asyncs, site, past, t.clock.m[E].copy(), targets, records=records)
     t.asyncs += 1
     return op
 
@@ -218,13 +224,16 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
-    t.issues.append(t.clock.past())
+    past = t.clock.past()
+    t.issues.append(past)
     t.last_mma = site
     tag = column(run, t, "mma")
     records = tuple(
-        Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
-        for fp in (fp_a, fp_b, others)
-        if fp >= 0
+        [
+            Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
+            for fp in (fp_a, fp_b, others)
+            if fp >= 0
+        ]
     )
     if others >= 0:
         records[-1].beside = True
@@ -250,7 +259,7 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
             )
             state[1] = 0
         state[0] = number
-    run.launch(start(run, t, site, records, []))
+    run.launch(start(run, t, site, records, [], past))
     return DONE
 
 

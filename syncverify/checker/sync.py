@@ -346,8 +346,8 @@ def meet(run: Run, t: Thread, event: Event) -> int:
         return DONE
     cta, warp = t.info.cta, t.info.warp
     if t.info.lanes == run.lanes[cta, warp]:
-        v = t.clock.own[t.cls]
-        t.clock.m[E, t.cls] = v[E]
+        if t.clock.multi:
+            t.clock.m[E, t.cls] = t.clock.own[t.cls][E]
         return DONE
     n = named(run, cta, -1 - warp)
     if not t.meeting:

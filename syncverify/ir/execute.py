@@ -272,6 +272,10 @@ class IrAgent:
         """Program counter and queued events."""
         return (self.r[PC], self.r[QUEUE])
 
+    def place(self) -> int:
+        """The program counter."""
+        return self.r[PC]  # type: ignore[no-any-return]
+
     def live(self) -> dict[int, Any]:
         """The registers that may be read before they are written, by slot."""
         r = self.r

@@ -34,7 +34,10 @@ class SizedAgent(Agent, Protocol):
     """
 
     def point(self) -> tuple[Any, ...]:
-        """Where it stands, without any register; the first entry grows along its code."""
+        """Where it stands, without any register; the first entry is its ``place``."""
+
+    def place(self) -> int:
+        """A number that grows along its code."""
 
     def live(self) -> dict[Any, Any]:
         """The registers that anything later may depend on, by slot."""

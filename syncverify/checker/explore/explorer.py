@@ -185,7 +185,7 @@ class Explorer(Settling):
         while run.ready:
             t = run.ready.popleft()
             while not t.done and not t.blocked:
-                if state.asks_later(t):
+                if state.asked_after and state.asks_later(t):
                     break
                 if t.cls in state.open and state.hesitates(t):
                     run.ready.append(t)  # nothing is known that was not when it asked
@@ -284,7 +284,7 @@ class Explorer(Settling):
     def fetch(self, state: State, t: Thread) -> bool:
         """The next event of an agent; whether it jumped back in its code."""
         agent = cast(Any, t.agent)
-        place = state.places.setdefault(t.cls, agent.point()[0])
+        place = state.places.setdefault(t.cls, agent.place())
         event = state.step(t)
         state.fetched(t)
         state.formed = None
@@ -296,7 +296,7 @@ class Explorer(Settling):
         state.run.watch(t, event)
         self._spend(len(state.run.trace) - state.traced)
         followed(state.run, event)
-        return bool(agent.point()[0] < place)
+        return bool(agent.place() < place)
 
     def look_ahead(self, state: State, t: Thread) -> None:
         """Whatever a poll's meaning depends on is asked before the poll is judged."""

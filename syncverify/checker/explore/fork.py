@@ -135,10 +135,7 @@ class _Copy:
     def clock(self, c: Clock) -> Clock:
         new = Clock.__new__(Clock)
         new.cls, new.multi, new.m = c.cls, c.multi, c.m.copy()
-        if c.multi:
-            new.own = {column: v.copy() for column, v in c.own.items()}
-        else:
-            new.own = {column: new.m[:, column] for column in c.own}
+        new.columns, new.own = c.columns.copy(), {column: v.copy() for column, v in c.own.items()}
         return new
 
     def map(self, m: Any) -> Any:

@@ -312,7 +312,7 @@ class _Change:
 
     def all(self, run: Run) -> None:
         for t in run.threads:
-            t.clock.m[:] = self.less(t.clock.m)  # in place: what a lane knows of itself is a part of it
+            t.clock.m = self.less(t.clock.m)
             t.release_fence = None if t.release_fence is None else self.less(t.release_fence)
             t.acquirable = None if t.acquirable is None else self.less(t.acquirable)
             t.issues = [self.less(m) if id(m) in self.limits else m for m in t.issues]

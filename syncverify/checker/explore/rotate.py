@@ -122,7 +122,7 @@ class _Rotation:
 
     def thread(self, t: Thread) -> None:
         ring, by = self.ring, self.by
-        t.clock.m[:] = self.row(t.clock.m)  # in place: what a lane knows of itself is a part of it
+        t.clock.m = self.row(t.clock.m)
         t.release_fence = None if t.release_fence is None else self.row(t.release_fence)
         t.acquirable = None if t.acquirable is None else self.row(t.acquirable)
         t.issues = [self.row(m) for m in t.issues]

@@ -345,7 +345,7 @@ class Settling:
             rows=rows,
             path=path,
         )
-        self.rounds.came(self.graph, node.number, (t.cls, cast(Any, t.agent).point()[0]))
+        self.rounds.came(self.graph, node.number, (t.cls, cast(Any, t.agent).place()))
         if not self._seen[key]:
             self.newest = node.number
         self._loops.seen(state.parent, node.number, view)

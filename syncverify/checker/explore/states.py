@@ -84,7 +84,7 @@ class State:
             waited = self.asked_after.get(t.cls) == self.moved
             self.asked_after[t.cls] = self.moved
             return not waited
-        place = self.agent(t).point()[0]
+        place = self.agent(t).place()
         back = bool(place < self.places[t.cls])
         self.places[t.cls] = place
         return back

@@ -178,6 +178,10 @@ class PtxAgent:
             return (r[PC], r[QUEUE])
         return (r[PC], r[QUEUE], r[PARTED], tuple([m.shape() for m in self._memories()]))
 
+    def place(self) -> int:
+        """The program counter."""
+        return self.r[PC]  # type: ignore[no-any-return]
+
     def _shown(self) -> list[Bytes]:
         """The memories whose numbers are among this agent's registers: one agent shows what all share."""
         shared: SharedContents | None = self.r[SHARED]
