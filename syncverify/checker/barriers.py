@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from syncverify.checker.clocks import HW, Columns, E, H, Matrix, matrix
+from syncverify.checker.clocks import Columns, E, H, Matrix, matrix
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.memory import access

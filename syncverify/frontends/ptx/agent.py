@@ -74,15 +74,18 @@ class PtxAgent:
 
     def _sized_step(self, answer: int) -> Event:
         """The same where sizes have no number; an open question leaves the agent where it asked."""
-        r = self.r
+        r, blocks, saved = self.r, self.blocks, self.program.saved
         event: Event | None
         try:
             for _ in range(SIZED_JUMPS):
-                before = r[:]
+                label = r[PC]
+                some = saved.get(label)
+                before = r[:] if some is None else some[1](r)
                 try:
-                    event = self.blocks[r[PC]](r, answer)
+                    event = blocks[label](r, answer)
                 except Interrupted:
-                    r[:] = before
+                    for slot, value in zip(range(len(r)) if some is None else some[0], before, strict=True):
+                        r[slot] = value
                     raise
                 except Symbolic as e:
                     raise Symbolic(self._located(str(e))) from None

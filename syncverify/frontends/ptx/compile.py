@@ -37,6 +37,7 @@ class Program(Plan):
             setattr(self, name, getattr(like, name))
         code = Writer(self)
         self.blocks: dict[int, Run] = code.compile()
+        self.saved = code.saved()
         if sized:
             for x in self.renewals.values():
                 for name in x.names:

@@ -129,6 +129,9 @@ class Quiet:
         except (Disagreement, Opaque):
             r[:] = before
             return False
+        except BaseException:
+            r[:] = before
+            raise
         finally:
             self.depth -= 1
         why = f"whether the access is made depends on {v.why}"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from posixpath import basename
 from typing import Any
 
@@ -9,9 +13,15 @@ from syncverify.frontends.ptx.comparisons import added_comparisons
 from syncverify.frontends.ptx.compile_expr import NAMES, Expressions
 from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_pointers import parameter_pointers
-from syncverify.frontends.ptx.compile_state import agreed
+from syncverify.frontends.ptx.compile_state import PC, QUEUE, Registers, agreed
 from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.values import Unknown
+
+_ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
+#: What writes other slots, or goes on with other code.
+_WRITES_MORE = re.compile(r"\b[JMNOSTY]\(r")
+#: Slots, and what takes their values from the list of all.
+Saved = tuple[tuple[int, ...], Callable[[Registers], tuple[Any, ...]]]
 
 
 class Text:
@@ -47,6 +57,20 @@ class Text:
 
     def _text(self, line: str) -> None:
         self.lines.append(" " + line)
+
+    def saved(self) -> dict[int, Saved]:
+        """By label the slots that its function writes, where it writes no others."""
+        found: dict[int, Saved] = {}
+        label = 0
+        for of_head, some in groupby(self.lines, key=lambda line: line.startswith("def ")):
+            lines = list(some)
+            if of_head:
+                label = int(lines[-1][5 : lines[-1].index("(")])
+            elif not any(map(_WRITES_MORE.search, lines)):
+                slots = {int(s) for line in lines for m in _ASSIGNED.findall(line) for s in m if s}
+                every = tuple(sorted(slots | {PC, QUEUE}))
+                found[label] = every, itemgetter(*every)
+        return found
 
     def _site(self, k: int) -> int:
         return self.p.site(k)
