@@ -71,6 +71,7 @@ class Thread:
     answer: int = 0
     event: Event | None = None  # fetched and not finished
     emitted: Event | None = None  # as its agent names it, where that is another place: ``Run.rotation``
+    meant: str = ""  # what the result of its poll is for, where that was just looked at
     parked: bool = False
     blocked: bool = False
     done: bool = False

@@ -134,7 +134,7 @@ def on_poll(run: Run, t: Thread, event: Event) -> int:
     s = barrier(run, b)
     if not use(run, t, s, site):
         return DONE
-    use_of = classify(t, event)
+    use_of, t.meant = t.meant or classify(t, event), ""
     if use_of == "loop":
         blocking = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
         result = run.handlers[blocking](run, t, (blocking, site, b, phase, flags))

@@ -7,6 +7,7 @@ A sum ``c + sum(k * atom)`` is a number and ``parts``, sorted pairs (atom, k). I
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from math import gcd
 
 Parts = tuple[tuple[int, int], ...]
@@ -15,6 +16,8 @@ Interval = tuple[int | None, int | None]  # no bound: None
 
 #: Inequalities that one elimination may come to.
 MOST_INEQUALITIES = 300
+#: Eliminations whose outcome is remembered: paths that part go on knowing nearly the same.
+REMEMBERED = 2048
 
 
 def reduced(*ks: int) -> int:
@@ -24,12 +27,12 @@ def reduced(*ks: int) -> int:
 
 def primitive(c: int, parts: Parts) -> Sum:
     """``sum >= 0`` divided by what its coefficients share; the number rounded down, as integers allow."""
-    g = gcd(*(k for _, k in parts))
-    return (c, parts) if g <= 1 else (c // g, tuple((a, k // g) for a, k in parts))
+    g = gcd(*[k for _, k in parts])
+    return (c, parts) if g <= 1 else (c // g, tuple([(a, k // g) for a, k in parts]))
 
 
 def negated(parts: Parts) -> Parts:
-    return tuple((a, -k) for a, k in parts)
+    return tuple([(a, -k) for a, k in parts])
 
 
 def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
@@ -40,7 +43,7 @@ def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
         total += factor * c
         for a, k in parts:
             out[a] = out.get(a, 0) + factor * k
-    return total, tuple(sorted((a, k) for a, k in out.items() if k))
+    return total, tuple(sorted([x for x in out.items() if x[1]]))
 
 
 def product_bounds(x: Interval, y: Interval) -> Interval:
@@ -103,7 +106,15 @@ def eliminated(work: dict[Parts, int], atoms: set[int]) -> bool:
 def left(work: dict[Parts, int], atoms: set[int], most: int) -> tuple[bool, dict[Parts, int]]:
     """What is left once atoms are eliminated, the cheapest first, or until there are more inequalities than
     ``most``; and whether they contradict each other."""
-    atoms = set(atoms)
+    wrong, found = _left(frozenset(work.items()), frozenset(atoms), most)
+    return wrong, dict(found)
+
+
+@lru_cache(REMEMBERED)
+def _left(
+    inequalities: frozenset[tuple[Parts, int]], eliminate: frozenset[int], most: int
+) -> tuple[bool, dict[Parts, int]]:
+    work, atoms = dict(inequalities), set(eliminate)
     while atoms:
         sides: dict[int, list[int]] = {a: [0, 0] for a in atoms}
         for p in work:
@@ -125,7 +136,7 @@ def without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
     above, below = [], []
     out: dict[Parts, int] = {}
     for p, c in work.items():
-        k = next((k for b, k in p if b == a), 0)
+        k = dict(p).get(a, 0)
         if k > 0:
             above.append((k, (c, p)))
         elif k < 0:
@@ -134,6 +145,6 @@ def without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
             out[p] = c
     for k, upper in above:
         for j, lower in below:
-            if add(out, *combined([(-j, upper), (k, lower)])):
+            if add(out, *combined(((-j, upper), (k, lower)))):
                 return True, out
     return False, out

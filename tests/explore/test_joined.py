@@ -118,7 +118,9 @@ def test_neighbours_that_hold_the_same_become_one() -> None:
     other = Record(Access.MMA_READ, 2, 9, 9, 0, tag=8, tag_value=1)
     shadow.read(48, 80, other)
     joined = Record(Access.MMA_READ, 1, 5, 10, 0, tag=7, tag_value=4)
-    shadow.join(0, 64, frozenset(slices), joined)
+    for i, r in enumerate(slices):
+        shadow.put(16 * i, 16 * i + 16, r, joined)
+    shadow.merge(0, 64)
     held = [(s.lo, s.hi, s.write, set(s.reads.values())) for s in shadow._segments]
     assert held == [(0, 48, plain, {joined}), (48, 64, plain, {joined, other}), (64, 80, None, {other})]
     assert shadow._los == [0, 48, 64]

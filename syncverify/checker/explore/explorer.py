@@ -301,7 +301,7 @@ class Explorer(Settling):
     def look_ahead(self, state: State, t: Thread) -> None:
         """Whatever a poll's meaning depends on is asked before the poll is judged."""
         if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
-            classify(t, t.event)
+            t.meant = classify(t, t.event)
             if state.rotations is not None:
                 state.rotations.polls_alike(state.run, t)
 

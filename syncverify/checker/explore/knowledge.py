@@ -176,7 +176,7 @@ def knowledge(run: Run) -> Known | None:
 def known(loose: Loose) -> Known:
     bits = []
     for kind in ALL:
-        entries = loose.entries(kind, [c for c, _ in loose.asked[kind]], loose.waits)
+        entries = loose.entries(kind, [c for c, _ in loose.asked[kind]], waits=True)
         values = np.array([v for _, v in loose.asked[kind]], dtype=np.int64)
         bits.append(np.packbits(entries >= values, axis=1))
     return Known(

@@ -10,7 +10,7 @@ there as well, and less is told of inits and of requests for registers.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class Loose(Normal):
         self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
         self.rows: list[Matrix] = []
         self.waits: dict[Hashable, Matrix] = {}  # what waits for groups make known
+        self.stacked: Matrix | None = None  # whole matrices and those of waits, once all are there
         self.records: list[tuple[Hashable, tuple[Place, ...]]] = []
         self.seen: list[Record] = []  # accesses, by number
         self.of_products: dict[Hashable, tuple[tuple[int, int], tuple[Hashable, ...], tuple[Place, ...]]] = {}
@@ -83,20 +84,21 @@ class Loose(Normal):
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        rows = self.entries_on_requests()
-        asked = np.array([v for _, v in self.requests], dtype=np.int64)
-        self.key = key, np.packbits(rows >= asked, axis=1).tobytes() if self.requests else b"", self.shown()
+        self.key = key, self.order_of_requests(), self.shown()
         return not self.many
 
     def shown(self) -> Hashable:
         """Who knows of what a cluster of a team has done in global memory: nothing is made less there."""
         found = []
         for kind, asked in enumerate(self.steady):
+            if not asked:
+                found.append(b"")
+                continue
             columns, values = [c for c, _ in asked], np.array([v for _, v in asked], dtype=np.int64)
             of_ledgers = [m for m in self.ledgers if m.ndim > 1 or kind == ORDER]
             rows = [m[SLICES[kind]] if m.ndim > 1 else m[None, :] for m in of_ledgers]
             whole = np.concatenate([self.entries(kind, columns), *(m[:, columns] for m in rows)])
-            found.append(np.packbits(whole >= values, axis=1).tobytes() if columns else b"")
+            found.append(np.packbits(whole >= values, axis=1).tobytes())
         return tuple(found)
 
     def stays(self, column: int, value: int, kind: int = ORDER) -> Column:
@@ -110,26 +112,31 @@ class Loose(Normal):
         self.ledgers.append(m)
         return 0
 
-    def entries_on_requests(self) -> Matrix:
+    def order_of_requests(self) -> bytes:
         """What is known of requests for registers: by all, or where none follows by other requests only."""
-        columns = [c for c, _ in self.requests]
-        if not self.run.further:
-            return self.entries(ORDER, columns)
-        if not columns:
-            return np.zeros((0, 0), dtype=np.int32)
-        found: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
-        return found
+        if not self.requests:
+            return b""
+        columns, asked = (
+            [c for c, _ in self.requests],
+            np.array([v for _, v in self.requests], dtype=np.int64),
+        )
+        if self.run.further:
+            rows: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
+        else:
+            rows = self.entries(ORDER, columns)
+        return np.packbits(rows >= asked, axis=1).tobytes()
 
-    def entries(self, kind: int, columns: list[int], names: Iterable[Hashable] = ()) -> Matrix:
-        """What all rows that are asked for a kind of thresholds have at some columns; those of the waits
-        of these names last."""
-        whole = [*self.originals, *(self.waits[name] for name in names)]
-        width = SLICES[kind].stop - SLICES[kind].start
-        stacked = np.stack(whole)[:, SLICES[kind]].reshape(len(whole) * width, -1)
-        found = stacked[:, columns]
+    def entries(self, kind: int, columns: list[int], waits: bool = False) -> Matrix:
+        """What all rows that are asked for a kind of thresholds have at some columns; those of ``waits``
+        last."""
+        if self.stacked is None:
+            self.stacked = np.stack([*self.originals, *self.waits.values()])
+        first = len(self.originals)
+        whole = self.stacked if waits else self.stacked[:first]
+        rows = whole[:, SLICES[kind]]
+        found: Matrix = rows[:, :, columns].reshape(rows.shape[0] * rows.shape[1], len(columns))
         if kind != ORDER or not self.rows:
             return found
-        first = len(self.originals)
         single = np.stack(self.rows)[:, columns]
         return np.concatenate([found[:first], single, found[first:]])
 
@@ -408,24 +415,26 @@ class Loose(Normal):
 
     def asked_of(self, r: Record) -> tuple[tuple[Column, ...], tuple[Place, ...]]:
         """The columns and thresholds of an access."""
-        of = [*self.thresholds_of(r)]
-        return tuple([self.name(c) for _, c, _ in of]), tuple([self.place(*x) for x in of])
+        of = self.thresholds_of(r)
+        return tuple([self.names[c] for _, c, _ in of]), tuple([self.place(*x) for x in of])
 
-    def thresholds_of(self, r: Record) -> Iterator[Asked]:
+    def thresholds_of(self, r: Record) -> list[Asked]:
         """What is asked of an access, in an order of its own."""
-        if not r.kind.asynchronous:
-            for column in (r.cls, r.column) if r.column >= 0 else (r.cls,):
-                yield SEEN, column, r.time
-                yield BRIDGED, column, r.time
+        of: list[Asked] = []
+        if r.kind.asynchronous:
+            if r.tag_value < IN_FLIGHT and r.tag >= 0:
+                more = self.siblings(r.cls) if r.kind == Access.MMA_READ else []
+                kinds = (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED)
+                of = [(kind, column, r.tag_value) for column in (r.tag, *more) for kind in kinds]
+            return [(SEEN, r.cls, r.used), *of] if r.used > 0 else of
+        for column in (r.cls, r.column) if r.column >= 0 else (r.cls,):
+            of += [(SEEN, column, r.time), (BRIDGED, column, r.time)]
         if r.used > 0:
-            yield SEEN, r.cls, r.used
-        if r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER:
-            yield SEEN, r.cls, self.fence_after(r)
-        if r.kind.asynchronous and r.tag_value < IN_FLIGHT and r.tag >= 0:
-            more = self.siblings(r.cls) if r.kind == Access.MMA_READ else []
-            for column in (r.tag, *more):
-                for kind in (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED):
-                    yield kind, column, r.tag_value
+            of.append((SEEN, r.cls, r.used))
+        fence = self.fence_after(r) if r.kind == Access.GENERIC_READ else NEVER
+        if fence < NEVER:
+            of.append((SEEN, r.cls, fence))
+        return of
 
 
 def warned(run: Run) -> frozenset[Hashable]:

@@ -78,7 +78,10 @@ class Kinds:
         """Whether a register that goes round the ring shows that two states do not stand for each other: it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
         found = self.rings.get((where[1], where[2])) if where[0] == "register" else None
-        if found is None or (where[1], where[2]) in self.counters | self.straight:
+        if found is None:
+            return False
+        register = where[1], where[2]
+        if register in self.counters or register in self.straight:
             return False
         if moved is None:
             return old != new
@@ -141,6 +144,8 @@ def together(
     covers = len(both) == len(here.all)
     union = tuple(sorted({*at.all, *here.all}))
     ref = here.main if here.main in both else both[0] if both else -1
+    if ref >= 0 and not (here.offsets or at.offsets or kinds.rings):
+        return Together({where: rows[where] for where in later}, Places(here.main, union), covers, True)
     new_rows: dict[Any, Sum] = {}
     offsets: Offsets = {}
     for where, row in later.items():
