@@ -50,8 +50,8 @@ TREATED: dict[type, tuple[str, str]] = {
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
         "cluster_owed met meeting issues products stores",
-        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits release_site seen suspect "
-        "last_bulk last_mma",
+        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits release_site seen "
+        "suspect last_bulk last_mma",
     ),
     Barrier: (
         "index column auto flip phases init_cls init_time inits ready waits blocked last_use async_phase "

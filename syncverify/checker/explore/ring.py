@@ -54,6 +54,7 @@ class Ring:
     pieces: tuple[Piece, ...]
     _lows: list[int] = field(init=False)
     _moved: dict[tuple[int, int], int] = field(default_factory=dict)
+    _events: dict[tuple[Event, int], Event] = field(default_factory=dict)
     _numbers: dict[Footprint, int] = field(default_factory=dict)
     _numbered: int = 0
 
@@ -129,6 +130,15 @@ class Ring:
 
     def event(self, event: Event, by: int) -> Event:
         """The event that stands for one."""
+        if event[0] in TOKENS:  # tokens cannot be compared
+            return self._event(event, by)
+        key = event, by % self.places
+        found = self._events.get(key)
+        if found is None:
+            found = self._events[key] = self._event(event, by)
+        return found
+
+    def _event(self, event: Event, by: int) -> Event:
         code = event[0]
         if code == Ev.BULK_LOAD:
             targets = tuple([(self.footprint(f, by), self.barrier(b, by), n) for f, b, n in event[2]])

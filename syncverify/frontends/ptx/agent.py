@@ -196,11 +196,14 @@ class PtxAgent:
 
     def live(self) -> dict[int, Any]:
         """The slots that may be read before they are written, and numbers in memories."""
-        bits, pc = self.program.bits, self._pc()
-        found = {s: exposed(self.r[s], bits.get(s, 64)) for s in self.program.live_at(pc)}
+        r, pc = self.r, self._pc()
+        found = {}
+        for slot, bits, half in self.program.shown_at(pc):
+            value = r[slot]
+            found[slot] = (value ^ half) - half if value.__class__ is int else exposed(value, bits)
         if self.program.sized:
             for slot, kept in self.program.stale.get(pc, ()):
-                if self.r[kept].__class__ is not Unknown:
+                if r[kept].__class__ is not Unknown:
                     found.pop(slot, None)  # the turn that begins writes it
         for i, memory in enumerate(self._shown() if self.sized else ()):
             for a, n, value in memory.numbers():

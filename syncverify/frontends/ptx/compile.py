@@ -90,7 +90,7 @@ class Program(Plan):
 
     def _anew(self) -> Program:
         made = copy(self)
-        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
+        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo", "_shown_memo",
                      "predicates", "steady", "hesitant", "_alongs"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
@@ -133,6 +133,19 @@ class Program(Plan):
             found = self._live_memo[label] = tuple(sorted(self.slots[x] for x in self._live_names(label)
                                                           if x in self.slots))  # fmt: skip
         return found
+
+    def shown_at(self, label: int) -> tuple[tuple[int, int, int], ...]:
+        """The same with their widths, and what a number is less of which it is negative."""
+        found = self._shown_memo.get(label)
+        if found is None:
+            widths = [(s, self.bits.get(s, 64)) for s in self.live_at(label)]
+            found = tuple([(s, n, 1 << (n - 1) if n > 1 else 0) for s, n in widths])
+            self._shown_memo[label] = found
+        return found
+
+    @cached_property
+    def _shown_memo(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        return {}
 
     @cached_property
     def predicates(self) -> frozenset[int]:
