@@ -125,6 +125,10 @@ class Shadow:
 
     def write(self, lo: int, hi: int, record: Record) -> None:
         """``record`` becomes the last write of ``lo..hi``; earlier reads are forgotten."""
+        i = bisect_left(self._los, lo)
+        if i < len(self._los) and self._los[i] == lo and self._segments[i].hi == hi:
+            self._segments[i] = Segment(lo, hi, record, {})  # most
+            return
         i = self.split(lo)
         j = self.split(hi)
         self._los[i:j] = [lo]
@@ -145,8 +149,8 @@ class Shadow:
                 reads[key] = record
 
     def merge(self, lo: int, hi: int) -> None:
-        """Neighbours in ``lo..hi`` that hold the same become one."""
-        i, j = self.split(lo), self.split(hi)
+        """Neighbours in ``lo..hi``, where no segment reaches across, that hold the same become one."""
+        i, j = bisect_left(self._los, lo), bisect_left(self._los, hi)
         out: list[Segment] = self._segments[i - 1 : i] if i else []
         first = i - len(out)
         for s in self._segments[i:j]:

@@ -56,7 +56,7 @@ class Thresholds:
         self.run = run
         self.index = run.columns._index
         self.failing = {f.barrier for f in run.failures.values()}
-        self.names: dict[int, Column] = {t.cls: f"class {t.cls}" for t in run.threads}
+        self.names: dict[int, Column] = {t.cls: self.named_by_age(("class", t.cls)) for t in run.threads}
         self.names |= {column: self.named_by_age(key) for key, column in self.index.items()}
         #: by what asks for them (an index of ``ASKING``) and column
         self.thresholds: dict[tuple[int, int], set[int]] = {}
@@ -201,14 +201,14 @@ class Thresholds:
 
     def named_by_age(self, key: tuple[Any, ...]) -> Column:
         """The name of a column: that of a barrier's life says how many lives ago it was."""
-        if key[0] != "bar":
-            found = _NAMES.get(key)
-            if found is None:
-                found = _NAMES[key] = " ".join(map(str, key))
-            return found
-        born = key[2] if len(key) > 2 else 0
-        barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
-        return f"bar {key[1]} {max(barrier.inits - 1 if barrier else 0, 0) - born}"
+        if key[0] == "bar":
+            born = key[2] if len(key) > 2 else 0
+            barrier = self.run.barriers.get(key[1])  # columns are shared with runs that have come further
+            key = "bar", key[1], max(barrier.inits - 1 if barrier else 0, 0) - born
+        found = _NAMES.get(key)
+        if found is None:
+            found = _NAMES[key] = " ".join(map(str, key))
+        return found
 
     def name(self, column: int) -> Column:
         return self.names[column]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import chain
 
 from syncverify.frontends.ptx.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Vector
@@ -12,6 +14,27 @@ _NO_RESULT = frozenset(
     "st red bar barrier fence membar bra brx ret exit trap call nanosleep prefetch prefetchu cp wgmma "
     "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt".split()
 )
+
+
+#: Instructions whose registers are remembered, at most.
+_MOST = 1 << 16
+Names = Callable[[Instr], tuple[str, ...]]
+
+
+def _remembered(of: Names) -> Names:
+    """The same, looked for once in each instruction."""
+    known: dict[int, tuple[Instr, tuple[str, ...]]] = {}  # by identity
+
+    @wraps(of)
+    def found(i: Instr) -> tuple[str, ...]:
+        entry = known.get(id(i))
+        if entry is None:
+            if len(known) >= _MOST:
+                known.clear()
+            entry = known[id(i)] = i, of(i)
+        return entry[1]
+
+    return found
 
 
 def registers(op: Operand | None) -> tuple[str, ...]:
@@ -28,6 +51,7 @@ def registers(op: Operand | None) -> tuple[str, ...]:
     return (op.reg.name,) if isinstance(op, Not) else ()
 
 
+@_remembered
 def results(i: Instr) -> tuple[str, ...]:
     """The registers that an instruction writes."""
     if not i.operands:
@@ -48,6 +72,7 @@ def results(i: Instr) -> tuple[str, ...]:
     return () if isinstance(first, Mem) else registers(first)
 
 
+@_remembered
 def sources(i: Instr) -> tuple[str, ...]:
     """The registers that an instruction reads, its guard included."""
     guard = () if i.guard is None else (i.guard.name,)
