@@ -197,15 +197,8 @@ def on_st_async(run: Run, t: Thread, event: Event) -> int:
 
 def siblings(run: Run, t: Thread) -> list[Thread]:
     """The other classes of the warpgroup that issue wgmmas."""
-    me = t.info
-    return [
-        o
-        for o in run.threads
-        if o is not t
-        and o.info.cta == me.cta
-        and o.info.warp // 4 == me.warp // 4
-        and not (o.done and not o.issues)
-    ]
+    others = [run.threads[c] for c in run.warpgroups[t.cls] if c != t.cls]
+    return [o for o in others if not (o.done and not o.issues)]
 
 
 def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:

@@ -175,6 +175,11 @@ class Run:
             Thread(i, c, a, Clock(self.columns, i, c.count), c.count)
             for i, (c, a) in enumerate(zip(self.info.classes, system.agents(), strict=True))
         ]
+        groups: dict[tuple[int, int], list[int]] = {}
+        for t in self.threads:
+            groups.setdefault((t.info.cta, t.info.warp // 4), []).append(t.cls)
+        #: by class: those of its warpgroup
+        self.warpgroups = [groups[t.info.cta, t.info.warp // 4] for t in self.threads]
         self.ctas = self.info.ctas * self.info.clusters
         self.memory: dict[int, Shadow] = {}
         self.barriers: dict[int, Any] = {}

@@ -202,13 +202,23 @@ def really_meet(run: Run, first: Record, second: Record, lo: int, hi: int) -> bo
     a, b = run.info.footprints[first.fp], run.info.footprints[second.fp]
     if not a.cover and not b.cover:
         return True
-    return any(
-        max(x, u, lo) < min(y, v, hi)
-        for x, y in a.intervals
-        if x < hi and lo < y
-        for u, v in b.intervals[max(bisect_right(b.intervals, (x, x)) - 1, 0) :]
-        if u < y
-    )
+    return _common_byte(a.intervals, b.intervals, lo, hi)
+
+
+def _common_byte(some: groups.Intervals, others: groups.Intervals, lo: int, hi: int) -> bool:
+    """Whether intervals, sorted and disjoint each, have a byte of ``lo..hi`` in common."""
+    i, j = (max(bisect_right(x, (lo, hi)) - 1, 0) for x in (some, others))
+    while i < len(some) and j < len(others):
+        (a, b), (c, d) = some[i], others[j]
+        if a >= hi or c >= hi:
+            return False
+        if max(a, c, lo) < min(b, d, hi):
+            return True
+        if b < d:
+            i += 1
+        else:
+            j += 1
+    return False
 
 
 def _one_copy(run: Run, first: Record, second: Record) -> bool:
@@ -285,12 +295,8 @@ def completion_known(run: Run, t: Thread, first: Record, row: int, own: bool, st
 
 def mma_siblings(run: Run, cls: int) -> list[int]:
     """The wgmma group columns of the warpgroup's classes."""
-    me = run.threads[cls].info
-    return [
-        o.columns["mma"]
-        for o in run.threads
-        if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
-    ]
+    threads = run.threads
+    return [threads[c].columns["mma"] for c in run.warpgroups[cls] if "mma" in threads[c].columns]
 
 
 def _used_before(run: Run, t: Thread, first: Record, own: bool) -> bool:

@@ -208,12 +208,8 @@ class Normal(Thresholds):
 
     def base(self, t: Thread) -> int:
         """The wgmmas that all classes of a warpgroup know to be over."""
-        me = t.info
-        peers = [
-            o for o in self.run.threads
-            if o.info.cta == me.cta and o.info.warp // 4 == me.warp // 4 and "mma" in o.columns
-        ]  # fmt: skip
-        return min(o.clock.knows(E, o.columns["mma"], True) for o in peers)
+        peers = [self.run.threads[c] for c in self.run.warpgroups[t.cls]]
+        return min(o.clock.knows(E, o.columns["mma"], True) for o in peers if "mma" in o.columns)
 
     def groups(self, t: Thread) -> Hashable:
         """Committed groups that a wait may still newly cover, by what their end makes known."""

@@ -90,8 +90,8 @@ class Program(Plan):
 
     def _anew(self) -> Program:
         made = copy(self)
-        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo", "_shown_memo",
-                     "predicates", "steady", "hesitant", "_alongs"):  # fmt: skip
+        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
+                     "_shown_memo", "predicates", "steady", "hesitant", "_alongs"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 
