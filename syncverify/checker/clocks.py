@@ -93,7 +93,8 @@ class Clock:
 
     def advance(self, column: int, value: int) -> None:
         """This class's lanes have got to ``value`` on an entity of their own."""
-        self.owns(column)
+        if column not in self.columns:
+            self.owns(column)
         if self.multi:
             v = self.own[column]
             if value > v[E]:

@@ -41,10 +41,10 @@ def access(run: Run, t: Thread, record: Record) -> None:
             run.far_writes.setdefault(t.cls, []).append((t.time, fp.memory))
     if record.fresh and t.suspect is not None and fp.memory != GLOBAL_MEMORY:
         note_suspect(run, t)
+    if not record.kind.writes or record.atomic:
+        return
     shared = fp.memory != GLOBAL_MEMORY or bool(fp.lanes)  # one store by a whole warp writes the same values
-    if record.kind.asynchronous and record.kind.writes and t.n > 1 and not record.atomic and (
-        shared and lanes_share(fp)
-    ):  # fmt: skip
+    if record.kind.asynchronous and t.n > 1 and shared and lanes_share(fp):
         run.report(
             Obligation.RACE,
             "SV112",
@@ -55,7 +55,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
             second=record,
             fix="let one elected lane issue it",
         )
-    elif fp.overlap and record.kind.writes and not record.atomic:
+    elif fp.overlap:
         run.report(
             Obligation.RACE,
             "SV112",

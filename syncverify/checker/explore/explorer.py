@@ -46,6 +46,7 @@ from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Interrupted, Open, Rewrite, Space, Symbolic
 
+POLLS = frozenset({Ev.POLL, Ev.POLL_TOKEN})
 #: Decisions after which a warning that no state which knows all has met yet is left to explorations without
 #: others.
 MOST_PLAIN = 40
@@ -192,7 +193,8 @@ class Explorer(Settling):
                     break
                 try:
                     back = self.fetch(state, t) if t.event is None else False
-                    self.look_ahead(state, t)
+                    if t.event is not None and t.event[0] in POLLS:
+                        self.look_ahead(state, t)
                 except Rewrite as r:
                     state.path.rewrite(r.atom, r.c, r.parts)
                     state.flush()
@@ -235,9 +237,9 @@ class Explorer(Settling):
                     if failure is not None:
                         return Failed(state.path, failure.message)
                     state.tails = tuple(failures)
-                failure = next((f for f in state.tails if tails.lost(run, f)), None)
-                if failure is not None:
-                    return Failed(state.path, failure.message)
+                for failure in state.tails:
+                    if tails.lost(run, failure):
+                        return Failed(state.path, failure.message)
                 if result == YIELD or (back and not t.done and not t.blocked):
                     run.ready.append(t)
                     break
@@ -300,10 +302,10 @@ class Explorer(Settling):
 
     def look_ahead(self, state: State, t: Thread) -> None:
         """Whatever a poll's meaning depends on is asked before the poll is judged."""
-        if t.event is not None and t.event[0] in (Ev.POLL, Ev.POLL_TOKEN):
-            t.meant = classify(t, t.event)
-            if state.rotations is not None:
-                state.rotations.polls_alike(state.run, t)
+        assert t.event is not None
+        t.meant = classify(t, t.event)
+        if state.rotations is not None:
+            state.rotations.polls_alike(state.run, t)
 
     def end(self, state: State) -> Failed | None:
         """What only the end shows."""
