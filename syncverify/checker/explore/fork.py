@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, cast
 
 from syncverify.checker.barriers import Barrier, Phase
@@ -148,9 +149,8 @@ class _Copy:
         pending = self.records
         for old in s._segments:
             reads = dict(old.reads)
-            for key, r in reads.items() if pending else ():
-                if id(r) in pending:
-                    reads[key] = pending[id(r)]
+            if pending and not pending.keys().isdisjoint(map(id, reads.values())):
+                reads = {key: pending.get(id(r), r) for key, r in reads.items()}
             new._segments.append(Segment(old.lo, old.hi, old.write, reads))
         return new
 
@@ -215,9 +215,12 @@ class _Copy:
 
 def flat(x: Any, **changed: Any) -> Any:
     """An object with slots, its fields shared but for ``changed``."""
+    names, values = _slots(type(x))
     new = object.__new__(type(x))
-    for name in _slots(type(x)):
-        setattr(new, name, changed[name] if name in changed else getattr(x, name))
+    for name, value in zip(names, values(x), strict=True):
+        setattr(new, name, value)
+    for name, value in changed.items():
+        setattr(new, name, value)
     return new
 
 
@@ -225,13 +228,17 @@ def _groups(g: Groups) -> Groups:
     return Groups(g.issued, list(g.committed))
 
 
-_SLOTS: dict[type, tuple[str, ...]] = {}
+#: Names of slots, and what takes their values from an object.
+_Slots = tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
+_SLOTS: dict[type, _Slots] = {}
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    if kind not in _SLOTS:
-        _SLOTS[kind] = tuple(kind.__slots__)  # type: ignore[attr-defined]
-    return _SLOTS[kind]
+def _slots(kind: type) -> _Slots:
+    found = _SLOTS.get(kind)
+    if found is None:
+        names = tuple(kind.__slots__)  # type: ignore[attr-defined]
+        found = _SLOTS[kind] = names, attrgetter(*names)
+    return found
 
 
 __all__ = ["FLAT", "SHARED", "TREATED", "Split", "copies", "flat", "fork"]
