@@ -59,6 +59,14 @@ class Record:
             self.position, self.issue, self.parts,
         )  # fmt: skip
 
+    def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
+        """A copy that accesses other bytes."""
+        return Record(
+            self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
+            self.atomic, self.scope, barrier, self.beside, self.lane_free, self.fresh, self.over,
+            self.position, self.issue, parts,
+        )  # fmt: skip
+
 
 class Segment:
     __slots__ = ("hi", "lo", "reads", "write")

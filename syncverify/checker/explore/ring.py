@@ -54,6 +54,7 @@ class Ring:
     pieces: tuple[Piece, ...]
     _lows: list[int] = field(init=False)
     _moved: dict[tuple[int, int], int] = field(default_factory=dict)
+    _intervals: dict[tuple[int, int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
     _events: dict[tuple[Event, int], Event] = field(default_factory=dict)
     _numbers: dict[Footprint, int] = field(default_factory=dict)
     _numbered: int = 0
@@ -93,6 +94,14 @@ class Ring:
             move = ((slot + by) % self.size - slot) * stride
             yield at + move, end + move
             at = end
+
+    def intervals(self, lo: int, hi: int, by: int) -> tuple[tuple[int, int], ...]:
+        """The same, remembered."""
+        key = lo, hi, by % self.size
+        found = self._intervals.get(key)
+        if found is None:
+            found = self._intervals[key] = tuple(self.interval(lo, hi, by))
+        return found
 
     def footprint(self, fp: int, by: int) -> int:
         """The footprint that stands for one; equal bytes have one number."""

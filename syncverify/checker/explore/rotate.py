@@ -7,6 +7,7 @@ phases stay, and a barrier notes that its parities are the other ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -202,8 +203,7 @@ class _Rotation:
         tag, b = self.columns.get(r.tag, r.tag), self.ring.barrier(r.barrier, self.by)
         if (fp, tag, b) == (r.fp, r.tag, r.barrier):
             return r
-        new: Record = flat(r, fp=fp, tag=tag, barrier=b, parts=parts)
-        return new
+        return r.elsewhere(fp, tag, b, parts)
 
     def shadow(self, s: Shadow) -> Shadow:
         ring, by = self.ring, self.by
@@ -211,8 +211,8 @@ class _Rotation:
         for old in s._segments:
             write = None if old.write is None else self.record(old.write)
             reads = {self.key(key): self.record(r) for key, r in old.reads.items()}
-            moved += [Segment(lo, hi, write, dict(reads)) for lo, hi in ring.interval(old.lo, old.hi, by)]
-        moved.sort(key=lambda x: x.lo)
+            moved += [Segment(lo, hi, write, reads.copy()) for lo, hi in ring.intervals(old.lo, old.hi, by)]
+        moved.sort(key=attrgetter("lo"))
         new = Shadow()
         new._segments = moved
         new._los = [x.lo for x in moved]
