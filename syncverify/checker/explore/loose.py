@@ -116,10 +116,8 @@ class Loose(Normal):
         """What is known of requests for registers: by all, or where none follows by other requests only."""
         if not self.requests:
             return b""
-        columns, asked = (
-            [c for c, _ in self.requests],
-            np.array([v for _, v in self.requests], dtype=np.int64),
-        )
+        columns = [c for c, _ in self.requests]
+        asked = np.array([v for _, v in self.requests], dtype=np.int64)
         if self.run.further:
             rows: Matrix = np.stack([self.rows[i] for i in self.of_requests])[:, columns]
         else:
