@@ -1,4 +1,4 @@
-"""Random fusions under random schedules: compiled, proved, run on the GPU or by the simulator, beside float64.
+"""Random fusions under random schedules: compiled, proved, run (GPU or simulator), beside float64.
 
 python benchmarks/fuzz_fusions.py --seeds 0:400 [--jobs 2] [--out DIR]
 

@@ -125,19 +125,17 @@ class _Emitter(Accesses):
     # ------------------------------------------------------------ statements
 
     def _block(self, body: Sequence[Stmt], depth: int) -> Iterator[str]:
-        previous: n.Role | None = None
+        chain: list[n.Role] = []  # roles that are branches of one conditional: no thread plays two of them
         for stmt in body:
             lines = list(self._stmt(stmt, depth))
-            if isinstance(stmt, n.Role) and previous is not None and _disjoint(previous, stmt):
-                # every role is one branch of a single conditional
+            joins = isinstance(stmt, n.Role) and chain and all(_disjoint(r, stmt) for r in chain)
+            if joins:
                 lines[0] = lines[0].replace("if (", "} else if (", 1)
-                yield from lines
-            else:
-                if previous is not None:
-                    yield "  " * depth + "}"
-                yield from lines
-            previous = stmt if isinstance(stmt, n.Role) else None
-        if previous is not None:
+            elif chain:
+                yield "  " * depth + "}"
+            yield from lines
+            chain = [*(chain if joins else ()), stmt] if isinstance(stmt, n.Role) else []
+        if chain:
             yield "  " * depth + "}"
 
     def _stmt(self, stmt: Stmt, depth: int) -> Iterator[str]:

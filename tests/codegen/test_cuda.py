@@ -13,6 +13,7 @@ from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace
 from syncverify.fusion.pipeline import build
+from syncverify.fusion.plan import plan_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
 from syncverify.ir.parser import parse
 from syncverify.nvrtc import compile_source
@@ -41,6 +42,49 @@ def test_every_kernel_compiles_to_ptx_that_holds_its_synchronization(name: str, 
         assert instruction in ptx
     assert ("cp.async.bulk.global.shared::cta" in ptx) == (schedule.store == "tma")
     assert ("setmaxnreg.inc" in ptx) == (schedule.registers is not None)
+
+
+@pytest.mark.parametrize("name", ["mul", "gate_pair"])
+@pytest.mark.parametrize(
+    "settings", ["", "store=tma", "store=role", "mode=pipelined", "async_warps=3", "source=direct"]
+)
+def test_the_code_of_every_role_is_compiled(name: str, settings: str) -> None:
+    """No compiler drops what is never reached: all tensors are used, those of ragged ends too."""
+    schedule = Schedule().with_settings(settings.split())
+    plan = plan_of(getattr(examples, name), schedule)
+    kernel = plan.build(plan.main, Policy.PRACTICAL)
+    ptx = compile_source(emit(kernel, schedule.blocks_per_sm), kernel.name, "ptx").code.decode()
+    for i, tensor in enumerate(kernel.tensors):
+        assert f"[{kernel.name}_param_{i}]" in ptx, tensor.name
+
+
+TWICE = """
+kernel k {
+  launch grid [1] block [64] cluster [1]
+  tensor out : f32[3] out
+  role a warps 0..1 {
+    if lane == 0 {
+      st.global out[0], 1.0
+    }
+  }
+  role b warps 1..2 {
+    if lane == 0 {
+      st.global out[1], 2.0
+    }
+  }
+  role again warps 0..1 {
+    if lane == 0 {
+      st.global out[2], 3.0
+    }
+  }
+}
+"""
+
+
+def test_warps_that_play_two_roles_play_both() -> None:
+    (kernel,) = parse(TWICE, "k.syncir")
+    source = emit(kernel)
+    assert source.count("else if (warp == 1)") == 1 and source.count("  if (warp == 0)") == 2
 
 
 def test_cubin_is_sm_90() -> None:
