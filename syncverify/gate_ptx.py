@@ -39,7 +39,25 @@ LAUNCH = Budget(max_events=4_000_000)
 def check_ptx(
     kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None = None
 ) -> KernelReport:
-    """The report on PTX for every launch that the kernel's facts admit, or for one launch's ``values``."""
+    """The report on PTX for every launch that the kernel's facts admit, or for one launch's ``values``.
+
+    Nothing is proved of PTX that leaves out what the kernel does: compilers drop stores that nobody comes to.
+    """
+    report, left_out = _report(kernel, ptx, policy, values), never_stored(kernel, ptx)
+    if report.verdict is not Verdict.PROVED or not left_out:
+        return report
+    reason = f"the compiled code stores nothing to {', '.join(left_out)}: it is not the kernel's"
+    return replace(report, verdict=Verdict.UNKNOWN, reason=reason)
+
+
+def never_stored(kernel: Kernel, ptx: str) -> list[str]:
+    """Outputs that a kernel has the addresses of, and that its PTX never reads."""
+    name = entry_name(kernel.name)
+    given = enumerate(pointers(kernel))
+    return [t.name for i, t in given if t.mode == "out" and f"[{name}_param_{i}]" not in ptx]
+
+
+def _report(kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None) -> KernelReport:
     module, facts = parse(ptx, f"{kernel.name}.ptx"), launch_facts(kernel)
 
     def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove = _prove) -> KernelReport:

@@ -114,8 +114,8 @@ class Numbers:
         return total
 
     def least(self, facts: list[Expr], hard: bool) -> dict[str, int] | None:
-        """Values of the sizes that keep the facts, their sum as small as is found; ``hard``: by taking more than
-        the facts say where these are too hard."""
+        """Values of the sizes that keep the facts, their sum as small as is found; ``hard``: more is taken
+        where the facts are too hard."""
         names_, total = list(self.problem.sizes), self.total()
         ways = _easier(facts) if hard else iter([()])
         tries = ((m, [*facts, *more]) for more in ways if (m := solver.model([*facts, *more])))

@@ -45,6 +45,22 @@ def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache
         assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
 
 
+def test_code_that_stores_less_than_the_kernel_is_not_its_code(cache: Cache) -> None:
+    program = gate.compile(examples.mul, SMALL.with_settings(["store=role"]), cache=cache).program(
+        {"R": 5, "C": 100}
+    )
+    assert not gate_ptx.never_stored(program.kernel, program.ptx)
+    # as when no warp came to the ragged end, and the compiler dropped it
+    dropped = program.ptx.replace("[mul_param_3]", "[mul_param_2]")
+    report = gate_ptx.check_ptx(
+        program.kernel,
+        dropped,
+        Policy.PRACTICAL,
+        {"R": 5, "C": 100, "each": 0, "more": 0, "rest": 500, "blocks": 1},
+    )
+    assert report.verdict is Verdict.UNKNOWN and "stores nothing to out_rest" in (report.reason or "")
+
+
 def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[int] = []
     real = gate_ptx.prove
