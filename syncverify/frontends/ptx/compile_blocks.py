@@ -161,8 +161,8 @@ class Writer(Effects):
             self._text("X(r)")
             return
         if n in self.skipping:
-            self.space["S"] = self._go_past
-            self._text(f"own = S(r, {n})")
+            self.space["K"] = self._go_past
+            self._text(f"own = K(r, {n})")
         pause = asks_at(self.flow, n) if n in self.asking else None
         for k in range(b.lo, b.hi):
             i = self.body[k]
