@@ -7,18 +7,10 @@ from collections import Counter
 import pytest
 
 from benchmarks.fuzz_fusions import tried
-from syncverify import gate
 
 #: 40 seeds, one in four of which is refused by a clear error; and some that were not right once.
 SEEDS = range(1000, 1040)
 ONCE = {245: "a turned tile does not follow places", 1015: "a number has no dimensions"}
-
-
-@pytest.fixture
-def unproved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are lowered and simulated, not proved."""
-    monkeypatch.setattr(gate.Program, "proofs", property(lambda self: {}))
-    monkeypatch.setattr(gate.Program, "require_proof", lambda self, values: None)
 
 
 def test_results(unproved: None) -> None:

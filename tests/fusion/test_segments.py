@@ -94,13 +94,6 @@ CASES: dict[str, tuple[Fusion, tuple[str, ...], dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def unproved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are lowered and simulated, not proved: proofs have their own tests."""
-    monkeypatch.setattr(gate.Program, "proofs", property(lambda self: {}))
-    monkeypatch.setattr(gate.Program, "require_proof", lambda self, values: None)
-
-
 def drawn(f: Fusion, sizes: dict[str, int]) -> dict[str, Any]:
     rng = np.random.default_rng(7)
     return {
