@@ -326,6 +326,10 @@ def test_its_ptx_is_proved_for_every_size(halves: Program) -> None:
     } <= set(report.assumptions)
 
 
+#: Other edits of the same kind, each checked as IR above.
+SLOWER = (_early, _next_sums, _without(n.SpinGlobal))
+
+
 @pytest.mark.parametrize("change", PTX_CHANGES.values(), ids=PTX_CHANGES)
 def test_what_hands_sums_over_is_needed_in_ptx(change: tuple[str, str], halves: Program) -> None:
     assert change[0] in halves.ptx
@@ -333,7 +337,10 @@ def test_what_hands_sums_over_is_needed_in_ptx(change: tuple[str, str], halves: 
     assert report.verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("change", [_early, _next_flag, _next_sums, _own_slot, _without(n.SpinGlobal)])
+@pytest.mark.parametrize(
+    "change",
+    [_next_flag, _own_slot, *(pytest.param(c, marks=pytest.mark.slow) for c in SLOWER)],
+)
 def test_ptx_of_wrong_kernels_is_not_proved(
     change: Callable[[n.Stmt], tuple[n.Stmt, ...]], tmp_path: Path
 ) -> None:
