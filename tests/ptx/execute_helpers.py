@@ -12,6 +12,8 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.model.events import Ev, Event
 
+#: What a PTX file begins with.
+HEAD = ".version 8.6\n.target sm_90a\n.address_size 64\n"
 REGISTERS = """
     .reg .pred %p<20>;
     .reg .b16 %rs<20>;
@@ -25,10 +27,7 @@ REGISTERS = """
 def module_text(body: str, params: str = ".param .u32 k_n", outside: str = "") -> str:
     """A PTX file with one kernel ``k``."""
     return f"""
-.version 8.6
-.target sm_90a
-.address_size 64
-{outside}
+{HEAD}{outside}
 .visible .entry k({params})
 {{{REGISTERS}
 {body}

@@ -26,9 +26,9 @@ from syncverify.frontends.ptx.nodes import (
 from syncverify.frontends.ptx.parser import parse, parse_file
 from syncverify.source import InputError, Span
 from tests.ptx import printing
+from tests.ptx.execute_helpers import HEAD
 
 SOURCES = Path(__file__).parent / "sources"
-HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
 DECLARED = """
 .shared .align 16 .b8 buf[64];
 .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>;
@@ -318,92 +318,9 @@ def test_files_and_debug_sections():
     assert m.span(m.entries[0].body[0]) == Span("dir//k.py", 7)
 
 
-def test_loc_holds_until_the_next_and_ends_with_the_function():
-    text = ".entry k() { ret; .loc 1 7 2\n ret; ret; .loc 1 8 0\n ret; }\n.entry l() { ret; }"
-    m = parse(HEAD + text)
-    assert [[i.loc for i in e.body] for e in m.entries] == [
-        [(0, 0, 0), (1, 7, 2), (1, 7, 2), (1, 8, 0)],
-        [(0, 0, 0)],
-    ]
-
-
 def test_local_memory_is_no_loc():
     k = kernel("ret;", ".local .align 8 .b8 __local_depot0[64];")
     assert [(v.space, v.size) for v in k.variables] == [("local", 64)]
-
-
-INLINED = """.entry k() {
-.loc 1 30 1, function_name $L__info_string1, inlined_at 2 20 1
-ret;
-.loc 3 40 1, function_name $L__info_string2+12, inlined_at 1 30 1
-ret;
-}
-.file 1 "/opt/lib/include/helper.h"
-.file 2 "kernel.cu"
-.file 3 "/opt/lib/include/ptx.h"
-"""
-
-
-def test_callers_of_inlined_code_innermost_first():
-    body = parse(HEAD + INLINED).entries[0].body
-    assert body[1].loc == (3, 40, 1)
-    assert body[1].callers == ((1, 30, 1), (2, 20, 1))
-
-
-def test_a_place_in_a_library_is_shown_where_it_was_called_from():
-    m = parse(HEAD + INLINED)
-    assert m.span(m.entries[0].body[1]) == Span("kernel.cu", 20)
-
-
-def test_a_place_in_libraries_only_is_the_innermost():
-    m = parse(HEAD + INLINED.replace('"kernel.cu"', '"/opt/lib/include/main.h"'))
-    assert m.span(m.entries[0].body[1]) == Span("/opt/lib/include/ptx.h", 40)
-
-
-#: Two copies, by two helpers of a library on top of each other, from lines 20 and 21 of a kernel; a load.
-WRAPPED = """.entry k(.param .u64 p) {
-.reg .b32 %r<2>;
-.reg .b64 %rd<2>;
-.loc 3 9 1, function_name $L__info_string1, inlined_at 1 20 1
-.loc 2 40 1, function_name $L__info_string2, inlined_at 3 9 1
-cp.async.bulk.prefetch.L2.global [%rd1], 16;
-.loc 3 9 1, function_name $L__info_string1, inlined_at 1 21 1
-.loc 2 40 1, function_name $L__info_string2, inlined_at 3 9 1
-cp.async.bulk.prefetch.L2.global [%rd1], 16;
-.loc 2 50 1, function_name $L__info_string3, inlined_at 1 22 1
-ld.shared.u32 %r1, [%r0];
-}
-.file 1 "/opt/lib/include/impls/kernel.cuh"
-.file 2 "/opt/other/include/ptx.h"
-.file 3 "/opt/lib/include/copy.cuh"
-"""
-
-
-def test_of_a_librarys_kernel_what_wraps_assembly_is_passed_over():
-    m = parse(HEAD + WRAPPED)
-    first, second, load = m.entries[0].body[:3]
-    kernel, copy, ptx = (m.files[n] for n in (1, 3, 2))
-    # where line 9 was called from is open, as a later .loc may not say it again
-    assert m.places(first) == m.places(second) == (Span(copy, 9),)
-    assert m.places(load) == (Span(ptx, 50), Span(kernel, 22))
-
-
-def test_where_a_helper_is_called_from_is_known_as_long_as_it_is_one_place():
-    m = parse(HEAD + WRAPPED.replace("inlined_at 1 21", "inlined_at 1 20"))
-    assert m.places(m.entries[0].body[1]) == (Span(m.files[3], 9), Span(m.files[1], 20))
-
-
-def test_of_own_code_the_place_and_its_call_are_shown():
-    text = WRAPPED.replace("/opt/lib/include/", "/home/me/")
-    m = parse(HEAD + text)
-    assert m.places(m.entries[0].body[2]) == (Span("/home/me/impls/kernel.cuh", 22),)
-    m = parse(HEAD + text.replace("/opt/other/include/", "/home/me/"))
-    assert m.places(m.entries[0].body[2])[1:] == (Span("/home/me/impls/kernel.cuh", 22),)
-
-
-def test_without_loc_the_place_is_the_line_of_ptx():
-    m = parse(HEAD + ".entry k() {\nret;\n}", "k.ptx")
-    assert m.span(m.entries[0].body[0]) == Span("k.ptx", 5)
 
 
 def test_a_declaration_gives_way_to_the_definition():
