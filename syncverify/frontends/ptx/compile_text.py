@@ -18,8 +18,9 @@ from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.values import Unknown
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
-#: What writes other slots, or goes on with other code.
-_WRITES_MORE = re.compile(r"\b[JMNOSTY]\(r")
+#: Helpers that write no slots but those that the text assigns to what they return, or put them back.
+_WRITE_NO_MORE = frozenset("B D ELECT G H L P R W X".split())
+_HELPER = re.compile(r"\b([A-Z]+)\(r\b")
 #: Slots, and what takes their values from the list of all.
 Saved = tuple[tuple[int, ...], Callable[[Registers], tuple[Any, ...]]]
 
@@ -60,17 +61,7 @@ class Text:
 
     def saved(self) -> dict[int, Saved]:
         """By label the slots that its function writes, where it writes no others."""
-        found: dict[int, Saved] = {}
-        label = 0
-        for of_head, some in groupby(self.lines, key=lambda line: line.startswith("def ")):
-            lines = list(some)
-            if of_head:
-                label = int(lines[-1][5 : lines[-1].index("(")])
-            elif not any(map(_WRITES_MORE.search, lines)):
-                slots = {int(s) for line in lines for m in _ASSIGNED.findall(line) for s in m if s}
-                every = tuple(sorted(slots | {PC, QUEUE}))
-                found[label] = every, itemgetter(*every)
-        return found
+        return saved_slots(self.lines)
 
     def _site(self, k: int) -> int:
         return self.p.site(k)
@@ -99,3 +90,18 @@ class Text:
 
     def _goto(self, label: int) -> None:
         self._text(f"r[0] = {label}")
+
+
+def saved_slots(text: list[str]) -> dict[int, Saved]:
+    """By label the slots that each function of a text writes, where it writes no others."""
+    found: dict[int, Saved] = {}
+    label = 0
+    for of_head, some in groupby(text, key=lambda line: line.startswith("def ")):
+        lines = list(some)
+        if of_head:
+            label = int(lines[-1][5 : lines[-1].index("(")])
+        elif _WRITE_NO_MORE.issuperset(name for line in lines for name in _HELPER.findall(line)):
+            slots = {int(s) for line in lines for m in _ASSIGNED.findall(line) for s in m if s}
+            every = tuple(sorted(slots | {PC, QUEUE}))
+            found[label] = every, itemgetter(*every)
+    return found
