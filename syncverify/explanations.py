@@ -114,7 +114,9 @@ _TEXTS: dict[str, tuple[str, str]] = {
     ),
     "SV205": (
         "After inval the bytes are no barrier any more. An arrive, a wait or a copy's completion that may"
-        " come later, or at the same time, is undefined; so is initializing a live barrier again.",
+        " come later, or at the same time, is undefined; so is initializing a live barrier again. Where all"
+        " lanes of a warp execute one init before any use, each stores what is there: only the strict policy"
+        " insists.",
         "Order every use before the inval (a barrier among all users), or leave the inval out at the "
         "kernel's end.",
     ),

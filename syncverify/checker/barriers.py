@@ -11,6 +11,7 @@ from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.memory import access
 from syncverify.checker.shadow import Record
+from syncverify.diagnostics import Severity
 from syncverify.model.automata.mbarrier import LIMIT, Mbarrier
 from syncverify.model.events import Event, Footprint
 from syncverify.model.proxies import Access
@@ -86,6 +87,8 @@ class Barrier:
     init_cls: int = -1
     init_time: int = 0
     init_site: int = -1
+    untouched: bool = False  # nobody had read or written its bytes before
+    twins: tuple[tuple[int, int], ...] = ()  # class, time of the same init by other lanes of the warp
     inits: int = 0
     inval_site: int = -1
     ready: set[int] = field(default_factory=set)
@@ -172,16 +175,48 @@ def use(run: Run, t: Thread, s: Barrier, site: int) -> bool:
 
 def init_known(run: Run, t: Thread, s: Barrier) -> bool:
     """Init is a generic write by one thread; fence.mbarrier_init lets a relaxed cluster barrier carry it."""
-    if t.clock.knows(H, s.init_cls, s.init_cls == t.cls and t.n == 1) >= s.init_time:
+    return all(_known(run, t, cls, time) for cls, time in ((s.init_cls, s.init_time), *s.twins))
+
+
+def _known(run: Run, t: Thread, cls: int, time: int) -> bool:
+    if t.clock.knows(H, cls, cls == t.cls and t.n == 1) >= time:
         return True
-    fenced = run.columns.known("init", s.init_cls)
-    return fenced is not None and t.clock.knows(H, fenced, s.init_cls == t.cls) >= s.init_time
+    fenced = run.columns.known("init", cls)
+    return fenced is not None and t.clock.knows(H, fenced, cls == t.cls and t.n == 1) >= time
+
+
+def twin(run: Run, t: Thread, s: Barrier, site: int, count: int) -> bool:
+    """Whether an init stores what other lanes of the warp have stored by the same instruction.
+
+    As long as nobody has used the barrier, and a use must know of all inits, none of them changes anything.
+    """
+    first = run.threads[s.init_cls].info
+    return (
+        s.auto.live
+        and s.untouched
+        and (site, count) == (s.init_site, s.auto.count)
+        and (first.cta, first.warp) == (t.info.cta, t.info.warp)
+        and all(cls != t.cls for cls, _ in ((s.init_cls, 0), *s.twins))
+    )
 
 
 def on_init(run: Run, t: Thread, event: Event) -> int:
     _, site, b, count = event
     s = barrier(run, b)
-    if s.auto.live:
+    again = twin(run, t, s, site, count)
+    if again and s.last_use:
+        run.report(
+            Obligation.O5,
+            "SV205",
+            f"{name(run, b)} is used while other lanes of the warp may still initialize it",
+            t,
+            next(iter(s.last_use.values()))[1],
+            barrier=b,
+            labels=[(site, "initialized here, by several lanes")],
+            fix="let one lane initialize it, or put a barrier between init and use",
+        )
+        return DONE
+    if s.auto.live and not again:
         run.report(
             Obligation.O5,
             "SV205",
@@ -201,8 +236,22 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
             site,
             barrier=b,
         )
-    if t.n > 1:
-        run.report(Obligation.UB, "SV205", f"{t.n} threads initialize {name(run, b)}", t, site, barrier=b)
+    if t.n > 1 or again:
+        run.report(
+            Obligation.UB,
+            "SV205",
+            f"several lanes of a warp initialize {name(run, b)}: right only as all store the same",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+            barrier=b,
+            fix="let one lane initialize it",
+        )
+    if again:
+        s.twins = (*s.twins, (t.cls, t.time))
+        return DONE
+    s.untouched = untouched(run, b)
     claim_bytes(run, t, b, site)
     s.auto.init(count)
     if s.inits:
@@ -213,7 +262,7 @@ def on_init(run: Run, t: Thread, event: Event) -> int:
             o.polled.pop(b, None)
         s.last_waited, s.last_tx, s.final_waits = -2, -1, {}
     s.phases = [Phase(run.columns)]
-    s.init_cls, s.init_time, s.init_site = t.cls, t.time, site
+    s.init_cls, s.init_time, s.init_site, s.twins = t.cls, t.time, site, ()
     s.inits += 1
     s.ready = set()
     s.last_use = {}
@@ -233,6 +282,8 @@ def on_inval(run: Run, t: Thread, event: Event) -> int:
         )
         return DONE
     late = [(c, u) for c, u in s.last_use.items() if t.clock.knows(E, c, c == t.cls and t.n == 1) < u[0]]
+    if s.twins and not init_known(run, t, s):
+        late = [*late, (s.init_cls, (s.init_time, s.init_site))]
     if late or (s.async_phase >= 0 and t.clock.m[E, s.column] <= s.async_phase):
         where = late[0][1][1] if late else s.init_site
         run.report(
@@ -250,6 +301,13 @@ def on_inval(run: Run, t: Thread, event: Event) -> int:
     s.auto.inval()
     s.inval_site = site
     return DONE
+
+
+def untouched(run: Run, b: int) -> bool:
+    """Whether no access to the bytes of a barrier is on record."""
+    info = run.info.barriers[b]
+    pieces = run.shadow(info.cta).overlapping(info.offset, info.offset + 8)
+    return all(s.write is None and not s.reads for s in pieces)
 
 
 def claim_bytes(run: Run, t: Thread, b: int, site: int) -> None:

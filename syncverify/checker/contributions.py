@@ -18,7 +18,9 @@ from syncverify.model.proxies import Scope
 def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
     """O1 for a thread's contribution to the open phase, which it enters."""
     k = s.auto.phase
-    if k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1):
+    if k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1) and run.mended:
+        np.maximum(t.clock.m, s.phases[1].m, out=t.clock.m)
+    elif k >= 1 and not knows_phase(run, t.clock.m[E], s, k - 1):
         previous = s.phases[1].con if len(s.phases) > 1 else {}
         again = previous.get(t.cls, t.time) < t.time and what != "cp"
         merged = s.phases[1].again if len(s.phases) > 1 else None

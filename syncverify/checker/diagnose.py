@@ -245,7 +245,7 @@ def _refine_race(run: Run, f: Failure) -> None:
             return
     if first.cls == second.cls or max(first.barrier, second.barrier) >= 0:
         return  # program order names it
-    if f.rule in ("SV111", "SV104") and first.fresh:
+    if f.rule in ("SV111", "SV104") and first.fresh and second.over is None:
         _swap(run, f, "SV110")
     elif (
         f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site)

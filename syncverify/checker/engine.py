@@ -165,6 +165,7 @@ class Run:
         self.unobserved = True  # it is asked who has looked at which phase
         self.further = False  # states are compared further: see ``explore.loose``
         self.joins = False  # accesses that nothing can tell apart become one: see ``groups``
+        self.mended = False  # a contribution waits for the phase before it, though nothing makes it
         self.forced = False  # after a hang: blocked agents are let through to find independent mistakes
         self.max_events = max_events
         self.walker: Thread | None = None  # who has made the last events, and how many in a row

@@ -156,8 +156,22 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if ordered and bridged:
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi):
+        ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
         fail(run, t, first, second, row, ordered, lo)
     return False
+
+
+def _before_product(run: Run, t: Thread, first: Record) -> bool:
+    """Whether a wgmma that its warpgroup executed after a read is known to be complete, and the value of
+    the read may still be on its way: then the fence that is missing orders it too (K1, K8)."""
+    author = run.threads[first.cls]
+    number = 1 + bisect_right(author.issues, first.time, key=lambda row: int(row[first.cls]))
+    if first.kind != GR or number > len(author.issues):
+        return False
+    issued = int(author.issues[number - 1][first.cls])
+    if 0 < first.used < issued or any(first.time < f < issued for f in author.fences):
+        return False
+    return any(t.clock.m[H, c] >= number for c in mma_siblings(run, first.cls))
 
 
 def _follows(run: Run, t: Thread, first: Record, second: Record) -> bool:

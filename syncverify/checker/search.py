@@ -21,6 +21,7 @@ from syncverify.model.events import Ev, LaneSplit, System
 #: Failures that are undefined behaviour at once: a witness ends there.
 ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
 FEWEST_SCHEDULES = 4
+FEWEST_BESIDE = 2  # where another mistake refutes the kernel anyway
 #: Mistakes that no order of the barriers mends: a fence that is missing, work in flight at the end.
 APART = FENCE | {"SV211"}
 #: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
@@ -28,7 +29,12 @@ MOST_SPLITS = 8
 
 
 def canonical(
-    system: System, budget: Budget, slack: int, ignore_pool: bool = False, parks: bool = False
+    system: System,
+    budget: Budget,
+    slack: int,
+    ignore_pool: bool = False,
+    parks: bool = False,
+    mended: bool = False,
 ) -> tuple[Run, System]:
     """The canonical run, restarted whenever a class must split."""
     while True:
@@ -37,6 +43,7 @@ def canonical(
         run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
         run.ignores_pool = ignore_pool
         run.parks = parks
+        run.mended = mended
         try:
             run.run()
             return run, system
@@ -102,15 +109,18 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
     """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
     f = g.root
     aims = [c for c in [f, *g.consequences] if c.past is not None]
-    anyway = {k for k, o in model.failures.items() if o.rule in APART and o.severity == Severity.ERROR}
+    anyway = {mistake(model, o) for o in model.errors() if o.rule in APART}
+    stay = lasting(model, g, policy, budget)
+    anyway |= stay
     weak: Witness | None = None  # shows harm only in what is in flight at the end
     apart: Witness | None = None  # shows only what is wrong in any order
 
     def new(r: Run) -> list[Failure]:
-        return [h for h in r.harms() if h.key not in anyway]
+        return [h for h in r.harms() if mistake(r, h) not in anyway]
 
     events = len(model.trace) + 1
-    for i in range(max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))):
+    most = FEWEST_BESIDE if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
+    for i in range(most):
         rng = Random(budget.seed * 1000 + i)
         run = fresh(model, budget)
         # Every fourth schedule is random from the start.
@@ -154,6 +164,32 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
     return None
 
 
+def mistake(run: Run, f: Failure) -> tuple[object, ...]:
+    """What a failure is in the source, where loops that are unrolled have several sites on one line."""
+    sites = run.info.sites
+    if f.first is not None and f.second is not None:
+        pair = frozenset(sites[r.site].span for r in (f.first, f.second))
+        return f.obligation, f.rule in FENCE, pair, f.strict_only
+    return f.obligation, f.rule, sites[f.site].span, f.barrier, f.strict_only
+
+
+def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[object, ...]]:
+    """Races of the canonical run that stay where contributions do wait for the phase before theirs.
+
+    They are mistakes of their own, not what an arrival in the wrong phase leads to.
+    """
+    if g.root.obligation != Obligation.O1 or model.hung or policy == Policy.STRICT:
+        return set()
+    if not any(o.obligation == Obligation.RACE for o in g.consequences):
+        return set()
+    try:
+        run, _ = canonical(model.system, budget, model.columns.capacity, model.ignores_pool, mended=True)
+    except (Unmodelled, TooManyEvents):
+        return set()
+    here = {mistake(model, f) for f in model.errors()}
+    return {m for f in run.errors() if f.obligation == Obligation.RACE and (m := mistake(run, f)) in here}
+
+
 def _never_room(run: Run, harm: Failure) -> bool:
     """Whether a class's very first arrival on a barrier was one too many: its count leaves no room for it."""
     if harm.obligation is not Obligation.OVERFLOW or harm.rule != "SV202":
@@ -180,7 +216,7 @@ def _with_lanes_apart(
         return build(run, Claim.HANG, f.rule, f.message, policy)
     finish(run)
     for g in group(run, list(run.failures.values()), None):
-        if g.root.key in anyway:
+        if mistake(run, g.root) in anyway:
             continue
         if g.root.obligation == Obligation.RACE:
             return _collision(run, g.root, f, policy, budget)

@@ -176,7 +176,7 @@ class Core:
                 True,
             )
             return False
-        if b.init & ~(s.H[g] | s.O[g]):
+        if b.init & ~s.H[g]:
             self.harm("ub", "SV204", f"{e.text}: the initialization of {name} is not visible", e, g)
         return True
 

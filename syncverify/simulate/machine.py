@@ -135,7 +135,7 @@ class Machine(Meetings):
         if op is Op.WAIT or op is Op.WAIT_TOKEN:
             # Asking about an object that this thread may not use is undefined at once, whatever the answer.
             b = s.bars[e.bar]
-            return not b.alive or bool(b.init & ~(s.H[g] | s.O[g])) or self.complete_for(s, g, e)
+            return not b.alive or bool(b.init & ~s.H[g]) or self.complete_for(s, g, e)
         if op is Op.BAR_SYNC:
             n = s.named.get((0, self.p.groups[g].cta, e.key, 0))
             if n is None or not n.arrived >> g & 1:

@@ -186,15 +186,26 @@ class Mbarriers(Core):
     def lifetime(self, s: State, g: int, e: Event) -> None:
         b = s.bars[e.bar]
         name = self.p.bars[e.bar].name
-        if e.op is Op.INIT and (b.alive or e.n > 1):
+        by = self.p.accesses[e.bits[0]].friend
+        again = b.alive and by == b.by and (b.phase, b.pending, b.tx) == (0, e.count, 0)
+        if e.op is Op.INIT and ((b.alive and not again) or (self.p.strict and (again or e.n > 1))):
             self.harm("ub", "SV205", f"{e.text}: {name} is alive, and not invalidated first", e, g, True)
             return
         if e.op is Op.INVAL and (not b.alive or e.n > 1):
             self.harm("ub", "SV205", f"{e.text}: {name} is not alive", e, g, True)
             return
         self.accesses_of_object(s, g, e)
-        if e.op is Op.INIT:
-            s.bars[e.bar] = Bar(alive=True, ever=True, pending=e.count, expected=e.count, init=e.cells[0][1])
+        if e.op is Op.INIT and again:  # it stores what is there
+            s.bars[e.bar] = b._replace(init=b.init | e.cells[0][1])
+        elif e.op is Op.INIT:
+            s.bars[e.bar] = Bar(
+                alive=True,
+                ever=True,
+                pending=e.count,
+                expected=e.count,
+                init=e.cells[0][1],
+                by=() if b.ever else by,
+            )
         else:
             s.bars[e.bar] = b._replace(alive=False)
         self.wrote(g, s.node[g])

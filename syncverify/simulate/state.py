@@ -42,7 +42,8 @@ class Bar(NamedTuple):
     CA: int = 0
     CX: int = 0
     CXA: int = 0
-    init: int = 0
+    init: int = 0  # accesses that initialized it
+    by: tuple[int, ...] = ()  # which instruction of which warp did, in its first life
     seen: bool = True  # somebody has waited for the last completed phase
 
 

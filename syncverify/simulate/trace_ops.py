@@ -320,10 +320,10 @@ def init(tr: Tracer, s: n.MbarrierInit | n.MbarrierInval, t: Thread) -> None:
         return
     foot = Foot(((info.offset, info.offset + BARRIER_BYTES),), None, BARRIER_BYTES, len(tr.lanes) > 1, ())
     tr.times_here = t.times[tr.pc]
-    bit = tr.access(Kind.GW, info.cta, foot, text, value=0)
+    count = tr.num(s.count, t) if isinstance(s, n.MbarrierInit) else 0
+    bit = tr.access(Kind.GW, info.cta, foot, text, value=count)
     t.own_generic |= 1 << bit
     tr.ctx.program.pinned |= 1 << bit
-    count = tr.num(s.count, t) if isinstance(s, n.MbarrierInit) else 0
     if isinstance(s, n.MbarrierInit) and not 1 <= count <= MAX_BYTES:
         tr.harm("ub", "SV202", f"{text} with count {count}")
         count = 1

@@ -23,7 +23,7 @@ kernel k {
     let x = lane
     st.shared tile[][tid : 1], x
     FENCE
-    bar.sync 1, 64
+    MEET
     if tid == 0 {
       bulk.store out[0 : 64], tile
       bulk.commit
@@ -36,12 +36,17 @@ kernel k {
 """
 TWICE = "if tid < 2 {\n mbarrier.arrive done\n mbarrier.arrive done\n }"
 FENCE, DRAIN = "fence.proxy.async.shared_cta", "bulk.wait.read 0"
+MEET = "bar.sync 1, 64"
 
 
 def _report(
-    fence: str = FENCE, drain: str = DRAIN, wait: str = "", policy: Policy = Policy.PRACTICAL
+    fence: str = FENCE,
+    drain: str = DRAIN,
+    wait: str = "",
+    meet: str = MEET,
+    policy: Policy = Policy.PRACTICAL,
 ) -> KernelReport:
-    text = KERNEL.replace("FENCE", fence).replace("DRAIN", drain)
+    text = KERNEL.replace("FENCE", fence).replace("DRAIN", drain).replace("MEET", meet)
     text = text.replace("ARRIVE", TWICE).replace("WAIT", wait)
     (kernel,) = parse(text, "k.syncir")
     return check_kernel(kernel, policy=policy)
@@ -58,7 +63,9 @@ def test_alone_they_are_a_warning() -> None:
     assert _rules(report, Severity.WARNING)
 
 
-@pytest.mark.parametrize(("what", "rule"), [({"drain": ""}, "SV211"), ({"fence": ""}, "SV101")])
+@pytest.mark.parametrize(
+    ("what", "rule"), [({"drain": ""}, "SV211"), ({"fence": ""}, "SV101"), ({"meet": ""}, "SV110")]
+)
 def test_the_mistake_that_does_the_harm_is_named(what: dict[str, str], rule: str) -> None:
     report = _report(**what)
     assert report.verdict is Verdict.REFUTED
@@ -78,3 +85,70 @@ def test_harm_of_their_own_stays_theirs() -> None:
     assert report.verdict is Verdict.REFUTED
     assert report.witness is not None and report.witness.claim is Claim.HANG
     assert "SV211" not in _rules(report, Severity.ERROR)
+
+
+#: Scales that came by copies are read beside a product, and the slot is given back by one lane of a warp.
+SCALES = """\
+kernel k {
+  launch grid [1] block [256]
+  tensor a : f32[3 * 128] in
+  tensor out : f32[128] out
+  shared scale : f32[2, 128] align 1024
+  shared x : bf16[64, 64] align 1024 swizzle 128B
+  shared y : bf16[64, 64] align 1024 swizzle 128B
+  mbarrier full[2]
+  mbarrier empty[2]
+  fragment acc : f32[64, 64]
+  elect p
+  if warp == 4 and p {
+    for s in 0..2 {
+      mbarrier.init full[s], 1
+      mbarrier.init empty[s], 4
+    }
+    fence.mbarrier_init
+  }
+  bar.sync 0
+  role producer warps 4..5 {
+    elect q
+    if q {
+      for i in 0..3 {
+        mbarrier.wait empty[i % 2], (i // 2 + 1) % 2
+        mbarrier.arrive.expect_tx full[i % 2], 512
+        bulk.load scale[i % 2], a[i * 128 : 128], full[i % 2]
+      }
+    }
+  }
+  role consumer warps 0..4 {
+    elect q
+    for i in 0..3 {
+      mbarrier.wait full[i % 2], (i // 2) % 2
+      ld.shared s, scale[i % 2][tid : 1]
+      BEFORE
+      wgmma.fence
+      wgmma.mma acc, x, y, scale_d 0
+      wgmma.commit
+      wgmma.wait 0
+      BETWEEN
+      if q {
+        mbarrier.arrive empty[i % 2]
+      }
+      st.global out[tid : 1], s
+    }
+  }
+}
+"""
+FENCED = "fence.proxy.async.shared_cta"
+BESIDE = [
+    ("", "", ["SV105"]),  # of all lanes: a fence would order their reads too
+    (FENCED, "", ["SV111"]),
+    ("", f"{FENCED}\n warp.sync", []),
+    ("", "warp.sync", ["SV105"]),
+]
+
+
+@pytest.mark.parametrize(("before", "between", "rules"), BESIDE)
+def test_reads_beside_a_product(before: str, between: str, rules: list[str]) -> None:
+    (kernel,) = parse(SCALES.replace("BEFORE", before).replace("BETWEEN", between), "k.syncir")
+    report = check_kernel(kernel)
+    assert _rules(report, Severity.ERROR) == rules
+    assert report.verdict is (Verdict.REFUTED if rules else Verdict.PROVED)

@@ -181,10 +181,9 @@ class _Form:
         return t.kind, t.cls, when, id(t.fp), over, tuple(done), t.any_lane, t.atomic
 
     def barrier(self, b: Barrier) -> Hashable:
-        cls, time = b.init
         return (
             (b.index, b.count, b.pending, b.done % 2, min(b.done, 2)),
-            (cls, self.at(("t", cls), time), self.at(("init", cls), time)),
+            tuple((c, self.at(("t", c), t), self.at(("init", c), t)) for c, t in b.inits),
             tuple(self.at(b.mark, k) for k in (b.done - 1, b.done) if k > 0),
             self.at(b.mark, b.copies + 1) if b.copies >= 0 else None,
             self.times(b.waits),

@@ -24,11 +24,16 @@ class Mbarriers(State):
             raise self.reject(a, "the barrier is not alive")
         if self.info.barriers[index].cta != a.info.cta:
             a.far[self.info.barriers[index].cta] = a.lanes.time
-        cls, time = b.init
-        if not self.seen(a, b.init) and a.lanes.visible(("init", cls), cls == a.lanes.cls) < time:
-            raise self.reject(a, "the init is not ordered before this use")
+        self.initialized(a, b)
         b.uses[a.lanes.cls] = a.lanes.time
         return b
+
+    def initialized(self, a: Actor, b: Barrier) -> None:
+        """Every init of the barrier comes before."""
+        for cls, time in b.inits:
+            own = cls == a.lanes.cls and a.lanes.alone
+            if not self.seen(a, (cls, time)) and a.lanes.visible(("init", cls), own) < time:
+                raise self.reject(a, "the init is not ordered before this use")
 
     def complete(self, row: Row, b: Barrier, k: int) -> bool:
         """Whether the completion of phase ``k`` happened before a point."""
@@ -192,19 +197,39 @@ class Mbarriers(State):
         return self.wait(a, index, passes, flags)
 
     def on_init(self, a: Actor, index: int, count: int) -> bool:
-        if index in self.barriers or a.info.count > 1 or not 1 <= count <= LARGEST:
-            raise self.reject(a, "the barrier is alive, or the init is not one of one lane and a count")
+        assert a.event is not None
+        site, here = a.event[1], (a.lanes.cls, a.lanes.time)
+        b = self.barriers.get(index)
+        if b is not None and self.alike(a, b, site, count):
+            b.inits = (*b.inits, here)
+            return True
+        if b is not None or not 1 <= count <= LARGEST:
+            raise self.reject(a, "the barrier is alive, or the init has no count")
         life = self.lives[index] = self.lives.get(index, 0) + 1
         if index in self.ended and not self.seen(a, self.ended[index]):
             raise self.reject(a, "the barrier's invalidation is not ordered before")
-        self.barriers[index] = Barrier(index, life, count, (a.lanes.cls, a.lanes.time), count)
+        self.barriers[index] = Barrier(index, life, count, (here,), count, site)
         return True
+
+    def alike(self, a: Actor, b: Barrier, site: int, count: int) -> bool:
+        """An init that other lanes of the warp have executed as well, before any use: it changes nothing."""
+        classes = {cls for cls, _ in b.inits}
+        warps = {(self.info.classes[cls].cta, self.info.classes[cls].warp) for cls in classes}
+        return (
+            (b.site, b.count, b.life) == (site, count, 1)
+            and warps == {(a.info.cta, a.info.warp)}
+            and a.lanes.cls not in classes
+            and not b.uses
+            and b.copies < 0
+        )
 
     def on_inval(self, a: Actor, index: int) -> bool:
         """The end of a barrier's life: every use of it, copies included, happened before (O5)."""
         b = self.barriers.pop(index, None)
         if b is None or a.info.count > 1:
             raise self.reject(a, "the barrier is not alive, or several lanes invalidate it")
+        if len(b.inits) > 1:
+            self.initialized(a, b)
         for cls, time in b.uses.items():
             if a.lanes.happened(("t", cls), cls == a.lanes.cls and a.lanes.alone) < time:
                 raise self.reject(a, f"{self.info.classes[cls].name} may still use the barrier")

@@ -43,8 +43,9 @@ class Barrier:
     index: int
     life: int
     count: int
-    init: tuple[int, int]  # class, time
+    inits: tuple[tuple[int, int], ...]  # class, time: of one lane, or of several of a warp
     pending: int
+    site: int
     done: int = 0  # completed phases
     phase: Phase = field(default_factory=Phase)
     last: Phase = field(default_factory=Phase)

@@ -291,10 +291,11 @@ class Loose(Normal):
         self.flags.append(min(a.phase, 2))  # of more complete phases something is asked
         unsure = self.unsure_of_init(s)
         if s.init_cls >= 0 and (unsure or not self.run.further):
-            self.at(s.init_cls, s.init_time, SEEN)
-            column = self.index.get(("init", s.init_cls), -1)
-            if column >= 0:
-                self.at(column, s.init_time, SEEN)
+            for cls, time in ((s.init_cls, s.init_time), *s.twins):
+                self.at(cls, time, SEEN)
+                column = self.index.get(("init", cls), -1)
+                if column >= 0:
+                    self.at(column, time, SEEN)
         for value in (a.phase - 1, a.phase):
             self.at(s.column, value)
         if self.run.info.ends_barriers:
@@ -307,7 +308,8 @@ class Loose(Normal):
         known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
-            (s.init_cls, unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
+            (s.init_cls, s.untouched and not s.last_use, tuple(cls for cls, _ in s.twins)),
+            (unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
             (known, self.keep(None if last is None else last.far)),
         )

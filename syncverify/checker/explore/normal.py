@@ -54,8 +54,8 @@ TREATED: dict[type, tuple[str, str]] = {
         "suspect last_bulk last_mma",
     ),
     Barrier: (
-        "index column auto flip phases init_cls init_time inits ready waits blocked last_use async_phase "
-        "touched uneven net_zero last_waited final_waits last_tx",
+        "index column auto flip phases init_cls init_time untouched twins inits ready waits blocked last_use "
+        "async_phase touched uneven net_zero last_waited final_waits last_tx",
         "init_site inval_site last_position bytes_expected bytes_completed copies arrivals expect_sites "
         "waiters lanes",
     ),
@@ -264,6 +264,7 @@ class Normal(Thresholds):
             (
                 s.init_cls,
                 self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
+                (s.untouched, tuple((c, self.at(c, time, SEEN)) for c, time in s.twins)),
                 frozenset(s.ready),
             ),
             (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),

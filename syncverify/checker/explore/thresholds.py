@@ -172,8 +172,9 @@ class Thresholds:
             return
         for value in counts(s):
             self.mark(s.column, value)
-        self.mark(s.init_cls, s.init_time, SEEN)
-        self.mark(self.index.get(("init", s.init_cls), -1), s.init_time, SEEN)
+        for cls, time in ((s.init_cls, s.init_time), *s.twins):
+            self.mark(cls, time, SEEN)
+            self.mark(self.index.get(("init", cls), -1), time, SEEN)
         for p in s.phases[:COMPARED]:
             self.times(p.con.items())
         p = s.phases[0]
