@@ -415,6 +415,8 @@ def _one_fence(run: Run, a: Failure, b: Failure) -> bool:
 def _related(run: Run, a: Failure, b: Failure) -> bool:
     if _one_fence(run, a, b):
         return True
+    if {a.rule, b.rule} & FENCE and "SV104" in (a.rule, b.rule):
+        return False  # no fence waits for a store's reads
     return bool(_sites(a) & _sites(b)) or not _sites(a) or not _sites(b)
 
 

@@ -153,9 +153,9 @@ def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = F
         found = _with_lanes_apart(model, f, policy, budget, anyway)
         if found is not None:
             return found
-    if apart is not None and policy != Policy.STRICT:
+    if (apart is not None or stay) and policy != Policy.STRICT:
         f.apart = True
-        return apart
+        return apart or build(model, claim_of(f), f.rule, f.message, policy)
     if policy == Policy.STRICT and not split:
         run = fresh(model, budget)
         if f.past is not None:
@@ -176,7 +176,8 @@ def mistake(run: Run, f: Failure) -> tuple[object, ...]:
 def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[object, ...]]:
     """Races of the canonical run that stay where contributions do wait for the phase before theirs.
 
-    They are mistakes of their own, not what an arrival in the wrong phase leads to.
+    They are mistakes of their own, not what an arrival in the wrong phase leads to: nobody who waits on that
+    barrier takes part.
     """
     if g.root.obligation != Obligation.O1 or model.hung or policy == Policy.STRICT:
         return set()
@@ -186,7 +187,13 @@ def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[o
         run, _ = canonical(model.system, budget, model.columns.capacity, model.ignores_pool, mended=True)
     except (Unmodelled, TooManyEvents):
         return set()
-    here = {mistake(model, f) for f in model.errors()}
+    waits = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
+    waiters = {c for c, e in model.trace if e and e[0] in waits and e[2] == g.root.barrier}
+    here = {
+        mistake(model, f)
+        for f in model.errors()
+        if f.first is not None and f.second is not None and not waiters & {f.first.cls, f.second.cls}
+    }
     return {m for f in run.errors() if f.obligation == Obligation.RACE and (m := mistake(run, f)) in here}
 
 

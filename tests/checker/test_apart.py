@@ -152,3 +152,39 @@ def test_reads_beside_a_product(before: str, between: str, rules: list[str]) -> 
     report = check_kernel(kernel)
     assert _rules(report, Severity.ERROR) == rules
     assert report.verdict is (Verdict.REFUTED if rules else Verdict.PROVED)
+
+
+#: Tiles of 64 of 80 words are written and stored in turn; nobody but the issuer waits for the store.
+PADDED = """\
+kernel k {
+  launch grid [1] block [64]
+  tensor out : f32[2 * 80] out
+  shared tile : f32[80]
+  for i in 0..2 {
+    let x = lane
+    st.shared tile[][tid : 1], x
+    FENCE
+    bar.sync 0
+    if tid == 63 {
+      bulk.store out[i * 80 : 80], tile
+      bulk.commit
+      bulk.wait.read 0
+    }
+    MEET
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "meet", "rules"),
+    [(FENCED, "bar.sync 0", []), (FENCED, "", ["SV104"]), ("", "bar.sync 0", ["SV101"])],
+)
+def test_bytes_that_nobody_writes_hide_no_order(fence: str, meet: str, rules: list[str]) -> None:
+    (kernel,) = parse(PADDED.replace("FENCE", fence).replace("MEET", meet), "k.syncir")
+    assert _rules(check_kernel(kernel), Severity.ERROR) == rules
+
+
+def test_a_fence_waits_for_no_store() -> None:
+    (kernel,) = parse(PADDED.replace("FENCE", "").replace("MEET", ""), "k.syncir")
+    assert _rules(check_kernel(kernel), Severity.ERROR) == ["SV101", "SV104"]
