@@ -27,7 +27,7 @@ from syncverify.model.terms import Symbolic
 
 #: Fields of a run that its copies share: facts, and tables that number things.
 SHARED = (
-    "system info handlers land eager ignores_pool parks forced loosely unobserved further joins "
+    "system info handlers land eager ignores_pool parks mended forced loosely unobserved further joins "
     "max_events columns ctas warpgroups lanes object_footprints barrier_bytes forks saw turn rotation "
     "all_waited"
 ).split()
