@@ -375,6 +375,8 @@ class Run:
         return [f for f in self.failures.values() if f.severity == Severity.ERROR]
 
     def harms(self) -> list[Failure]:
+        if not self.failures:
+            return []
         return [f for f in self.errors() if f.obligation in HARM]
 
     def pool(self, cta: int) -> RegisterPool:

@@ -11,38 +11,63 @@ from syncverify.checker.engine import YIELD, Run, TooManyEvents, Unmodelled
 from syncverify.checker.failure import Failure
 from syncverify.checker.hang import hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
-from syncverify.checker.schedule import explore
+from syncverify.checker.schedule import explore, provoke
 from syncverify.checker.search import claim_of, finish_if_over, fresh
 from syncverify.checker.witness import build
 from syncverify.diagnostics import Claim, Policy, Verdict, Witness
 from syncverify.model.events import Ev, LaneSplit
 
+#: Broken obligations whose schedules are tried before others.
+MOST_AIMS = 4
+
 
 def by_order(model: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
     """A refutation by an execution in which each poll is answered as its barrier stands, or ``undecided``."""
-    for run in _executions(model, budget):
-        harm, witness = _harm(run, policy)
+    for run, aim in _executions(model, budget):
+        harm, witness = _harm(run, aim, policy)
         if harm is not None:
             found = (diagnostic(run, harm), *undecided.diagnostics)
             return Outcome(Verdict.REFUTED, found, witness, None, undecided.stats)
     return undecided
 
 
-def _executions(model: Run, budget: Budget) -> Iterator[Run]:
-    """Runs up to their first harm or the end: one that hurries to each polled barrier, then random ones."""
-    limit = min(budget.steps, 8 * len(model.trace) + 1000)
+def _executions(model: Run, budget: Budget) -> Iterator[tuple[Run, Failure | None]]:
+    """Runs up to their first harm or the end, ``steps`` events together, and which obligation they aim at.
+
+    First those that break an obligation which the model breaks, then one that hurries to each polled
+    barrier, then random ones.
+    """
     rng = Random(budget.seed)
-    for b in [*model.forks, *[None] * budget.schedules]:
+    aims = [f for f in model.errors() if f.past is not None][:MOST_AIMS]
+    left = budget.steps
+    for aim in [*aims, *model.forks, *[None] * budget.schedules]:
+        if left <= 0:
+            return
         run = fresh(model, budget)
+        limit = min(left, 8 * len(model.trace) + 1000)
         try:
-            if b is None:
+            if isinstance(aim, int):
+                _hurry(run, aim, model.forks[aim], limit)
+            elif aim is None:
                 explore(run, rng, -1, lambda r: bool(r.harms()), limit)
             else:
-                _hurry(run, b, model.forks[b], limit)
+                provoke(run, model, aim)  # as far as it goes
+                _in_turn(run, limit)
             finish_if_over(run)
         except (LaneSplit, Unmodelled, TooManyEvents, ColumnsExhausted):
             continue
-        yield run
+        finally:
+            left -= len(run.trace)
+        yield run, aim if isinstance(aim, Failure) else None
+
+
+def _in_turn(run: Run, limit: int) -> None:
+    """Goes on in canonical order: who polls in vain lets the others run first."""
+    for op in list(run.pending.values()):
+        run.complete(op)
+    run.eager = True
+    run.max_events = min(run.max_events, len(run.trace) + limit)
+    run.run()
 
 
 def _hurry(run: Run, barrier: int, askers: set[int], limit: int) -> None:
@@ -61,13 +86,13 @@ def _hurry(run: Run, barrier: int, askers: set[int], limit: int) -> None:
             return
 
 
-def _harm(run: Run, policy: Policy) -> tuple[Failure | None, Witness | None]:
+def _harm(run: Run, aim: Failure | None, policy: Policy) -> tuple[Failure | None, Witness | None]:
     harms = run.harms()
     if harms:
         f = group(run, harms, None)[0].root
         return f, build(run, claim_of(f), f.rule, f.message, policy)
     over = not run.pending and not run.enabled()
     if run.hung and over and all(t.event is not None and t.event[0] != Ev.UNKNOWN for t in run.blocked()):
-        f = hang_failure(run, stuck(run), len(run.trace))
+        f = aim or hang_failure(run, stuck(run), len(run.trace))
         return f, build(run, Claim.HANG, f.rule, f.message, policy)
     return None, None

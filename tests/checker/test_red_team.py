@@ -104,9 +104,12 @@ def test_giving_up_on_a_barrier_reads_too_early() -> None:
     assert report.diagnostics[0].rule == "SV110"
 
 
-def test_a_poll_that_steers_and_does_no_harm_is_undecided() -> None:
+def test_an_arrival_that_a_poll_steers_laps_a_waiter() -> None:
+    """Thread 0 waits for phase 0 too; once the poll has seen it, the arrival completes phase 1."""
     (found,) = parse(HEAD + POLLS["a result that is used again much later"] + TAIL, "poll.syncir")
-    assert check_kernel(found).verdict == Verdict.UNKNOWN
+    report = check_kernel(found)
+    assert report.verdict == Verdict.REFUTED
+    assert report.diagnostics[0].rule == "SV201"
 
 
 PEEKS = {
@@ -155,3 +158,45 @@ def test_mixed_atomicity_in_a_large_grid_is_not_proved() -> None:
     assert [d.rule for d in check_kernel(few).diagnostics][:1] == ["SV504"]
     (many,) = parse(text, "mixed.syncir")
     assert check_kernel(many).verdict == Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(("idle", "rule"), [("mbarrier.wait free, 1", "SV201"), ("", None)])
+def test_a_waiter_that_is_lapped_beside_a_poll_that_steers(idle: str, rule: str | None) -> None:
+    """The hang is told as the wait that comes too late, not as those that sleep for it."""
+    text = f"""kernel k {{
+  launch block [128]
+  shared tile : f32[4]
+  mbarrier free
+  mbarrier full
+  elect one
+  if tid == 0 {{
+    mbarrier.init free, 1
+    mbarrier.init full, 1
+  }}
+  bar.sync 0
+  if warp == 0 and one {{
+    mbarrier.wait free, 1
+    mbarrier.arrive full
+  }}
+  if warp == 1 {{
+    {idle}
+  }}
+  if warp == 2 and one {{
+    mbarrier.wait full, 0
+    mbarrier.arrive free
+  }}
+  if warp == 3 and one {{
+    let p = mbarrier.try full, 0
+    if p == 0 {{
+      st.shared tile[][0 : 1], 1.0
+    }} else {{
+      st.shared tile[][1 : 1], 1.0
+    }}
+  }}
+}}
+"""
+    (found,) = parse(text, "lapped.syncir")
+    report = check_kernel(found)
+    assert report.verdict is (Verdict.REFUTED if rule else Verdict.UNKNOWN)
+    if rule:
+        assert report.diagnostics[0].rule == rule
