@@ -190,13 +190,26 @@ def twin(run: Run, t: Thread, s: Barrier, site: int, count: int) -> bool:
 
     As long as nobody has used the barrier, and a use must know of all inits, none of them changes anything.
     """
+    return s.auto.live and s.untouched and (site, count) == (s.init_site, s.auto.count) and _beside(run, t, s)
+
+
+def _beside(run: Run, t: Thread, s: Barrier) -> bool:
+    """Whether the lanes are of the warp that initialized a barrier, and may do so at the same time."""
     first = run.threads[s.init_cls].info
+    return (
+        (first.cta, first.warp) == (t.info.cta, t.info.warp)
+        and all(cls != t.cls for cls, _ in ((s.init_cls, 0), *s.twins))
+        and not _known(run, t, s.init_cls, s.init_time)
+    )
+
+
+def awaits_twins(run: Run, s: Barrier) -> bool:
+    """Whether other lanes may still initialize a barrier alike: from its first use on they must not."""
     return (
         s.auto.live
         and s.untouched
-        and (site, count) == (s.init_site, s.auto.count)
-        and (first.cta, first.warp) == (t.info.cta, t.info.warp)
-        and all(cls != t.cls for cls, _ in ((s.init_cls, 0), *s.twins))
+        and not s.last_use
+        and any(not t.done and _beside(run, t, s) for t in run.threads)
     )
 
 

@@ -4,7 +4,7 @@
 // prelude: nvfuser
 // sizes: R = 2
 // expect: refuted SV104@22
-// strict: refuted SV101@30
+// strict: refuted SV101@30 SV104@22
 __global__ void wait_after_block_sync(Tensor<float, 2, 2> T0, const __grid_constant__ TensorMap var0, Tensor<float, 2, 2> T3) {
   alignas(16) extern __shared__ char array[];
   const unsigned smem_offset = 0;

@@ -219,6 +219,7 @@ class Mbarriers(State):
             (b.site, b.count, b.life) == (site, count, 1)
             and warps == {(a.info.cta, a.info.warp)}
             and a.lanes.cls not in classes
+            and not self.seen(a, b.inits[0])
             and not b.uses
             and b.copies < 0
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.checker.barriers import Barrier, Phase, init_known
+from syncverify.checker.barriers import Barrier, Phase, awaits_twins, init_known
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps, members
@@ -308,7 +308,7 @@ class Loose(Normal):
         known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
-            (s.init_cls, s.untouched and not s.last_use, tuple(cls for cls, _ in s.twins)),
+            (s.init_cls, awaits_twins(self.run, s), tuple(cls for cls, _ in s.twins)),
             (unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
             (known, self.keep(None if last is None else last.far)),

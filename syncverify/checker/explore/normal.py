@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from syncverify.checker.barriers import Barrier, Phase
+from syncverify.checker.barriers import Barrier, Phase, awaits_twins
 from syncverify.checker.clocks import ROWS, E
 from syncverify.checker.control import Request
 from syncverify.checker.engine import Run, Thread
@@ -264,7 +264,7 @@ class Normal(Thresholds):
             (
                 s.init_cls,
                 self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
-                (s.untouched, tuple((c, self.at(c, time, SEEN)) for c, time in s.twins)),
+                (awaits_twins(self.run, s), tuple((c, self.at(c, time, SEEN)) for c, time in s.twins)),
                 frozenset(s.ready),
             ),
             (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
