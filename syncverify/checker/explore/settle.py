@@ -26,6 +26,7 @@ from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
 from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
+from syncverify.model.path import Path
 from syncverify.model.terms import Open, Space
 
 
@@ -51,6 +52,16 @@ class Requested(Exception):  # noqa: N818 -- control flow: begin again, and comp
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.number = len(run.requests) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Registers of an earlier state, and what is known of them, in place of those of one that is a case of it."""
+
+    path: Path
+
+    def of(self, earlier: Sum, later: Sum) -> Sum:
+        return earlier
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -220,6 +231,8 @@ class Settling:
                     less=less,
                 )
                 return False
+        if self.knows_more(state, view, candidates, knows):
+            return True
         same = [seen for seen, _ in candidates]
         like = None if state.widened else self.like(state, view, same, knows)
         since = 0 if like is None else like.widenings + 1
@@ -247,6 +260,36 @@ class Settling:
         if like.widenings > 6 or like.known is None or state.rotations is not None:
             return False
         return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
+
+    def knows_more(
+        self, state: State, view: View, candidates: list[tuple[Seen, Together]], knows: Known | None
+    ) -> bool:
+        """Makes a state whose registers are a case of an earlier one's into one that knows no more than those
+        before; whether it was such a state."""
+        if not candidates or knows is None or state.widened or not self.space.dealing:
+            return False
+        seen, both = candidates[-1]
+        rows = list(view.rows.values())
+        if not (both.covers and included(self.space, list(both.rows.values()), seen.path, rows, state.path)):
+            return False
+        less = alike([seen for seen, _ in candidates], knows)[-1]
+        if less.known is None:
+            return False
+        node = self.graph.add(
+            state.parent,
+            Settled.WIDENED,
+            answer=state.answer,
+            target=seen.node.number,
+            rows=tuple(both.rows.values()),
+            less=less.node.number,
+        )
+        lower(state.run, less.known)
+        state.formed, state.general = None, True
+        state.put(view, Taken(seen.path.fork()), replace(seen.view, rows=both.rows, at=both.places))
+        state.flush()
+        state.parent, state.answer = node.number, None
+        state.widened = max(seen.widenings, 1)
+        return True
 
     def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
         """Earlier states that stand at places of the ring that go together with those of a later one."""

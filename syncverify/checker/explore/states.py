@@ -327,7 +327,7 @@ class State:
             alike[tuple(shape)] += 1
             yield (*shape, alike[tuple(shape)]), parts
 
-    def put(self, view: View, widening: Widening, earlier: View) -> None:
+    def put(self, view: View, widening: Widening | Taken, earlier: View) -> None:
         """Puts the widened rows into the registers, and the widened path in place of this one; ``earlier``:
         seen from the main place of this one, with the places of both."""
         space = self.path.space
