@@ -255,9 +255,9 @@ class Settling:
 
     def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
         """Whether a state stands for all registers of an earlier one, which no widening made, already."""
-        if self.space.summing or not self.space.dealing:
+        if not self.space.dealing:
             return False
-        if like.widenings > 6 or like.known is None or state.rotations is not None:
+        if like.widenings > (60 if self.space.summing else 6) or like.known is None or state.rotations is not None:
             return False
         return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 
@@ -273,7 +273,7 @@ class Settling:
         if not (both.covers and included(self.space, list(both.rows.values()), seen.path, rows, state.path)):
             return False
         less = alike([seen for seen, _ in candidates], knows)[-1]
-        if less.known is None:
+        if less.known is None or knows.covers(less.known):
             return False
         node = self.graph.add(
             state.parent,
