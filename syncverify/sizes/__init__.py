@@ -298,6 +298,7 @@ class _Attempt:
     restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
     slots: int = 0  # of a ring that was found where turns are dealt out
+    turns: bool = True  # where no size is taken anew, a ring is looked for
 
     def run(self) -> Sized:
         try:
@@ -363,11 +364,13 @@ class _Attempt:
         """As ``explore``; round a ring where no size is taken anew, if that does."""
         if self.further or not self.space.early:
             return self.explore(path, system)
-        try:
-            return self.explore(path.fork(), system)
-        except Unturned:
-            with without_rotations():
-                return self.explore(path, system)
+        if self.turns:
+            try:
+                return self.explore(path.fork(), system)
+            except Unturned:
+                self.turns = False  # others of these sizes go round no better
+        with without_rotations():
+            return self.explore(path, system)
 
     def explore(self, path: Path, system: SizedSystem) -> dict[str, int] | None:
         """The smallest sizes that refute a system, if it is refuted."""

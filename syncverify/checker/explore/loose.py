@@ -327,6 +327,9 @@ class Loose(Normal):
         if not self.run.further:
             return frozenset(s.ready)
         threads = self.run.threads
+        inits = ((s.init_cls, s.init_time), *s.twins)
+        if all(cls >= 0 and threads[cls].n == 1 and self.least[H][cls] >= time for cls, time in inits):
+            return frozenset()
         return frozenset(
             t.cls for t in threads if not t.done and t.cls not in s.ready and not init_known(self.run, t, s)
         )

@@ -145,7 +145,7 @@ def together(
     union = tuple(sorted({*at.all, *here.all}))
     ref = here.main if here.main in both else both[0] if both else -1
     if ref >= 0 and not (here.offsets or at.offsets or kinds.rings):
-        return Together({where: rows[where] for where in later}, Places(here.main, union), covers, True)
+        return Together(rows, Places(here.main, union), covers, True)  # rows of one key are in one order
     new_rows: dict[Any, Sum] = {}
     offsets: Offsets = {}
     for where, row in later.items():
