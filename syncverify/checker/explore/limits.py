@@ -23,6 +23,9 @@ MOST_LOOSE = 1_200
 OF_DEALT = 4
 #: And where stages go on by whole turns at once.
 OF_SUMS = 8
+#: Widenings after which a state that holds another is widened all the same, where turns are dealt out; where
+#: stages go on by whole turns, so many times more.
+OFTEN_WIDENED = 6
 #: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6

@@ -20,13 +20,12 @@ from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.places import Kinds, Together, together
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
-from syncverify.checker.explore.states import FAR, Place, State, View
+from syncverify.checker.explore.states import FAR, Place, State, Taken, View
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
 from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
-from syncverify.model.path import Path
 from syncverify.model.terms import Open, Space
 
 
@@ -52,16 +51,6 @@ class Requested(Exception):  # noqa: N818 -- control flow: begin again, and comp
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.number = len(run.requests) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Registers of an earlier state, and what is known of them, in place of those of one that is a case of it."""
-
-    path: Path
-
-    def of(self, earlier: Sum, later: Sum) -> Sum:
-        return earlier
 
 
 class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
@@ -257,7 +246,8 @@ class Settling:
         """Whether a state stands for all registers of an earlier one, which no widening made, already."""
         if not self.space.dealing:
             return False
-        if like.widenings > (60 if self.space.summing else 6) or like.known is None or state.rotations is not None:
+        often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.summing else 1)
+        if like.widenings > often or like.known is None or state.rotations is not None:
             return False
         return included(self.space, rows, state.path, list(like.view.rows.values()), like.path)
 

@@ -361,6 +361,16 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Registers of an earlier state, and what is known of them, for one that is a case of it."""
+
+    path: Path
+
+    def of(self, earlier: Sum, later: Sum) -> Sum:
+        return earlier
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place.
     ``apart``: what the search tells further apart, so as not to mix too much; no proof rests on it."""
