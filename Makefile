@@ -26,7 +26,7 @@ floors: $(STAMP)
 	$(BIN)/lint-imports --no-cache
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 demo: $(STAMP)
 	$(BIN)/python -m syncverify.examples.demo

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.ir.expr import Expr, Float, Int, Var
+from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, StGlobal, Stmt
 from syncverify.matmul.problem import PRODUCT, SECOND
+
+#: Where values are computed, by dimension: what an epilogue's ``index`` gives.
+Places = Mapping[str, Expr]
+
+
+def places(row: Expr, column: Expr, vector: int) -> Places:
+    """Of ``vector`` neighbours of a row of C."""
+    return {"M": row, "N": Call("iota", (Int(vector), Int(1), Int(vector))) + column}
 
 
 def register(name: str) -> str:
@@ -25,20 +35,21 @@ def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
     return result
 
 
-def arithmetic(f: Fusion) -> list[Stmt]:
+def arithmetic(f: Fusion, at: Places | None = None) -> list[Stmt]:
     """Computes every value that is stored or used twice."""
-    return [Compute(f"t{i}", _expression(f, i, True)) for i in f.order() if _is_named(f, i)]
+    named = [i for i in f.order() if _is_named(f, i)]
+    return [Compute(f"t{i}", _expression(f, i, at or {}, True)) for i in named]
 
 
-def results(f: Fusion) -> list[tuple[Output, Expr]]:
+def results(f: Fusion, at: Places | None = None) -> list[tuple[Output, Expr]]:
     """The outputs, each with the value that is stored."""
-    return [(o, _expression(f, _stored(f, o))) for o in f.outputs]
+    return [(o, _expression(f, _stored(f, o), at or {})) for o in f.outputs]
 
 
 def stores(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
     return [
         StGlobal(GlobalRegion(o.name, _at(f.dims, row, column), Int(vector)), value)
-        for o, value in results(f)
+        for o, value in results(f, places(row, column, vector))
     ]
 
 
@@ -63,12 +74,12 @@ def _is_named(f: Fusion, i: int) -> bool:
     stored = {_stored(f, o) for o in f.outputs}
     dropped = {o.node for o in f.outputs} - stored
     users = [u for u in f.graph.successors(i) if u not in dropped]
-    if f.node(i).op in ("input", "const") or i in dropped:
+    if f.node(i).op in ("input", "const", "integer", "size") or i in dropped:
         return False
     return i in stored or len(users) > 1
 
 
-def _expression(f: Fusion, i: int, top: bool = False) -> Expr:
+def _expression(f: Fusion, i: int, at: Places, top: bool = False) -> Expr:
     node = f.node(i)
     if node.op == "input":
         return Var(register(node.name))
@@ -76,7 +87,13 @@ def _expression(f: Fusion, i: int, top: bool = False) -> Expr:
         return Float(node.value)
     if _is_named(f, i) and not top:
         return Var(f"t{i}")
-    return FUNCTIONS[node.op].express(*(_expression(f, a) for a in node.args))
+    if node.op == "integer":
+        return Int(int(node.value))
+    if node.op == "size":
+        return Var(node.dim)
+    if node.op == "index":
+        return at[node.dim]
+    return FUNCTIONS[node.op].express(*(_expression(f, a, at) for a in node.args))
 
 
-__all__ = ["arithmetic", "loads", "register", "results", "stores"]
+__all__ = ["arithmetic", "loads", "places", "register", "results", "stores"]

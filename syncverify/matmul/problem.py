@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Tensor, Value, trace
 from syncverify.ir.nodes import DTYPE_BYTES
+from syncverify.matmul.named import renamed
 from syncverify.source import InputError
 
 #: The inputs of an epilogue that stand for the product, and for a second one of the same A.
@@ -49,6 +51,7 @@ class Problem:
             raise InputError(f"{self.name}: an epilogue has an input {PRODUCT}=Tensor('f32', ('M', 'N'))")
         if self.epilogue.dims != DIMS or any(set(t.dims) - set(DIMS) for t in inputs.values()):
             raise InputError(f"{self.name}: an epilogue has the dimensions M and N")
+        self._check_elements("an epilogue", self.epilogue, DIMS, {"integer", "size", "index"})
         if inputs.get(SECOND, inputs[PRODUCT]) != inputs[PRODUCT]:
             raise InputError(f"{self.name}: the second product is {SECOND}=Tensor('f32', ('M', 'N'))")
         if {"a", "b", "b2"} & set(inputs):
@@ -57,6 +60,7 @@ class Problem:
             )
         if self.prologue is not None:
             self._check_prologue(self.prologue)
+        object.__setattr__(self, "epilogue", renamed(self.epilogue, (PRODUCT, SECOND)))
 
     def _check_prologue(self, f: Fusion) -> None:
         source = dict(f.inputs).get(FACTOR)
@@ -68,6 +72,22 @@ class Problem:
             raise InputError(f"{self.name}: a prologue makes 16-bit factors of elements of 8 or 16 bits")
         if self.a_t:
             raise InputError(f"{self.name}: a prologue needs A to run along K, not layout {self.layout}")
+        self._check_elements("a prologue", f, FACTOR_DIMS, set())
+
+    def _check_elements(self, what: str, f: Fusion, dims: tuple[str, str], more: set[str]) -> None:
+        """Each element of what it makes comes from those at its own place."""
+        for o in f.outputs:
+            if o.dims != dims:
+                shape = ", ".join(o.dims) or "one number"
+                raise InputError(f"{self.name}: {what} makes {', '.join(dims)} matrices; {o.name} is {shape}")
+        for op in (f.node(i).op for i in f.order()):
+            if op not in FUNCTIONS and op not in {"input", "const", *more}:
+                raise InputError(f"{self.name}: {what} is elementwise; {op} is for fusions without products")
+
+    @property
+    def placed(self) -> bool:
+        """Whether the epilogue asks where an element lies."""
+        return any(self.epilogue.node(i).op == "index" for i in self.epilogue.order())
 
     @property
     def rights(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ RESERVED = 1024
 #: Bytes along K of one tile: a row of the 128-byte swizzle.
 K_SPAN = 128
 WARPGROUP = 128
+#: Registers of an SM, and those that a thread needs beside its accumulators.
+FILE, BESIDE = 65536, 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,11 @@ class Schedule:
         if self.split_k > 1:
             _require(not self.persistent, "the blocks of a team go through many tiles anyway: not persistent")
             _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
-        _require(self.accumulators * products <= 224, "a thread has no registers for that many accumulators")
+        most = (self.registers[1] if self.registers else min(255, FILE // self.threads)) - BESIDE
+        _require(
+            self.accumulators * products <= most,
+            f"a thread has no registers for that many accumulators: {self.accumulators * products} > {most}",
+        )
 
     @property
     def threads(self) -> int:

@@ -15,7 +15,7 @@ from syncverify.ir.nodes import (
     TmaStore,
 )
 from syncverify.matmul import split
-from syncverify.matmul.epilogue import arithmetic, loads, register, results, stores
+from syncverify.matmul.epilogue import arithmetic, loads, places, register, results, stores
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 
@@ -38,7 +38,7 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
                 Let("c", plus(Var("col") + Var("j") * 8 + Var("lane") % 4 * 2, e)),
                 *([Let("inner_c", Call("min", (Var("c"), Var("N") - vector)))] if nearest else []),
                 *loads(problem.epilogue, Var("inner_r"), Var("inner_c"), vector),
-                *arithmetic(problem.epilogue),
+                *arithmetic(problem.epilogue, places(Var("r"), Var("c"), vector)),
                 If(
                     Binary("and", Var("r") < Var("M"), Var("c") < Var("N")),
                     tuple(stores(problem.epilogue, Var("r"), Var("c"), vector)),
@@ -66,7 +66,7 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     """
     size = problem.output_sizes[0]
     width, parts = K_SPAN // size, schedule.parts(size)
-    needs = bool(problem.others)
+    needs = bool(problem.others) or problem.placed
     if not needs and size == 2:
         return _matrices(problem, schedule)
     body: list[Stmt] = []
@@ -77,10 +77,11 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
         if needs:
             last = Call("min", (Var("col") + Var("p") * width + column, Var("N") - 2))
             inner += [Let("c", last), *loads(problem.epilogue, Var("r"), Var("c"), 2)]
-        inner += arithmetic(problem.epilogue)
+        at = places(Var("r"), Var("c"), 2) if needs else {}
+        inner += arithmetic(problem.epilogue, at)
         inner += [
             StShared(Region(f"{o.name}_tile", (Var("wg"),), Var("s") * width + column, Int(2)), value)
-            for o, value in results(problem.epilogue)
+            for o, value in results(problem.epilogue, at)
         ]
         row: list[Stmt] = [Let("s", plus(lane_row(), block * 64))]
         if needs:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from syncverify.checker.explore.explorer import Explorer
@@ -11,6 +13,7 @@ from syncverify.ir.parser import parse
 from syncverify.model.deals import Deals
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Rewrite, Space
+from syncverify.sizes import Sized
 from syncverify.verify import check_kernel
 
 from .kernels import ARRIVE, WAIT, producer, proof
@@ -89,16 +92,21 @@ def pingpong(
     return text.replace("{S}", str(stages))
 
 
+@cache
+def right(stages: int) -> Sized:
+    return proof(pingpong(stages))
+
+
 @pytest.mark.parametrize("stages", [2, 3])
 def test_turns_that_are_dealt_out_are_proved(stages: int) -> None:
-    found = proof(pingpong(stages))
+    found = right(stages)
     assert found.verdict is Verdict.PROVED
     assert any(g.rotates for g in found.graphs)
     assert len(found.graphs) == stages + 1  # more than a lap, and each other number of steps
 
 
 def test_there_are_few_states_for_each_place() -> None:
-    nodes = {n: proof(pingpong(n)).stats["nodes"] for n in (2, 4)}
+    nodes = {n: right(n).stats["nodes"] for n in (2, 4)}
     with without_rotations():
         alone = proof(pingpong(2))
     assert alone.verdict is Verdict.PROVED
@@ -110,7 +118,7 @@ def test_there_are_few_states_for_each_place() -> None:
 def test_answers_of_states_that_later_ones_stand_for_are_not_followed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fewer = proof(pingpong(3))
+    fewer = right(3)
     monkeypatch.setattr(Explorer, "given_way", lambda self, state: False)
     all_ = proof(pingpong(3))
     assert fewer.verdict is all_.verdict is Verdict.PROVED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
@@ -40,12 +42,23 @@ def test_a_warning_in_every_turn_is_told_once() -> None:
     assert proof(text, Policy.STRICT).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("when", ["t == 0", "t > 1", "k == 0 and t == 0", "k == 4", "t == 0 and k + 1 == K"])
+@cache
+def _warned() -> frozenset[str]:
+    return frozenset(d.rule for d in proof(pipeline(3, fence="")).diagnostics)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        "t == 0", "k == 0 and t == 0", "t == 0 and k + 1 == K",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("t > 1", "k == 4")),
+    ],
+)  # fmt: skip
 def test_a_warning_of_some_turns_is_told(when: str) -> None:
     text = pipeline(3, fence=f"if not ({when}) {{\n {FENCE}\n }}")
     found = proof(text)
     assert found.verdict is Verdict.PROVED
-    assert {d.rule for d in found.diagnostics} == {d.rule for d in proof(pipeline(3, fence="")).diagnostics}
+    assert {d.rule for d in found.diagnostics} == _warned()
 
 
 EARLY = ["t == 0", "t == 1", "t > 2", "k == 3", "k == 0 and t == 1", "t > 0 and k + 1 == K"]
@@ -78,7 +91,13 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", WRONG)
+#: Others tell of another tile, and of its end.
+SELDOM = ("the second tile", "the end of the second tile")
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(x, marks=pytest.mark.slow if x in SELDOM else ()) for x in WRONG]
+)
 def test_slots_that_a_cluster_gives_back_early(what: str) -> None:
     text = _cluster()
     assert text.count(WRONG[what][0]) == 1

@@ -85,7 +85,13 @@ SKIPS = {
 }
 
 
-@pytest.mark.parametrize("what", SKIPS)
+#: Others of these tell of tiles that are short, and of every turn.
+SELDOM = ("a step too far where a tile is long", "a step too far in the first turn")
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(x, marks=pytest.mark.slow if x in SELDOM else ()) for x in SKIPS]
+)
 def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

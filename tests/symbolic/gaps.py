@@ -11,3 +11,12 @@ SLOW = {
     "pingpong_odd_tiles.good",
     "pingpong_skips_a_tile_wrongly.good",
 }
+
+#: Those that take seconds, and of which others of the family, or other tests, say the same.
+SELDOM = {
+    "flat_against_nested.good",  # test_flat.py
+    "long_first_tile.bad",  # explore/test_asks_last.py
+    "loop_bound_of_a_thousand.bad",  # release_missing_at_step_1000.bad
+    "size_1000_before_the_loop.bad",  # the same
+    "three_nested_loops.bad",  # three_nested_loops_reset.bad
+}

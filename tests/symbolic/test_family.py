@@ -14,7 +14,7 @@ from syncverify.verify import check_kernel
 from tests.corpus.entries import Entry, entries
 
 from .brute import bare, brute, disagreement, exact, fallback, possible, smaller, steering, weight
-from .gaps import GAPS, SLOW
+from .gaps import GAPS, SELDOM, SLOW
 
 FAMILY = {e.path.name.removesuffix(".syncir"): e for e in entries() if e.family == "sizes"}
 BAD = [name for name, e in FAMILY.items() if e.kind == "bad"]
@@ -31,12 +31,12 @@ def _report(name: str) -> KernelReport:
     return check_kernel(bare(_kernel(name)), scope=ScopeKind.ALL)
 
 
-def _known(names: list[str]) -> list[object]:
+def _known(names: list[str], gaps: dict[str, str]) -> list[object]:
     """Cases; those that are not settled for every size yet must fail, so that the list shrinks."""
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=GAPS[name]) if name in GAPS else ())
-        for name in names
-    ]
+    marks = {name: [pytest.mark.xfail(strict=True, reason=why)] for name, why in gaps.items()}
+    for name in SELDOM:
+        marks.setdefault(name, []).append(pytest.mark.slow)
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
 def _entry(name: str) -> Entry:
@@ -57,7 +57,7 @@ def test_the_stated_sizes_are_refuted_and_none_below(name: str) -> None:
     assert smaller(kernel, values, most=4) is None
 
 
-@pytest.mark.parametrize("name", [name for name in FAMILY if name not in SLOW])
+@pytest.mark.parametrize("name", _known([name for name in FAMILY if name not in SLOW], {}))
 def test_no_verdict_is_wrong(name: str) -> None:
     report, kernel = _report(name), _kernel(name)
     assert disagreement(kernel, report, brute(kernel, laps=1, most=5), _entry(name).smallest) is None
@@ -65,7 +65,7 @@ def test_no_verdict_is_wrong(name: str) -> None:
         assert report.verdict is not Verdict.REFUTED
 
 
-@pytest.mark.parametrize("name", _known([name for name in FAMILY if name not in SLOW]))
+@pytest.mark.parametrize("name", _known([name for name in FAMILY if name not in SLOW], GAPS))
 def test_every_size_is_settled(name: str) -> None:
     report, entry = _report(name), _entry(name)
     assert fallback(report) is None
