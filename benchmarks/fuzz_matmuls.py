@@ -175,7 +175,12 @@ def _schedule(rng: Random, problem: Problem, sizes: dict[str, int]) -> Schedule:
         tile_m, more = rng.choice((64, 128)), {"persistent": True, "pingpong": True}
     if kind == "split":
         more["split_k"] = rng.choice((2, 2, 3, 4))
-    return Schedule(tile_m, _width(rng, problem, fields, kind == "split"), **fields, **more)
+    schedule = Schedule(tile_m, _width(rng, problem, fields, kind == "split"), **fields, **more)
+    if schedule.consumers == 2 and rng.random() < 0.5:
+        schedule = replace(schedule, registers=(40, 232))
+    while schedule.tile_n > 64 and schedule.accumulators * len(problem.rights) > 96 and rng.random() < 0.8:
+        schedule = replace(schedule, tile_n=schedule.tile_n // 2)
+    return schedule
 
 
 def _width(rng: Random, problem: Problem, fields: dict[str, Any], split: bool) -> int:

@@ -86,7 +86,7 @@ class Accesses:
         length = count.value if isinstance(count, Int) else mma.fragment_registers(f)
         first = "" if start is None or start == Int(0) else f"{self._index(start)} + "
         yield from self._declared(name, length)
-        yield from each(name, length, f"{frag}[{first}k]")
+        yield from each(name, length, f"{frag}[{first}{'k' if length > 1 else '0'}]")
 
     def _frag_write(self, frag: str, e: Expr, start: Expr | None) -> Iterator[str]:
         """Pairs of a narrow fragment's elements, rounded to its type."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
+    Assign,
     For,
     FragRead,
     If,
@@ -29,14 +30,16 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
         return [_parts(problem, schedule)]
     result: list[Stmt] = []
     nearest = bool(problem.others)
+    along = any("N" in t.dims for _, t in problem.others)
     for block in range(schedule.rows // 64):
         inner: list[Stmt] = []
+        first: Expr = Var("col") + Var("j") * 8 + Var("lane") % 4 * 2
         for e in range(2 // vector):
             part = plus(share(schedule, block, Var("j")), e)
             inner += [
                 *_products(problem, schedule, part, vector),
-                Let("c", plus(Var("col") + Var("j") * 8 + Var("lane") % 4 * 2, e)),
-                *([Let("inner_c", Call("min", (Var("c"), Var("N") - vector)))] if nearest else []),
+                _set("c", plus(first, e), e),
+                *([_set("inner_c", Call("min", (Var("c"), Var("N") - vector)), e)] if along else []),
                 *loads(problem.epilogue, Var("inner_r"), Var("inner_c"), vector),
                 *arithmetic(problem.epilogue, places(Var("r"), Var("c"), vector)),
                 If(
@@ -51,6 +54,10 @@ def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
         columns = For("j", Int(0), Int(pairs), Int(1), tuple(inner), unroll=pairs)
         result.append(For("h", Int(0), Int(2), Int(1), (*row, columns), unroll=2))
     return result
+
+
+def _set(name: str, value: Expr, again: int) -> Stmt:
+    return Assign(name, value) if again else Let(name, value)
 
 
 def _products(problem: Problem, schedule: Schedule, start: Expr, count: int) -> list[Stmt]:

@@ -180,7 +180,13 @@ def test_warnings_that_only_strict_mode_asks_for_begin_with_states_that_know_all
     assert {(d.rule, d.contested) for d in found.diagnostics} == {("SV105", "K1")}
 
 
-@pytest.mark.parametrize("what", WRONG)
+#: They take longest, and are refuted without warnings above.
+SELDOM = [what for what in WRONG if what.startswith("where")]
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(x, marks=pytest.mark.slow if x in SELDOM else ()) for x in WRONG]
+)
 def test_what_is_wrong_somewhere_is_refuted_among_warnings(what: str) -> None:
     assert proof(pingpong(2, **WRONG[what]).replace(FENCE, "\n")).verdict is Verdict.REFUTED
 

@@ -122,3 +122,22 @@ def test_accumulators_need_registers() -> None:
     with pytest.raises(InputError, match="128 > 102"):
         Schedule(192, 256, consumers=3).check()
     Schedule(128, 256).check()
+
+
+@pytest.mark.parametrize(("split_k", "dim"), [(1, "M"), (2, "N")])
+def test_odd_widths_are_proved_and_right(split_k: int, dim: str) -> None:
+    """Stored element by element, with what the epilogue reads."""
+
+    def biased(acc, bias):
+        return (acc + bias).cast("f32")
+
+    epilogue = trace(biased, {"acc": ACC, "bias": Tensor("f32", (dim,))})
+    schedule = Schedule(64, 32, consumers=1, stages=2, split_k=split_k)
+    compiled = CompiledMatmul(Problem("odd", "bf16", "KK", epilogue), schedule, each_launch=True)
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal(s).astype(BF16) for s in ((70, 136), (37, 136)))
+    bias = rng.standard_normal(37 if dim == "N" else 70).astype(np.float32)
+    (got,) = compiled.simulate(a, b.T, bias=bias)
+    np.testing.assert_allclose(
+        got, a.astype(np.float64) @ b.T + (bias if dim == "N" else bias[:, None]), 1e-3, 1e-3
+    )
