@@ -9,13 +9,9 @@ What must not be: an error of another kind, a kernel that is not proved, a wrong
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.fuzz_sweep import parser, sweep
 from syncverify import fusion as f
 from syncverify import gate
 from syncverify.codegen import driver
@@ -187,30 +184,5 @@ def tried(seed: int) -> dict[str, Any]:
     return row | {"seconds": round(time.process_time() - began, 2)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", default="0:200")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    first, last = map(int, args.seeds.split(":"))
-    rows = []
-    with ProcessPoolExecutor(args.jobs) as pool:
-        for row in pool.map(tried, range(first, last)):
-            rows.append(row)
-            if row["what"] not in ("right", "refused"):
-                print(json.dumps(row), flush=True)
-    counts = Counter(r["what"] for r in rows)
-    print(dict(counts))
-    for why, n in Counter(r["why"] for r in rows if r["what"] == "refused").most_common(20):
-        print(f"  {n} x {why}")
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "fuzz_fusions.json").write_text(json.dumps(rows, indent=1))
-    sys.exit(any(counts[w] for w in ("wrong", "not proved", "error")))
-
-
 if __name__ == "__main__":
-    main()
+    sweep(tried, parser(__doc__).parse_args(), "fuzz_fusions")

@@ -10,16 +10,12 @@ what no kernel holds. What must not be: an error of another kind, a kernel that 
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
-import json
 import math
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +28,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.fuzz_fusions import FLOATS, ONE, TOLERANCE, TWO
+from benchmarks.fuzz_sweep import parser, sweep
 from syncverify import fusion as f
 from syncverify.codegen import driver
 from syncverify.diagnostics import Policy
@@ -302,29 +299,10 @@ def fields(given: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", default="0:200")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    first, last = map(int, args.seeds.split(":"))
-    rows = []
-    with ProcessPoolExecutor(args.jobs) as pool:
-        for row in pool.map(partial(tried, fixed=fields(args.set)), range(first, last)):
-            rows.append(row)
-            if row["what"] not in ("right", "refused"):
-                print(json.dumps(row), flush=True)
-    counts = Counter(r["what"] for r in rows)
-    print(dict(counts))
-    for why, n in Counter(r["why"] for r in rows if r["what"] == "refused").most_common(20):
-        print(f"  {n} x {why}")
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        (args.out / "fuzz_matmuls.json").write_text(json.dumps(rows, indent=1))
-    sys.exit(any(counts[w] for w in ("wrong", "not proved", "error")))
+    options = parser(__doc__)
+    options.add_argument("--set", nargs="*", default=[], metavar="FIELD=VALUE")
+    args = options.parse_args()
+    sweep(partial(tried, fixed=fields(args.set)), args, "fuzz_matmuls")
 
 
 if __name__ == "__main__":
