@@ -316,7 +316,7 @@ two rows of triton_tma that are proved since, and some of quack, fa4 and triton_
 four of these again. At 786eff9 all other rows that are not proved (but cutlass's) were checked once more, and
 all that are proved for every size in more than 4 s at 863a79f: none has another verdict. At e61d887
 cutlass's cooperative and ping-pong kernels for every size (but pingpong_mixed_int8 and
-pingpong_no_smem_epilogue; pingpong is proved in 41 s of CPU at 51c43e4). Exact sizes: at
+pingpong_no_smem_epilogue; pingpong is proved in 40 s of CPU at 57e1657). Exact sizes: at
 b3050ac and 2eab264;
 all verdicts again at bf4c09b, beside little other work, with 0.38 s of wall time above the start of the
 interpreter at the median (`benchmarks/bench_ptx_time.py`).

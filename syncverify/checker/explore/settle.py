@@ -243,7 +243,7 @@ class Settling:
         return False
 
     def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
-        """Whether a state stands for all registers of an earlier one, which no widening made, already."""
+        """Whether a state stands for all registers of an earlier one already, which was not widened often."""
         if not self.space.dealing:
             return False
         often = at_most.OFTEN_WIDENED * (at_most.OF_SUMS if self.space.summing else 1)
