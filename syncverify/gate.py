@@ -324,7 +324,7 @@ class CompiledKernel:
                 run_on_host(program, inputs, results, values)
                 return
             ready = self._ready[device, *sizes.items()] = program.enqueue(values, device)
-        model = next(iter(inputs.values()))
+        model = next(iter(arrays.values()))
         addresses = {n: a.address for n, a in arrays.items()}
         ready(addresses, current_stream(model) if stream is None else stream)
 
@@ -338,6 +338,7 @@ class CompiledKernel:
         from syncverify import simulate
 
         f, program = self.fusion, self.program(sizes)
+        inputs = f.bind(inputs)
         values = self.launch_values(sizes, 2)
         program.require_proof(values)
         model = describe(next(iter(inputs.values())))

@@ -39,6 +39,8 @@ class DeviceArray:
 
 def describe(array: Any) -> DeviceArray:
     """What an array is; raises InputError for objects of no known kind."""
+    if isinstance(array, np.generic):
+        array = np.asarray(array)
     if isinstance(array, np.ndarray):
         return DeviceArray(
             array,

@@ -423,12 +423,19 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     with _tracing(dims, dict(inputs)) as t:
         result = function(**{n: Value(t, t.add(Node("input", name=called[n]))) for n in parameters})
     outputs = _outputs(name, result, t, inputs, span)
+    _prune(t.graph, outputs)
     nodes = [t.graph.nodes[i]["node"] for i in t.graph.nodes]
     along = {n.dim for n in nodes if n.op in REDUCTIONS or n.op == "take"}
     missing = set(dims) - along - {d for o in outputs for d in o.dims}
     if missing:
         raise InputError(f"fusion {name}: no output depends on {', '.join(sorted(missing))}", span)
     return Fusion(name, inputs, outputs, dims, t.graph, span, tuple(called.items()))
+
+
+def _prune(graph: nx.DiGraph, outputs: tuple[Output, ...]) -> None:
+    """Takes away what no output needs, but for the inputs."""
+    kept = {o.node for o in outputs}.union(*(nx.ancestors(graph, o.node) for o in outputs))
+    graph.remove_nodes_from([i for i in graph if i not in kept and graph.nodes[i]["node"].op != "input"])
 
 
 def _span(function: Callable[..., Any]) -> Span:

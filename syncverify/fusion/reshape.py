@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import networkx as nx
@@ -17,7 +18,10 @@ _PLACES = ("index", "take", "rotate.pairs", "rotate.halves")
 
 @dataclass(frozen=True)
 class Merged:
-    """A fusion of fewer dimensions. ``pairs``: new dimension, and the two that it is made of, in order."""
+    """A fusion of fewer dimensions. ``pairs``: new dimension, and the two that it is made of, in order.
+
+    One that is made of none (``""``) has one place: a number has a kernel so.
+    """
 
     fusion: Fusion
     pairs: tuple[tuple[str, str, str], ...] = ()
@@ -26,7 +30,7 @@ class Merged:
         """The extents of all dimensions, the new ones included."""
         known = dict(sizes)
         for new, a, b in self.pairs:
-            known[new] = known[a] * known[b]
+            known[new] = prod(known[d] for d in (a, b) if d)
         return known
 
 

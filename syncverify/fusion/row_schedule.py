@@ -193,7 +193,9 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Lit
     aligned = all(
         width * DTYPE_BYTES[t.dtype] % VECTOR_BYTES == 0 for n, t in fusion.inputs if n in fusion.streamed
     )
-    if schedule.source == "bulk" and not (aligned and tile):
+    if schedule.source == "bulk" and not tile:
+        raise InputError(f"{fusion.name} reads no rows that copies could bring: source=direct")
+    if schedule.source == "bulk" and not aligned:
         raise InputError(
             f"{fusion.name}: rows of {width} elements are no multiple of 16 bytes: source=direct"
         )

@@ -347,15 +347,14 @@ class RowKernel:
 
     def _kept(self, name: str) -> bool:
         """Whether an operand that all rows share stays in registers."""
-        t = dict(self.fusion.inputs)[name]
-        return t.dims == self.fusion.dims[-1:] and t.dims != self.fusion.dims and (
-            self.schedule.operands == "registers"
-        )  # fmt: skip
+        own = self.fusion.dims[-1:]
+        shared = name in self.fusion.broadcast and dict(self.fusion.inputs)[name].dims == own
+        return shared and self.schedule.operands == "registers"
 
     def _held(self) -> Iterator[Stmt]:
         """Loads of what all rows share, before the first."""
         for name, t in self.fusion.inputs:
-            if not t.dims:
+            if not t.dims and name in self.fusion.broadcast:
                 yield LdGlobal(register(name), GlobalRegion(name, Int(0)))
             elif self._kept(name):
                 for g in self.groups:

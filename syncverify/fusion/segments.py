@@ -174,11 +174,17 @@ class _Cut:
             self.pending = [o for o in self.pending if o not in same]
             space = tuple(d for d in self.fusion.dims if d in shape)
             if not space:
-                raise InputError(
-                    f"{self.fusion.name}: {same[0].name} is a number that no kernel of rows makes",
-                    self.fusion.span,
-                )
+                self._number(same)
+                continue
             self._tiles(same, space)
+
+    def _number(self, outputs: list[Output]) -> None:
+        """A kernel for numbers, as arrays of one element."""
+        one = "one_"
+        while one in {*self.fusion.dims, *dict(self.fusion.inputs), *(o.name for o in self.fusion.outputs)}:
+            one += "_"
+        part = self._segment("tiles", [replace(o, dims=(one,)) for o in outputs], (one,), "")
+        self.found.append(Segment("tiles", Merged(part.fusion, ((one, "", ""),))))
 
     def _tiles(self, outputs: list[Output], space: tuple[str, ...]) -> None:
         """A kernel for outputs of one shape, and one that turns those that it cannot make turned."""

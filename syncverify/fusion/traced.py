@@ -85,15 +85,23 @@ class Fusion:
     span: Span = field(default=UNKNOWN_SPAN, compare=False)
     called: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    @property
+    @cached_property
     def streamed(self) -> tuple[str, ...]:
         """Inputs of the full shape: each element is read once."""
-        return tuple(n for n, t in self.inputs if t.dims == self.dims)
+        return tuple(n for n, t in self.inputs if t.dims == self.dims and n in self._read)
 
-    @property
+    @cached_property
     def broadcast(self) -> tuple[str, ...]:
         """Inputs that lack some dimension: elements are read again and again."""
-        return tuple(n for n, t in self.inputs if t.dims != self.dims)
+        return tuple(n for n, t in self.inputs if t.dims != self.dims and n in self._read)
+
+    @cached_property
+    def _read(self) -> frozenset[str]:
+        """Inputs whose elements outputs need, and not only those that indices name."""
+        needed = self.needed(o.node for o in self.outputs)
+        users = [self.node(i) for i in needed if self.node(i).op != "take"]
+        made = {a for u in users for a in u.args} | {o.node for o in self.outputs}
+        return frozenset(self.node(i).name for i in made if self.node(i).op == "input")
 
     def node(self, i: int) -> Node:
         node: Node = self.graph.nodes[i]["node"]

@@ -10,7 +10,7 @@ import pytest
 from syncverify import gate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.fusion import Tensor, Value, index, layer_norm, logsumexp, rsqrt, softmax, trace
+from syncverify.fusion import Tensor, Value, index, layer_norm, logsumexp, rsqrt, size, softmax, trace
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import partial_tensor
 from syncverify.fusion.functions import numpy_dtype
@@ -29,7 +29,7 @@ from syncverify.source import InputError
 from syncverify.verify import check_kernel
 
 X, F = Tensor("bf16", ("R", "C")), Tensor("f32", ("R", "C"))
-ROW, COLUMN = Tensor("f32", ("R",)), Tensor("f32", ("C",))
+ROW, COLUMN, SCALAR = Tensor("f32", ("R",)), Tensor("f32", ("C",)), Tensor("f32")
 IMAGE = Tensor("f32", ("N", "C", "H", "W"))
 MATRICES = Tensor("bf16", ("B", "R", "C"))
 
@@ -75,6 +75,17 @@ CASES: dict[str, tuple[Fusion, tuple[str, ...], dict[str, int]]] = {
     "turned places": (
         trace(turned_places, {"x": F}),
         ("rows", "tiles", "tiles"), {"R": 24, "C": 40},
+    ),
+    "a number": (
+        trace(lambda x, s: {"y": x * s, "n": s * s + size("R")}, {"x": F, "s": SCALAR}),
+        ("tiles", "tiles"), {"R": 30, "C": 40},
+    ),
+    "a number of a sum": (
+        trace(
+            lambda x: {"y": x.sum() * 2.0, "n": x.sum(("R", "C")) * size("R"), "r": size("C") * 1.0},
+            {"x": F},
+        ),
+        ("rows", "rows", "tiles"), {"R": 33, "C": 80},
     ),
     "turned table": (
         trace(lambda r, c: (r + c).transpose(), {"r": ROW, "c": COLUMN}), ("tiles", "tiles"),
