@@ -17,7 +17,7 @@ from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import Checker, check_module
-from syncverify.frontends.ptx.check_kernel import Prove
+from syncverify.frontends.ptx.check_kernel import NotShownError, Prove
 from syncverify.frontends.ptx.parser import parse
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
@@ -76,7 +76,7 @@ def _report(kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] 
 
     if values is not None:
         return checked(values, ScopeKind.EXACT)
-    with suppress(_NotShownError):  # a right kernel needs no more than this
+    with suppress(NotShownError):  # a right kernel needs no more than this
         report = checked(None, ScopeKind.ALL, _shown)
         if report.verdict is Verdict.PROVED:
             return _of_every_size(report)
@@ -126,10 +126,6 @@ def _prove(
     return prove(Problem(sizes, facts, systems, exact), policy, LIMITS)
 
 
-class _NotShownError(Exception):
-    """No proof was found at once."""
-
-
 def _shown(
     sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
 ) -> Any:
@@ -140,7 +136,7 @@ def _shown(
     else:
         found = prove(problem, policy, LIMITS, small=False, first=SOON, once=True)
     if found.verdict is not Verdict.PROVED:
-        raise _NotShownError
+        raise NotShownError(found.reason)
     return found
 
 

@@ -10,7 +10,12 @@ from benchmarks.fuzz_fusions import tried
 
 #: 40 seeds, one in four of which is refused by a clear error; and some that were not right once.
 SEEDS = range(1000, 1040)
-ONCE = {245: "a turned tile does not follow places", 6227: "copies of an input that no output reads"}
+ONCE = {
+    245: "a turned tile does not follow places",
+    6227: "copies of an input that no output reads",
+    5756: "branches on a number that all threads read",
+    7170: "loads that such a number decides on",
+}
 
 
 def test_results(unproved: None) -> None:

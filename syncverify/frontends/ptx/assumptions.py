@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from syncverify.diagnostics import Diagnostic, Severity
 from syncverify.frontends.ptx.compile import Program
@@ -108,6 +109,14 @@ def of_words(facts: PtxFacts, program: Program) -> list[str]:
     names = sorted(_pointers(facts, program, program.words & program.slice.pure))
     found = [f"what {name} leads to stays the same while the kernel runs" for name in names]
     return [_APART, *found] if found else []
+
+
+def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]]) -> list[str]:
+    """That nobody changes the memory of which all threads compute what was asked."""
+    if not any(isinstance(q[0], tuple) and q[0][0] == "common" for q in asked):
+        return []
+    names = sorted(_pointers(facts, program, {x.load for x in program.common.values()}))
+    return [_APART, *(f"what {name} leads to stays the same while the kernel runs" for name in names)]
 
 
 def _counters(facts: PtxFacts, program: Program) -> set[str]:

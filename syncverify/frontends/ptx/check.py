@@ -12,10 +12,11 @@ from typing import Any
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_stores, of_teams, of_warnings, of_words
+from syncverify.frontends.ptx.assumptions import of_common, of_stores, of_teams, of_warnings, of_words
 from syncverify.frontends.ptx.check_kernel import (
     Checker,
     Kernel,
+    NotShownError,
     Prove,
     compiled,
     elected,
@@ -24,7 +25,7 @@ from syncverify.frontends.ptx.check_kernel import (
     narrowed,
 )
 from syncverify.frontends.ptx.check_launch import covered, numbers_of
-from syncverify.frontends.ptx.check_systems import MAX_CHOICES, outcomes
+from syncverify.frontends.ptx.check_systems import MAX_CHOICES, outcomes, question_of
 from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
 from syncverify.frontends.ptx.infer import Boxes, copies_tensors
 from syncverify.frontends.ptx.nodes import Module
@@ -155,7 +156,8 @@ def _proof(k: Kernel, prove: Prove) -> Any:
             return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
 
     answers: list[dict[Any, int]] = [{}]
-    last = None
+    steered: set[Any] = set()
+    last: Any = None
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
@@ -165,13 +167,21 @@ def _proof(k: Kernel, prove: Prove) -> Any:
         alone = None
         if clusters > 1:
             alone = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True, alone=True)
-        last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
-        if last.verdict is Verdict.UNKNOWN and asked and len(taken) < MAX_CHOICES:
-            question = next(iter(asked))
+        more = asked if len(taken) < MAX_CHOICES else {}
+        try:
+            last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
+            unknown, reason = last.verdict is Verdict.UNKNOWN, last.reason or ""
+        except NotShownError as e:
+            if not any(why in str(e) for why in more.values()):
+                raise
+            unknown, reason = True, str(e)
+        if unknown and more:
+            question = question_of(reason, more)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
+            steered.add(question)
         elif last.verdict is not Verdict.PROVED:
             return last
-    k.assumptions += of_stores(program)
+    k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
     if last is not None:
         k.assumptions += of_teams(k.facts, program, last.restores)
     return last

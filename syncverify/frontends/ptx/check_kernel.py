@@ -38,6 +38,10 @@ Prove = Callable[
 ]
 
 
+class NotShownError(Exception):
+    """There is no proof for every size, for the reason given, and nothing else is to be looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checker:
     """What turns systems into verdicts: a floor above this one."""

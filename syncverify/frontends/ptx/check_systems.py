@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Severity, Verdict
-from syncverify.frontends.ptx.assumptions import of_hand_over, of_memory, of_stores
+from syncverify.frontends.ptx.assumptions import of_common, of_hand_over, of_memory, of_stores
 from syncverify.frontends.ptx.check_kernel import Kernel, compiled, elected, inferred, unknown, with_boxes
 from syncverify.frontends.ptx.check_launch import uses_clusters
 from syncverify.frontends.ptx.compile import Program
@@ -47,6 +47,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
+    steered: set[Any] = set()
     while answers:
         taken = answers.pop()
         asked: dict[Any, str] = {}
@@ -54,13 +55,20 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
         unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
         refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
         if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
-            question = next(iter(asked))
+            reasons = " ".join(o.reason or "" for o in outcomes)
+            question = question_of(reasons, asked)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             asked_before |= asked
+            steered.add(question)
             continue
         yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
         asked_before |= asked
-    k.assumptions += of_stores(program)
+    k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
+
+
+def question_of(reason: str, asked: Mapping[Any, str]) -> Any:
+    """The question to answer next: one that the reason of a run without a verdict names."""
+    return next((q for q, why in asked.items() if why in reason), next(iter(asked)))
 
 
 def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.names import base_name
+from syncverify.frontends.ptx.common import common_values
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
-from syncverify.frontends.ptx.counting import adds_one, counting, unwritten
+from syncverify.frontends.ptx.counting import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
@@ -89,9 +90,14 @@ class Plan:
         whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
         #: of each take the first one at the same counter
         self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
-        free = words and apart and self.handing is None
+        fixed = frozenset[int]()  # loads of what nobody writes
+        if apart and self.handing is None and any(map(_loads_global, self.body)):
+            fixed = unwritten(self.flow, generic, self.origins)
+        whole = frozenset(k for k in fixed if loads_word(self.body[k]))
         #: loads whose values are sizes, where nothing else is known of them
-        self.words = unwritten(self.flow, generic, self.origins) if free else frozenset()
+        self.words = whole if words else frozenset()
+        #: what all threads compute alike of others, where the launch file says nothing of memory
+        self.common = {} if holds else common_values(self.flow, fixed - whole)
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -264,6 +270,10 @@ class Plan:
         held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
         types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
         return {s: width(types[name]) for s, name in held.items() if name in types}
+
+
+def _loads_global(i: Instr) -> bool:
+    return i.op == "ld" and "global" in i.mods
 
 
 def _reads_shared(e: Decoded, i: Instr) -> bool:

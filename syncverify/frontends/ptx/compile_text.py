@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile_state import PC, QUEUE, Registers, agreed
 from syncverify.frontends.ptx.nodes import Instr
-from syncverify.frontends.ptx.values import Unknown
+from syncverify.frontends.ptx.values import Unknown, choice
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
 #: Helpers that write no slots but those that the text assigns to what they return, or put them back.
@@ -70,11 +70,24 @@ class Text:
         """The name of the value that instruction ``k`` brings and nobody knows."""
         found = self.data.get(k)
         if found is None:
-            i = self.body[k]
-            span = self.p.module.span(i)
-            why = text or f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
-            found = self.data[k] = self._constant(Unknown(why, source))
+            found = self.data[k] = self._constant(Unknown(text or self._why(k), source))
         return found
+
+    def _why(self, k: int) -> str:
+        i = self.body[k]
+        span = self.p.module.span(i)
+        return f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
+
+    def _common(self, k: int, name: str) -> str | None:
+        """The name of a value that all threads compute alike."""
+        x = self.p.common.get((k, name))
+        if x is None:
+            return None
+        why = self._why(x.load)
+        key = ("common", x.key, why)  # expressions of other kernels may look alike
+        if x.predicate:
+            return self._constant(choice(why, "data", (key, "holds", x.negated)))
+        return self._constant(Unknown(why, "data", key))
 
     def _wish(self, i: Instr) -> str:
         """What a launch file could say so that a load's value is known."""

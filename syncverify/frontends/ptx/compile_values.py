@@ -53,6 +53,10 @@ class Values(Text):
             self._text(f"{d} = T(r, {count}, {address}, {one}, {last}, {guard}, {d}, {self._unknown(k)})")
 
     def _assignments(self, k: int, i: Instr) -> Iterator[tuple[str, str]]:
+        alike = [(name, x) for name in results(i) if (x := self._common(k, name)) is not None]
+        if alike:
+            yield from alike
+            return
         if i.op in ("ld", "ldu"):
             yield from self._load(k, i)
             return

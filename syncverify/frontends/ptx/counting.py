@@ -41,21 +41,25 @@ def counting(flow: Flow, generic: Collection[int], origins: Origins) -> frozense
 
 
 def unwritten(flow: Flow, generic: Collection[int], origins: Origins) -> frozenset[int]:
-    """The loads of words whose memory, that of one parameter, the kernel does not write."""
+    """The plain loads whose memory, that of one parameter, the kernel does not write."""
     names = _origins(flow, generic, origins)
     written = _written(flow, names)
     if written is None:
         return frozenset()
     touched = {x for k in written for x in names[k]}
-    return frozenset(k for k, found in names.items() if _loads_word(flow.body[k]) and len(found) == 1
+    return frozenset(k for k, found in names.items() if _loads(flow.body[k]) and len(found) == 1
                      and ANYWHERE not in found and not found & touched)  # fmt: skip
 
 
-def _loads_word(i: Instr) -> bool:
-    """Whether an instruction loads one integer, and no flag that others may write meanwhile."""
-    plain = i.op == "ld" and "global" in i.mods and not semantics(i)
+def _loads(i: Instr) -> bool:
+    """Whether an instruction loads from global memory, and no flag that others may write meanwhile."""
+    return i.op == "ld" and "global" in i.mods and not semantics(i)
+
+
+def loads_word(i: Instr) -> bool:
+    """Whether it loads one integer."""
     one = not isinstance(i.operands[0], Vector) or len(i.operands[0].items) == 1
-    return plain and one and i.mods[-1] in ("b32", "u32", "s32", "b64", "u64", "s64")
+    return one and i.mods[-1] in ("b32", "u32", "s32", "b64", "u64", "s64")
 
 
 def _origins(flow: Flow, generic: Collection[int], origins: Origins) -> dict[int, frozenset[str]]:

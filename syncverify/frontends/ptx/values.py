@@ -54,6 +54,11 @@ class Unknown:
             return self if o and is_choice(self) else 0 if not o else self.derived()
         return self.derived()
 
+    def _unless_one(self, o: Any) -> Any:
+        if o.__class__ in INTS and o in (0, 1) and is_choice(self):
+            return 1 if o else self
+        return self.derived()
+
     def _xor(self, o: Any) -> Any:
         """A negated choice is still a choice."""
         if self.key is not None and self.key[0] == "choice" and o.__class__ in INTS and o in (0, 1):
@@ -61,8 +66,9 @@ class Unknown:
         return self.derived()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _same
-    __or__ = __ror__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _same
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _same
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __invert__ = _same
+    __or__ = __ror__ = _unless_one
     __xor__ = __rxor__ = _xor
     __mul__ = __rmul__ = __and__ = __rand__ = _unless_zero
 
