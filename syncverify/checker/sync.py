@@ -76,11 +76,20 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     if not 0 <= number <= 15:
         run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
         return DONE
-    if want % 32 or want > total:
-        why = "is no multiple of 32" if want % 32 else f"exceeds the block's {run.info.threads}"
-        run.report(Obligation.UB, "SV301", f"the thread count {want} of barrier {number} {why}", t, site)
-        if want % 32:
-            return DONE
+    if want % 32:
+        text = f"the thread count {want} of barrier {number} is no multiple of 32"
+        run.report(Obligation.UB, "SV301", text, t, site)
+        return DONE
+    if want > total:  # filled by warps that count twice (below), or by nobody, which is a hang
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
     n = named(run, cta, number)
     red = bool(flags & RED)
     if n.auto.arrived and n.red != red:

@@ -49,6 +49,18 @@ def test_rule(rule: str, bad: str, good: str) -> None:
     assert mended.verdict is Verdict.PROVED, mended.diagnostics
 
 
+def test_a_count_beyond_the_block_is_filled_by_warps_that_count_twice() -> None:
+    for text, verdict in (
+        ("st(x) bara(1,96) | bara(1,96) bar(1,96) ld(x)", Verdict.PROVED),
+        ("bar(1,96) | bar(1,96)", Verdict.REFUTED),  # for ever: 64 of 96 come
+        ("bara(1,128) bar(1,128) | bara(1,128)", Verdict.REFUTED),
+    ):
+        assert check(system(text)).verdict is verdict
+        strict = check(system(text), Policy.STRICT)
+        assert "exceeds the block's" in strict.diagnostics[0].message
+        assert strict.verdict is Verdict.REFUTED
+
+
 def test_scope_too_narrow_across_ctas() -> None:
     text = "ca cw st(x@1) a{0}(b@1) ca cw || ca cw w.cl(b,0) ld(x) ca cw"
     bad = check(system(text.format("")))

@@ -141,3 +141,49 @@ def test_launches_may_store_different_values(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(files, "_prove", lambda *_: nothing)
     assert sized(tmp_path, "%r7")[0] is Verdict.UNKNOWN  # the first few sizes do not refute it
     assert sized(tmp_path, "%r4") == (Verdict.REFUTED, 4)
+
+
+MATRIX = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+.maxntid 64, 1, 1
+{{
+.reg .b32 %r<9>;
+.reg .b64 %rd<3>;
+.shared .align 16 .b8 s[1024];
+ld.param.u64 %rd1, [out];
+mov.u32 %r1, %tid.x;
+shr.u32 %r2, %r1, 5;
+and.b32 %r3, %r1, 7;
+shl.b32 %r3, %r3, 4;
+mov.u32 %r4, s;
+add.u32 %r5, %r4, %r3;
+{value}
+stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {{%r6}};
+{rest}
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "taken"),
+    [
+        ("ld.global.u32 %r6, [%rd1];", Verdict.PROVED, ("line 18: both store the same value",)),
+        ("mov.u32 %r6, 0;", Verdict.PROVED, ()),
+        ("and.b32 %r6, %r1, 31;", Verdict.PROVED, ("line 18: both store the same value",)),
+        ("mov.u32 %r6, %r2;", Verdict.REFUTED, ()),  # each warp its own
+    ],
+)
+def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict, taken: tuple[str, ...]):
+    (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=""))
+    (found,) = check_file(str(tmp_path / "k.ptx"))
+    assert (found.verdict, found.assumptions) == (verdict, taken), found.diagnostics
+
+
+def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path):
+    value, read = "ld.global.u32 %r6, [%rd1];", "ld.shared.u32 %r8, [%r4+124];"
+    for barrier, verdict in (("", Verdict.REFUTED), ("bar.sync 0;", Verdict.PROVED)):
+        (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=barrier + read))
+        assert check_file(str(tmp_path / "k.ptx"))[0].verdict is verdict

@@ -67,6 +67,13 @@ def test_arrivals_that_count_in_different_rounds() -> None:
     assert found.kinds == {"order-violation"} and found.rules == {"SV301"}
 
 
+def test_a_count_beyond_the_block() -> None:
+    body = "if warp == 0 {{\nbar.arrive 1, 96\nbar.sync 1, {n}\n}} else {{\nbar.arrive 1, 96\n}}"
+    assert explore(kernel(body.format(n=96), "launch grid [1] block [64]")).rules == set()
+    alone = "bar.sync 1, 96"
+    assert explore(kernel(alone, "launch grid [1] block [64]")).rules == {"SV301"}
+
+
 def test_a_token_of_a_phase_long_over() -> None:
     body = """mbarrier b
       if tid == 0 {{

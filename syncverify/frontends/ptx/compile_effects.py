@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncverify.frontends.ptx.compile_run import elected, hand, overwritten, without_token
@@ -11,7 +11,7 @@ from syncverify.frontends.ptx.compile_values import Values
 from syncverify.frontends.ptx.effect_mbarrier import blocking
 from syncverify.frontends.ptx.effects import Context, Effect, Unsupported
 from syncverify.frontends.ptx.memory import Access
-from syncverify.frontends.ptx.nodes import Imm, Instr, Pair, Reg
+from syncverify.frontends.ptx.nodes import Imm, Instr, Operand, Pair, Reg, Vector
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.teams import TEAM, only_place, sized
@@ -57,6 +57,7 @@ class Effects(Values):
             self._access(k, i, found, site, after)
         else:
             keyed += [self._operand(op) for op in found.operands]
+            keyed += [self.expr.text(op) for op in self._fragments(i)]
             keyed += self._team(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
@@ -137,11 +138,17 @@ class Effects(Values):
         before = self._before(k)
 
         teams = bool(self._team(k))
+        i, first = self.body[k], 1 + len(e.operands)
+        values = len(self._fragments(i))
+        if i.op == "stmatrix":
+            self._found_store(site, numbers=False)
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             if teams:
                 r[CONTEXT].tables.places.number = key[-1]
-            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1 : len(key) - teams])]
+            if values:
+                self._stores(site, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
+            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:first])]
             if handle != AT_ONCE:
                 events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in POLLS:
@@ -188,11 +195,8 @@ class Effects(Values):
         teams = bool(self._team(k))
         handle = self.p.read_handle(k)
         before = self._before(k)
-        if a.code == Ev.WRITE and site not in self.p.plain:  # what was seen to differ does so for all code
-            self.p.plain[site] = all(isinstance(op, Imm) for op in a.elements)
-            self.p.one_value.add(site)
-            if self.p.plain[site]:
-                self.p.equal_value.add(site)
+        if a.code == Ev.WRITE:
+            self._found_store(site, numbers=all(isinstance(op, Imm) for op in a.elements))
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             _, address, active, *stored = key
@@ -204,7 +208,7 @@ class Effects(Values):
                 part = ctx.part(active)
             events = before(ctx)
             if stored:
-                self._stores(site, a, stored, ctx.tables.space)
+                self._stores(site, a.elements, stored, ctx.tables.space)
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
@@ -214,7 +218,20 @@ class Effects(Values):
 
         self._remembered(memo, slow, keyed, after, writes)
 
-    def _stores(self, site: int, a: Access, stored: list[Any], space: Any) -> None:
+    def _fragments(self, i: Instr) -> list[Reg]:
+        """The registers of a store of matrices whose values are computed."""
+        stored = _stored(i) if i.op == "stmatrix" else ()
+        return [op for op in stored if isinstance(op, Reg) and op.name in self.wanted]
+
+    def _found_store(self, site: int, numbers: bool) -> None:
+        """A store of one value, unless another is seen; ``numbers``: of numbers in the text alone."""
+        if site not in self.p.plain:  # what was seen to differ does so for all code
+            self.p.plain[site] = numbers
+            self.p.one_value.add(site)
+            if numbers:
+                self.p.equal_value.add(site)
+
+    def _stores(self, site: int, elements: Sequence[Operand], stored: list[Any], space: Any) -> None:
         """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
         before = self.p.stored.get(site, stored)
         if any(isinstance(v, Size) and v.term.space is not space for v in before):
@@ -226,7 +243,7 @@ class Effects(Values):
         elif (
             all(v.__class__ in INTS for v in stored)
             and site in self.p.one_value
-            and len(stored) == len([op for op in a.elements if not isinstance(op, Imm)])
+            and len(stored) == len([op for op in elements if not isinstance(op, Imm)])
         ):
             self.p.equal_value.add(site)
 
@@ -262,3 +279,9 @@ class Effects(Values):
                 if name in self.wanted:
                     value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
                     self._text(f"r[{self.p.slot(name)}] = {value}")
+
+
+def _stored(i: Instr) -> tuple[Operand, ...]:
+    """The registers that a store of matrices writes."""
+    held = i.operands[1]
+    return held.items if isinstance(held, Vector) else (held,)

@@ -77,6 +77,7 @@ class _Slicer:
         self.effects = effects
         self.definitions: dict[str, list[int]] = {}
         self.stores: dict[str, list[int]] = {}
+        self.matrices: list[int] = []  # stores of matrices
         for k, i in enumerate(self.body):
             if flow.block_of[k] not in flow.reached:
                 continue
@@ -87,6 +88,8 @@ class _Slicer:
             if i.op in ("st", "atom", "red"):
                 for space in _spaces(i):
                     self.stores.setdefault(space, []).append(k)
+            if i.op == "stmatrix":
+                self.matrices.append(k)
         self.controllers = flow.controllers()
         self.pure: set[int] = set()
         self.branches: set[int] = set()
@@ -109,7 +112,7 @@ class _Slicer:
                     self._need(k, registers(op))
         self._close()
         if self.roots:
-            for k in self.stores.get("shared", ()):
+            for k in (*self.stores.get("shared", ()), *self.matrices):
                 if k in self.effects:
                     self._need(k, self._computed(self.body[k]))
             self._close()
