@@ -1,4 +1,7 @@
-"""The elementwise end of a matrix product as statements of the kernel IR."""
+"""The elementwise ends of a matrix product as statements of the kernel IR: what is computed of A before it, or
+of C behind it.
+
+Their registers have names of their own: what is made of shared memory in one is nothing to the other."""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, StGlobal, Stmt
-from syncverify.matmul.problem import PRODUCT, SECOND
+from syncverify.matmul.problem import FACTOR_DIMS, PRODUCT, SECOND
 
 #: Where values are computed, by dimension: what an epilogue's ``index`` gives.
 Places = Mapping[str, Expr]
@@ -38,7 +41,12 @@ def loads(f: Fusion, row: Expr, column: Expr, vector: int) -> list[Stmt]:
 def arithmetic(f: Fusion, at: Places | None = None) -> list[Stmt]:
     """Computes every value that is stored or used twice."""
     named = [i for i in f.order() if _is_named(f, i)]
-    return [Compute(f"t{i}", _expression(f, i, at or {}, True)) for i in named]
+    return [Compute(_value(f, i), _expression(f, i, at or {}, True)) for i in named]
+
+
+def _value(f: Fusion, i: int) -> str:
+    """A node's register."""
+    return f"ta{i}" if f.dims == FACTOR_DIMS else f"t{i}"
 
 
 def results(f: Fusion, at: Places | None = None) -> list[tuple[Output, Expr]]:
@@ -86,7 +94,7 @@ def _expression(f: Fusion, i: int, at: Places, top: bool = False) -> Expr:
     if node.op == "const":
         return Float(node.value)
     if _is_named(f, i) and not top:
-        return Var(f"t{i}")
+        return Var(_value(f, i))
     if node.op == "integer":
         return Int(int(node.value))
     if node.op == "size":

@@ -14,7 +14,7 @@ from syncverify import simulate
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.fusion import Fusion, Tensor, relu, trace
+from syncverify.fusion import Fusion, Tensor, relu, sigmoid, trace
 from syncverify.gate_matmul import CompiledMatmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
@@ -167,6 +167,29 @@ def test_registers_and_tiles_as_generated() -> None:
     assert "uint32 a_frag[16];" in source and "pin(a_frag);" in source
     # rows of 64 bytes
     assert "swizzled<4, 1>" in source
+
+
+def test_values_of_either_end_have_registers_of_their_own(tmp_path: Path) -> None:
+    """One that is made of shared memory in the prologue would hold the epilogue's conditionals to its reads."""
+
+    def before(a):
+        x = sigmoid(a)
+        return (x * x + x).cast("f16")
+
+    def behind(acc, bias):
+        x = relu(acc + bias)
+        return (x * x + x).cast("f16")
+
+    inputs = {"acc": Tensor("f32", ("M", "N")), "bias": Tensor("f32", ("N",))}
+    prologue = trace(before, {"a": Tensor("e4m3", ("M", "K"))})
+    both = Problem("both", "f16", "KK", trace(behind, inputs), prologue)
+    compiled = CompiledMatmul(both, Schedule(192, 64, consumers=3, stages=2), cache=Cache(tmp_path))
+    ends = [{s.name for s in walk(compiled.ir.body) if isinstance(s, n.Compute) and s.name.startswith(x)}
+            for x in ("ta", "t")]  # fmt: skip
+    assert ends[0] and ends[0] < ends[1]
+    report = compiled.program().check("ir")
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert report.stats["nodes"] < 100  # no lanes ask for themselves
 
 
 def test_what_a_prologue_cannot_be() -> None:
