@@ -7,12 +7,12 @@ which lanes touch it. Left in, ``if i < rest`` would part the lanes of a warp at
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import bodies, expressions, statements
 from syncverify.ir.execute_tables import synchronizes_globally
-from syncverify.ir.execute_values import fence_covers_reads, holders
+from syncverify.ir.execute_values import carried, fence_covers_reads, holders, refilled
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
 
 
@@ -28,7 +28,9 @@ def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.
         return kernel
     body, values = kernel.body, frozenset[str]().union(*holders(kernel).values())
     if any(isinstance(s, n.If | n.For) and _plain(s, watched) for s in statements(body)):
-        body = _Kept(kernel, values, watched).of(body, frozenset(), False)
+        holding = _Holding(refilled(kernel))
+        holding.through(body, frozenset())
+        body = _Kept(kernel, values, watched, holding.before).of(body, frozenset(), False)
     unread = _closure(kernel.body, False, watched) - _closure(body, True, watched)
     return replace(kernel, body=_without(body, unread, values))
 
@@ -118,12 +120,46 @@ _HANDS_NOTHING_ON = (
 
 
 @dataclass(frozen=True)
+class _Holding:
+    """Which registers may hold what was read from ``buffers`` where a conditional or a loop begins: a name
+    that was given another value since does not."""
+
+    buffers: frozenset[str]
+    before: dict[int, frozenset[str]] = field(default_factory=dict)  # by the statement's id
+
+    def through(self, body: tuple[n.Stmt, ...], held: frozenset[str]) -> frozenset[str]:
+        """What may hold it behind a body, of what may in front of it."""
+        for s in body:
+            match s:
+                case n.If():
+                    self.note(s, held)
+                    held = self.through(s.then, held) | self.through(s.orelse, held)
+                case n.For():
+                    while (after := held | self.through(s.body, held)) != held:
+                        held = after
+                    self.note(s, held)
+                case n.Role():
+                    held |= self.through(s.body, held)
+                case n.LdShared(name) | n.LdMatrix(name):
+                    held = held | {name} if s.src.buffer in self.buffers else held - {name}
+                case n.LdGlobal(name):
+                    held -= {name}
+                case _ if (flow := carried(s)) is not None:
+                    held = held | {flow[0]} if flow[1] & held else held - {flow[0]}
+        return held
+
+    def note(self, s: n.Stmt, held: frozenset[str]) -> None:
+        self.before[id(s)] = self.before.get(id(s), frozenset()) | held
+
+
+@dataclass(frozen=True)
 class _Kept:
     """What is left of a kernel without its quiet conditionals and loops. ``values``: may wait for a read."""
 
     kernel: n.Kernel
     values: frozenset[str]
     watched: frozenset[str]
+    holding: dict[int, frozenset[str]]  # of these, those that may where a statement begins
 
     def of(self, body: tuple[n.Stmt, ...], live: frozenset[str], fenced: bool) -> tuple[n.Stmt, ...]:
         """``live``: names that are read after the body; ``fenced``: see ``fences``."""
@@ -153,11 +189,12 @@ class _Kept:
     def instead(self, s: n.If | n.For, live: frozenset[str], fenced: bool) -> list[n.Stmt] | None:
         """What stands for a quiet statement; None if it must stay.
 
-        Where a fence ends the reads before anyone is told, that a value is used meanwhile says nothing (K1).
+        Where a fence ends the reads before anyone is told, that a value is used meanwhile says nothing (K1);
+        nor does it where the register was given another value since the read.
         """
         used = sorted(name for b in bodies(s) for name in _exposed(b, frozenset()) if name in self.values)
         handed = _handed(s, live, self.values)
-        if handed is None or (used and not fenced):
+        if handed is None or (self.holding[id(s)].intersection(used) and not fenced):
             return None
         stores = [x for b in bodies(s) for x in statements(b) if isinstance(x, n.StGlobal)]
         if not stores or not used:
