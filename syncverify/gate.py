@@ -41,6 +41,8 @@ from syncverify.gate_launch import Enqueue, enqueue
 from syncverify.gate_run import TOLERANCE as TOLERANCE
 from syncverify.gate_run import RunResult as RunResult
 from syncverify.gate_run import run as run
+from syncverify.gate_time import PROOF_SECONDS as PROOF_SECONDS
+from syncverify.gate_time import bounded, checked, may_do_better, unknown
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import GridDepWait, Kernel
@@ -84,8 +86,12 @@ class Program:
     hint: Hint = "normal"
     cache: Cache = field(default_factory=Cache.default)
     each_launch: bool = False  # a proof for every size would not end soon: launches are proved one by one
+    proof_seconds: float = PROOF_SECONDS  # of processor time, for each proof
     _proved: set[tuple[tuple[str, int], ...]] = field(default_factory=set, repr=False)
     _loaded: dict[int, driver.Function] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        checked(self.proof_seconds)
 
     @cached_property
     def text(self) -> str:
@@ -122,7 +128,8 @@ class Program:
         return self.code[1]
 
     def check(self, stage: str, values: Mapping[str, int] | None = None) -> KernelReport:
-        """A stage's report for one launch's values, or for every launch that the kernel's facts admit."""
+        """A stage's report for one launch's values, or for every launch that the kernel's facts admit,
+        however long it takes."""
         with seldom():
             return self._check(stage, values)
 
@@ -143,26 +150,39 @@ class Program:
             return report
         return replace(report, scope=Scope(ScopeKind.EXACT, dict(values), report.scope.assume))
 
+    def timely(self, stage: str, values: Mapping[str, int] | None) -> KernelReport:
+        """The same within ``proof_seconds``: ``unknown`` where that is too short."""
+        return bounded(
+            lambda asked: self.check(stage, asked), self.kernel, self.policy, values, self.proof_seconds
+        )
+
+    def stored(self, stage: str, values: Mapping[str, int] | None) -> KernelReport | None:
+        """What is known of a stage already: its proof, or that there is none within ``proof_seconds``."""
+        report = self.cache.proof(self.key, stage, values)
+        if report is None and self.cache.tried(self.key, stage, values) >= self.proof_seconds:
+            return unknown(self.kernel, self.policy, values, self.proof_seconds)
+        return None if report is None or may_do_better(report, self.proof_seconds) else report
+
     def proof(
         self, stage: str, values: Mapping[str, int] | None = None,
         found: Callable[[], KernelReport | None] = lambda: None,
     ) -> KernelReport:  # fmt: skip
         """A stage's proof, stored, or found elsewhere, or made now; VerificationError if there is none."""
-        report = self.cache.proof(self.key, stage, values)
+        report = self.stored(stage, values)
         if report is None:
-            report = found() or self.check(stage, values)
-            if report.verdict is not Verdict.PROVED:
-                raise VerificationError(report, stage)
+            report = found() or self.timely(stage, values)
             self.cache.store_proof(self.key, stage, values, report)
+        if report.verdict is not Verdict.PROVED:
+            raise VerificationError(report, stage)
         return report
 
     def prove(
         self, values: Mapping[str, int] | None = None, stages: Sequence[str] = tuple(STAGES)
     ) -> dict[str, KernelReport]:
         """The proofs of stages, beside each other where a second core is free; VerificationError."""
-        if len(stages) < 2 or any(self.cache.proof(self.key, stage, values) for stage in stages):
+        if len(stages) < 2 or any(self.stored(stage, values) for stage in stages):
             return {stage: self.proof(stage, values) for stage in stages}
-        with apart(lambda: replace(self.check("ir", values), proof=None)) as found:
+        with apart(lambda: replace(self.timely("ir", values), proof=None)) as found:
             if found is None:
                 with beside(lambda: self.code):  # the CUDA compiler runs while the IR is proved
                     before = self.proof("ir", values)
@@ -360,17 +380,22 @@ def compile(
     *,
     cache: Cache | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
+    proof_seconds: float = PROOF_SECONDS,
 ) -> CompiledKernel | CompiledSequence:
     """Compiles and proves a fusion; raises VerificationError (with the report) if it is not proved.
 
-    What one kernel cannot hold comes back as a sequence of several, which is called alike.
+    What one kernel cannot hold comes back as a sequence of several, which is called alike. ``proof_seconds``
+    of processor time are what each proof may take.
     """
     if isinstance(schedule, ColumnSchedule) or (schedule is None and not whole(fusion)):
         from syncverify.gate_sequence import compile_sequence
 
         columns = schedule or ColumnSchedule()
-        return compile_sequence(fusion, policy, schedule=columns, cache=cache, observe=observe)
-    return compiled(plan_of(fusion, schedule), policy, cache=cache, observe=observe)
+        return compile_sequence(
+            fusion, policy, schedule=columns, cache=cache, observe=observe, proof_seconds=proof_seconds
+        )
+    plan = plan_of(fusion, schedule)
+    return compiled(plan, policy, cache=cache, observe=observe, proof_seconds=proof_seconds)
 
 
 def compiled(
@@ -379,13 +404,15 @@ def compiled(
     *,
     cache: Cache | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
+    proof_seconds: float = PROOF_SECONDS,
 ) -> CompiledKernel:
     """The kernel of one plan, compiled and proved."""
     store = cache or Cache.default()
 
     def make(variant: int) -> Program:
         blocks, hint = plan.resources(variant)
-        return Program(plan.build(variant, policy, observe), policy, blocks, hint, store)
+        kernel = plan.build(variant, policy, observe)
+        return Program(kernel, policy, blocks, hint, store, proof_seconds=proof_seconds)
 
     program = make(plan.main)
     _ = program.proofs

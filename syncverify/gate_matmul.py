@@ -13,12 +13,12 @@ from syncverify.codegen import driver
 from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
-from syncverify.diagnostics import KernelReport, Policy
-from syncverify.gate import H200_SMS, Program, launch, run_on_host
+from syncverify.diagnostics import KernelReport, Policy, Verdict
+from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.choices import file_name, remembered
-from syncverify.matmul.choose import choose
+from syncverify.matmul.choose import choose, ranked
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import Problem
@@ -27,6 +27,10 @@ from syncverify.source import InputError
 
 _ALIGN = 16  # of every array's start, in bytes
 _INDEX_LIMIT = 2**31
+#: Schedules that are tried in the place of one that no check decides.
+MOST_OTHERS = 3
+#: Sizes and a number of multiprocessors.
+Point = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class CompiledMatmul:
     """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use.
 
     ``each_launch``: where tiles are shared or taken in turn, a proof for every size is not tried, which takes
-    a minute or more; the sizes of a launch take seconds.
+    a minute or more; the sizes of a launch take seconds. ``proof_seconds``: what each proof may take.
     """
 
     problem: Problem
@@ -42,6 +46,7 @@ class CompiledMatmul:
     policy: Policy = Policy.PRACTICAL
     cache: Cache = field(default_factory=Cache.default)
     each_launch: bool = False
+    proof_seconds: float = PROOF_SECONDS
     _programs: dict[int, Program] = field(default_factory=dict, repr=False)
 
     def program(self, vector: int = 2) -> Program:
@@ -49,7 +54,9 @@ class CompiledMatmul:
         if vector not in self._programs:
             kernel = build(self.problem, self.schedule, self.policy, vector)
             each = self.each_launch and self.schedule.proved_by_launch
-            self._programs[vector] = Program(kernel, self.policy, cache=self.cache, each_launch=each)
+            self._programs[vector] = Program(
+                kernel, self.policy, cache=self.cache, each_launch=each, proof_seconds=self.proof_seconds
+            )
         return self._programs[vector]
 
     @property
@@ -119,6 +126,10 @@ class CompiledMatmul:
         shape = (sizes["M"], sizes["N"])
         return tuple(found[o.name].reshape(shape) for o in self.problem.epilogue.outputs)
 
+    def require_proof(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> None:
+        """Returns if the kernel for given M, N, K is proved; raises VerificationError otherwise."""
+        self._program(sizes).require_proof(self.launch_values(sizes, multiprocessors))
+
     def _program(self, sizes: Mapping[str, int]) -> Program:
         return self.program(2 if sizes["N"] % 2 == 0 else 1)
 
@@ -177,12 +188,14 @@ class Matmul:
     policy: Policy = Policy.PRACTICAL
     cache: Cache = field(default_factory=Cache.default)
     device: str = ""
+    proof_seconds: float = PROOF_SECONDS
     _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
-    _chosen: dict[tuple[tuple[str, int], ...], Schedule] = field(default_factory=dict, repr=False)
+    _chosen: dict[Point, Schedule] = field(default_factory=dict, repr=False)
+    _settled: set[Point] = field(default_factory=set, repr=False)
 
     def schedule(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> Schedule:
-        """The schedule for given M, N, K."""
-        point = (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
+        """The schedule for given M, N, K: the first to be tried, or the one that was proved."""
+        point = _point(sizes, multiprocessors)
         if point not in self._chosen:
             name = file_name(self.problem, sizes, self.device, self.policy, tool_fingerprint())
             known = remembered(self.cache, name)
@@ -191,10 +204,40 @@ class Matmul:
 
     def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
         """The product as it is computed for given M, N, K."""
-        schedule = self.schedule(sizes, multiprocessors)
+        return self._by(self.schedule(sizes, multiprocessors))
+
+    def proved(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
+        """The same with a proof for these sizes. Where no check decides the first schedule in time, others
+        are tried; VerificationError for one that is refuted, or if none is proved."""
+        point = _point(sizes, multiprocessors)
+        if point in self._settled:
+            return self.compiled(sizes, multiprocessors)
+        first: VerificationError | None = None
+        for schedule in self._tries(sizes, multiprocessors):
+            compiled = self._by(schedule)
+            try:
+                compiled.require_proof(sizes, multiprocessors)
+            except VerificationError as e:
+                if e.report.verdict is Verdict.REFUTED:
+                    raise
+                first = first or e
+                continue
+            self._chosen[point] = schedule
+            self._settled.add(point)
+            return compiled
+        assert first is not None
+        raise first
+
+    def _tries(self, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
+        """The schedule, and some in its place: the next ones that are proved once for every size."""
+        first = self.schedule(sizes, multiprocessors)
+        others = [s for s in ranked(self.problem, sizes, multiprocessors) if not s.proved_by_launch]
+        return [first, *[s for s in others if s != first][:MOST_OTHERS]]
+
+    def _by(self, schedule: Schedule) -> CompiledMatmul:
         if schedule not in self._compiled:
             self._compiled[schedule] = CompiledMatmul(
-                self.problem, schedule, self.policy, self.cache, each_launch=True
+                self.problem, schedule, self.policy, self.cache, True, self.proof_seconds
             )
         return self._compiled[schedule]
 
@@ -204,7 +247,8 @@ class Matmul:
             raise InputError(f"{self.problem.name} multiplies two matrices")
         sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
         device = describe(a.T if self.problem.a_t else a).device
-        return self.compiled(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+        made = self.proved if options.get("proved", True) else self.compiled
+        return made(sizes, driver.multiprocessors(device or 0))(a, b, **options)
 
 
 def compile(
@@ -213,11 +257,18 @@ def compile(
     policy: Policy = Policy.PRACTICAL,
     *,
     cache: Cache | None = None,
+    proof_seconds: float = PROOF_SECONDS,
 ) -> CompiledMatmul:
     """Compiles and proves a matrix product; VerificationError (with the report) if it is not proved."""
-    compiled = CompiledMatmul(problem, schedule or Schedule(), policy, cache or Cache.default())
+    compiled = CompiledMatmul(
+        problem, schedule or Schedule(), policy, cache or Cache.default(), proof_seconds=proof_seconds
+    )
     _ = compiled.proofs
     return compiled
+
+
+def _point(sizes: Mapping[str, int], multiprocessors: int) -> Point:
+    return (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
 
 
 def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArray:

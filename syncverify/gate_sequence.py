@@ -201,21 +201,24 @@ def compile_sequence(
     schedule: ColumnSchedule = _COLUMNS,
     cache: Cache | None = None,
     observe: Callable[[str, Kernel], None] | None = None,
+    proof_seconds: float = gate.PROOF_SECONDS,
 ) -> CompiledSequence:
     """Compiles and proves all kernels of a fusion; raises VerificationError if one is not proved."""
     pitches.refuse(fusion, "fusions of several kernels do not do")
     stages: list[Stage] = []
     for segment in cut(fusion):
-        stages += _stages(segment, policy, schedule, cache, observe)
+        stages += _stages(segment, policy, schedule, cache, observe, proof_seconds)
     return CompiledSequence(fusion, policy, tuple(stages))
 
 
 def _stages(
     segment: Segment, policy: Policy, schedule: ColumnSchedule, cache: Cache | None,
-    observe: Callable[[str, Kernel], None] | None,
+    observe: Callable[[str, Kernel], None] | None, proof_seconds: float,
 ) -> list[Stage]:  # fmt: skip
     def stage(plan: Plan, writes: tuple[Output, ...]) -> Stage:
-        kernel = gate.compiled(plan, policy, cache=cache, observe=observe)
+        kernel = gate.compiled(
+            plan, policy, cache=cache, observe=observe, proof_seconds=proof_seconds
+        )
         return Stage(kernel, tuple(n for n, _ in plan.fusion.inputs), writes, segment.merged.sizes)
 
     return [stage(plan, writes) for plan, writes in planned(segment, schedule)]

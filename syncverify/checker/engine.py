@@ -15,6 +15,7 @@ from syncverify.checker import groups
 from syncverify.checker.clocks import Clock, Columns, Matrix
 from syncverify.checker.failure import HARM, IMMEDIATE, Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record, Shadow
+from syncverify.deadline import check as check_time
 from syncverify.diagnostics import Severity
 from syncverify.model.automata.groups import Groups
 from syncverify.model.automata.register_pool import RegisterPool, most_registers
@@ -29,6 +30,8 @@ AFTER_HARM = 100_000
 LATER = ("relay",)
 #: Events of one class in a row after which it is looked at whether it does the same for ever.
 MANY_IN_A_ROW = 4096
+#: A class looks at the time after so many of its events and one.
+_SELDOM = 15
 
 
 class TooManyEvents(Exception):  # noqa: N818 -- ends a run, caught by the caller
@@ -247,6 +250,8 @@ class Run:
             t.clock.advance(t.cls, t.time)
             if len(self.trace) >= self.max_events:
                 raise TooManyEvents
+            if not t.time & _SELDOM:
+                check_time()
             self.watch(t, event)
         if self.info.in_turn and t.info.cta // self.info.ctas > self.turn and event[0] != Ev.ELECT:
             t.blocked, t.waits_on = True, LATER

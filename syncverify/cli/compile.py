@@ -40,15 +40,17 @@ _set = click.option(
 )
 @_set
 @options.policy
+@options.proof_seconds
 @options.print_after
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of stdout.")
 def compile_command(
-    name: str, what: str, settings: tuple[str, ...], policy: str, passes: tuple[str, ...], output: str | None
-) -> int:
+    name: str, what: str, settings: tuple[str, ...], policy: str, proof_seconds: float,
+    passes: tuple[str, ...], output: str | None,
+) -> int:  # fmt: skip
     """Compile a fusion; nothing comes out unless the kernel is proved."""
     fusion = load_fusion(name)
     try:
-        kernel = _compile(fusion, settings, Policy(policy), passes)
+        kernel = _compile(fusion, settings, Policy(policy), passes, proof_seconds)
     except VerificationError as e:
         return _refuse(e)
     if what == "cubin":
@@ -65,13 +67,16 @@ def compile_command(
 @_fusion
 @_set
 @options.policy
+@options.proof_seconds
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
-def run_command(name: str, settings: tuple[str, ...], policy: str, seed: int) -> int:
+def run_command(
+    name: str, settings: tuple[str, ...], policy: str, proof_seconds: float, seed: int
+) -> int:
     """Compile, verify and execute a fusion (GPU, else simulator); compare with its reference."""
     fusion = load_fusion(name)
     sizes, rest = _split_sizes(fusion, settings)
     try:
-        kernel = _compile(fusion, rest, Policy(policy), ())
+        kernel = _compile(fusion, rest, Policy(policy), (), proof_seconds)
         result = run_fusion(kernel, sizes, seed)
     except VerificationError as e:
         return _refuse(e)
@@ -105,7 +110,7 @@ def load_fusion(name: str) -> Fusion:
 
 
 def _compile(
-    fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...]
+    fusion: Fusion, settings: tuple[str, ...], policy: Policy, passes: tuple[str, ...], seconds: float
 ) -> CompiledKernel | CompiledSequence:
     # where there are several kernels, settings are for those that reduce over rows
     schedule = with_settings(fusion, settings) if whole(fusion) else ColumnSchedule().with_settings(settings)
@@ -116,7 +121,7 @@ def _compile(
         if name in passes:
             click.echo(f"// after {name}\n{print_kernel(kernel)}", err=True)
 
-    kernel = compile_fusion(fusion, schedule, policy, observe=observe)
+    kernel = compile_fusion(fusion, schedule, policy, observe=observe, proof_seconds=seconds)
     for name in passes:
         if name not in seen:
             raise options.no_pass(name, dict.fromkeys(seen))

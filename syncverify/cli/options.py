@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from syncverify.deadline import PROOF_SECONDS
 from syncverify.diagnostics import Policy
 from syncverify.source import InputError
 
@@ -30,6 +31,10 @@ policy = click.option(
     show_default=True,
     help="How contested points are decided.",
 )
+proof_seconds = click.option(
+    "--proof-seconds", type=click.FloatRange(0, min_open=True), default=PROOF_SECONDS, show_default=True,
+    help="Processor time that each proof may take.",
+)  # fmt: skip
 print_after = click.option(
     "--print-after", "passes", multiple=True, metavar="PASS", help="Print the kernel after a pass."
 )

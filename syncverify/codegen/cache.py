@@ -15,6 +15,10 @@ from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, Scop
 from syncverify.source import Span
 from syncverify.store import Store, default_root, digest
 
+#: What a report says of the seconds after which a proof was given up, and the end of the file of one that
+#: found none.
+GIVEN_UP, LATE = "given_up_after", ".late"
+
 
 @dataclass(frozen=True, slots=True)
 class Cache(Store):
@@ -47,10 +51,20 @@ class Cache(Store):
         meant = values is None or report.scope == Scope(ScopeKind.EXACT, dict(values), report.scope.assume)
         return report if report.verdict is Verdict.PROVED and meant else None
 
+    def tried(self, key: str, stage: str, values: Mapping[str, int] | None) -> float:
+        """The seconds within which no proof was found for exactly these launch values; else 0."""
+        try:
+            return float(self.read(_proof_name(key, stage, values) + LATE) or 0)
+        except ValueError:
+            return 0.0
+
     def store_proof(
         self, key: str, stage: str, values: Mapping[str, int] | None, report: KernelReport
     ) -> None:
-        """Remembers a verdict of ``proved``, without what it was found by; anything else is not stored."""
+        """Remembers a verdict of ``proved``, without what it was found by, or for how long none was found;
+        nothing else is stored."""
+        if report.verdict is Verdict.UNKNOWN and GIVEN_UP in report.stats:
+            self.write(_proof_name(key, stage, values) + LATE, str(report.stats[GIVEN_UP]).encode())
         if report.verdict is Verdict.PROVED:
             data = json.dumps(asdict(replace(report, proof=None)), sort_keys=True).encode()
             self.write(_proof_name(key, stage, values), data)

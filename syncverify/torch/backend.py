@@ -13,6 +13,8 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
+from syncverify.gate_time import PROOF_SECONDS
+from syncverify.gate_time import checked as checked_seconds
 from syncverify.source import InputError
 from syncverify.torch import table
 from syncverify.torch.call import Fused, View, prepare, shapes_of
@@ -31,7 +33,7 @@ from syncverify.torch.runners import (
 
 log = logging.getLogger("syncverify.torch")
 
-_RUNNERS: dict[str, Callable[[], Runner]] = {
+_RUNNERS: dict[str, Callable[..., Runner]] = {
     "gate": GateRunner, "prove": ProvingRunner, "reference": ReferenceRunner, "simulator": SimulatorRunner,
 }  # fmt: skip
 
@@ -209,20 +211,28 @@ def _sort(graph: Graph) -> None:
 
 
 def make_backend(options: Mapping[str, Any] | None = None) -> Backend:
-    """A backend with settings: ``runner`` (gate, reference, simulator, or one's own) and ``least``."""
+    """A backend with settings: ``runner`` (gate, reference, simulator, or one's own), ``least``, and
+    ``proof_seconds`` for runners that prove."""
     given = dict(options or {})
-    unknown = set(given) - {"runner", "least"}
+    unknown = set(given) - {"runner", "least", "proof_seconds"}
     if unknown:
-        raise InputError(f"unknown options {', '.join(sorted(unknown))}: use runner or least")
+        raise InputError(f"unknown options {', '.join(sorted(unknown))}: use runner, least or proof_seconds")
     runner = given.pop("runner", "gate")
+    proving = {k: checked_seconds(given.pop(k)) for k in ("proof_seconds",) if k in given}
     if isinstance(runner, str):
         if runner not in _RUNNERS:
             raise InputError(f"unknown runner {runner!r}: use {', '.join(_RUNNERS)}, or an object")
-        runner = _RUNNERS[runner]()
+        make = _RUNNERS[runner]
+        if proving and make is ReferenceRunner:
+            raise InputError("proof_seconds: the reference proves nothing")
+        runner = make(**proving)
+    elif proving:
+        raise InputError("proof_seconds: give it to the runner")
     return Backend(runner, **given)
 
 
-_default: list[Runner] = []
+#: One for the process and each number of seconds, so that functions share kernels.
+_default: dict[float, Runner] = {}
 
 
 def backend(
@@ -231,10 +241,8 @@ def backend(
     """``torch.compile(f, backend="syncverify", options={...})``."""
     given = dict(options or {})
     if "runner" not in given:
-        # one for the process, so that functions share kernels
-        if not _default:
-            _default.append(GateRunner())
-        given["runner"] = _default[0]
+        seconds = checked_seconds(given.pop("proof_seconds", PROOF_SECONDS))
+        given["runner"] = _default.setdefault(seconds, GateRunner(proof_seconds=seconds))
     return make_backend(given)(module, inputs)
 
 

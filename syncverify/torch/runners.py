@@ -70,14 +70,14 @@ def signature(fusion: Fusion) -> str:
 # ---------------------------------------------------------------- a GPU
 
 
+@dataclass
 class GateRunner:
-    """Kernels that the gate let through, on the caller's current stream."""
+    """Kernels that the gate let through, on the caller's current stream; each proof within some seconds."""
 
-    name = "gate"
-
-    def __init__(self, policy: Policy = Policy.PRACTICAL) -> None:
-        self.policy = policy
-        self._kernels: dict[str, Kernel] = {}
+    policy: Policy = Policy.PRACTICAL
+    proof_seconds: float = gate.PROOF_SECONDS
+    name: str = "gate"
+    _kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
 
     def why_not(self, device: torch.device) -> str:
         if device.type != "cuda":
@@ -91,13 +91,13 @@ class GateRunner:
     def fusion(self, fusion: Fusion) -> Kernel:
         key = signature(fusion)
         if key not in self._kernels:
-            self._kernels[key] = FusionOnGpu(fusion, self.policy)
+            self._kernels[key] = FusionOnGpu(fusion, self.policy, proof_seconds=self.proof_seconds)
         return self._kernels[key]
 
     def product(self, problem: Problem) -> Kernel:
         key = f"{problem.dtype} {problem.layout} {signature(problem.epilogue)}"
         if key not in self._kernels:
-            self._kernels[key] = ProductOnGpu(problem, self.policy)
+            self._kernels[key] = ProductOnGpu(problem, self.policy, self.proof_seconds)
         return self._kernels[key]
 
 
@@ -204,11 +204,13 @@ class FusionOnGpu(_OnGpu):
     """A fusion behind the gate; each row length or access width is a kernel of its own."""
 
     def __init__(
-        self, fusion: Fusion, policy: Policy, schedule: Schedule | RowSchedule | None = None
-    ) -> None:
+        self, fusion: Fusion, policy: Policy, schedule: Schedule | RowSchedule | None = None,
+        proof_seconds: float = gate.PROOF_SECONDS,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._fusion = fusion
         self._policy = policy
+        self._seconds = proof_seconds
         self._schedule = schedule
         self._compiled: gate.CompiledKernel | None = None
 
@@ -218,7 +220,9 @@ class FusionOnGpu(_OnGpu):
     def launch(self, sizes: Sizes, device: int) -> Launch:
         compiled = self._compiled
         if compiled is None:
-            compiled = self._compiled = compile_fusion(self._fusion, sizes, self._policy, self._schedule)
+            compiled = self._compiled = compile_fusion(
+                self._fusion, sizes, self._policy, self._schedule, self._seconds
+            )
         compiled.plan.check_extent(sizes)
         values = compiled.launch_values(sizes, driver.multiprocessors(device))
         return Launch(compiled.program(sizes), dict(values))
@@ -227,10 +231,12 @@ class FusionOnGpu(_OnGpu):
 class ProductOnGpu(_OnGpu):
     """A matrix product behind the gate; the schedule follows from the sizes."""
 
-    def __init__(self, problem: Problem, policy: Policy) -> None:
+    def __init__(
+        self, problem: Problem, policy: Policy, proof_seconds: float = gate.PROOF_SECONDS
+    ) -> None:
         super().__init__()
         self._problem = problem
-        self._product = gate_matmul.Matmul(problem, policy)
+        self._product = gate_matmul.Matmul(problem, policy, proof_seconds=proof_seconds)
 
     def names(self) -> tuple[str, ...]:
         return product_names(self._problem)
@@ -241,12 +247,13 @@ class ProductOnGpu(_OnGpu):
 
 
 def compile_fusion(
-    fusion: Fusion, sizes: Sizes, policy: Policy, schedule: Schedule | RowSchedule | None = None
-) -> gate.CompiledKernel:
+    fusion: Fusion, sizes: Sizes, policy: Policy, schedule: Schedule | RowSchedule | None = None,
+    proof_seconds: float = gate.PROOF_SECONDS,
+) -> gate.CompiledKernel:  # fmt: skip
     """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
     if schedule is None and fusion.reduced:
         schedule = RowSchedule(width=sizes[fusion.dims[-1]])
-    compiled = gate.compile(fusion, schedule, policy)
+    compiled = gate.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
     if not isinstance(compiled, gate.CompiledKernel):
         raise InputError(f"{fusion.name} takes several kernels")
     return compiled
@@ -258,7 +265,7 @@ def product_names(problem: Problem) -> tuple[str, ...]:
 
 
 def product_launch(product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
-    compiled = product.compiled(sizes, multiprocessors)
+    compiled = product.proved(sizes, multiprocessors)
     schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
     shared = split.workspaces(schedule, values["blocks"])
     return Launch(compiled.program(2 if sizes["N"] % 2 == 0 else 1), values, shared, schedule.sums)
@@ -279,14 +286,14 @@ def check_product(problem: Problem, sizes: Sizes) -> None:
 # ---------------------------------------------------------------- no tensors
 
 
+@dataclass
 class ProvingRunner:
     """Compiles and proves what a GPU will need, and runs nothing: for fake tensors, without a GPU."""
 
-    name = "prove"
-
-    def __init__(self, policy: Policy = Policy.PRACTICAL, multiprocessors: int = gate.H200_SMS) -> None:
-        self.policy = policy
-        self.multiprocessors = multiprocessors
+    policy: Policy = Policy.PRACTICAL
+    multiprocessors: int = gate.H200_SMS
+    proof_seconds: float = gate.PROOF_SECONDS
+    name: str = "prove"
 
     def why_not(self, device: torch.device) -> str:
         return ""
@@ -365,15 +372,15 @@ def _matrix(stored: Any, transposed: bool) -> Any:
     return stored.T if transposed else stored
 
 
+@dataclass
 class SimulatorRunner:
     """The kernels that the gate proved, run by the numeric simulator: slow, on CPU tensors."""
 
-    name = "simulator"
-
-    def __init__(self, policy: Policy = Policy.PRACTICAL, multiprocessors: int = 2) -> None:
-        self.policy = policy
-        self.multiprocessors = multiprocessors
-        self._kernels: dict[str, Kernel] = {}
+    policy: Policy = Policy.PRACTICAL
+    multiprocessors: int = 2
+    proof_seconds: float = gate.PROOF_SECONDS
+    name: str = "simulator"
+    _kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
 
     def why_not(self, device: torch.device) -> str:
         return "" if device.type == "cpu" else f"tensors on {device.type}"
@@ -435,7 +442,10 @@ class _FusionSimulated(_Simulated):
 
     def launch(self, sizes: Sizes) -> Launch:
         if self._compiled is None:
-            self._compiled = compile_fusion(self._fusion, sizes, self.runner.policy)
+            runner = self.runner
+            self._compiled = compile_fusion(
+                self._fusion, sizes, runner.policy, proof_seconds=runner.proof_seconds
+            )
         values = self._compiled.launch_values(sizes, self.runner.multiprocessors)
         return Launch(self._compiled.program(sizes), dict(values))
 
@@ -455,7 +465,9 @@ class _ProductSimulated(_Simulated):
     def __init__(self, problem: Problem, runner: SimulatorRunner | ProvingRunner) -> None:
         super().__init__(runner)
         self._problem = problem
-        self._product = gate_matmul.Matmul(problem, runner.policy)
+        self._product = gate_matmul.Matmul(
+            problem, runner.policy, proof_seconds=runner.proof_seconds
+        )
 
     def launch(self, sizes: Sizes) -> Launch:
         check_product(self._problem, sizes)

@@ -153,3 +153,16 @@ def test_fusion_is_found_in_the_working_directory(
     assert capsys.readouterr().out.startswith("kernel double {")
     assert run(["compile", "my_broken_module:f"]) == 2
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["compile", "--emit", "ir"], ["run"]])
+def test_a_proof_that_takes_too_long(
+    command: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    given = [MUL, "--set", "stages=2", "--proof-seconds", "1e-9"]
+    assert run([*command, *given]) == 3
+    said = capsys.readouterr()
+    assert "no proof within 1e-09 seconds of processor time (proof_seconds)" in said.err and not said.out
+    assert run([*command, *given[:-1], "0"]) == 2
+    assert "0.0 is not in the range x>0" in capsys.readouterr().err

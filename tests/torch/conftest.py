@@ -46,7 +46,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     monkeypatch.setattr(gate, "launcher", launcher)
     monkeypatch.setattr(gate.Program, "function", lambda self, device: None)
     monkeypatch.setattr(driver, "multiprocessors", lambda device: 2)
-    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 77)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 77, raising=False)
     monkeypatch.setattr(torch.cuda, "device", Device)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     return seen

@@ -293,3 +293,31 @@ def test_entry_point_names_the_backend() -> None:
 def test_wrong_options(options: Any) -> None:
     with pytest.raises(InputError, match="unknown"):
         sv.make_backend(options)
+
+
+def test_a_proof_that_takes_too_long_leaves_the_rest_to_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    x, w = draw(4, 48), draw(48)
+    found = sv.make_backend({"runner": "simulator", "proof_seconds": 1e-9})
+    torch._dynamo.reset()
+    got = torch.compile(norm, backend=found)(x, w)
+    torch.testing.assert_close(got, norm(x, w))
+    (refused,) = found.report.graphs[0].refused
+    assert "no proof within 1e-09 seconds of processor time" in refused.refused
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"proof_seconds": 0}, "use a number above 0"),
+        ({"runner": "simulator", "proof_seconds": "soon"}, "use a number above 0"),
+        ({"runner": "reference", "proof_seconds": 3}, "the reference proves nothing"),
+        ({"runner": sv.SimulatorRunner(), "proof_seconds": 3}, "give it to the runner"),
+        ({"seconds": 3}, "use runner, least or proof_seconds"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        sv.make_backend(options)

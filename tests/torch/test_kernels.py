@@ -101,7 +101,7 @@ def test_blocks_that_share_a_sum_get_their_memory(
     split = gate_matmul.CompiledMatmul(
         product("bf16", "KK"), Schedule(64, 64, consumers=1, split_k=2), gate.Policy.PRACTICAL
     )
-    monkeypatch.setattr(gate_matmul.Matmul, "compiled", lambda self, sizes, multiprocessors: split)
+    monkeypatch.setattr(gate_matmul.Matmul, "proved", lambda self, sizes, multiprocessors: split)
     monkeypatch.setattr(driver, "zeroed", zeroed)
     monkeypatch.setattr(driver, "capture", lambda stream: 0)
     monkeypatch.setattr(driver, "use_device", lambda device: None)

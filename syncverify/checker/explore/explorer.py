@@ -39,6 +39,7 @@ from syncverify.checker.outcome import Budget
 from syncverify.checker.search import fresh
 from syncverify.checker.together import Account
 from syncverify.checker.waits import classify
+from syncverify.deadline import check as check_time
 from syncverify.diagnostics import Diagnostic, Policy, Severity
 from syncverify.model.events import Ev, Event
 from syncverify.model.inequalities import negated
@@ -141,6 +142,7 @@ class Explorer(Settling):
         """Raises Exceeded where the events, with ``more`` of the run that is followed, are too many."""
         deals = self.space.deals
         times = OF_SUMS if deals is not None and deals.sums else 1
+        check_time()
         if not self.repeats and self.events + more > times * self.limits.soon:
             raise Exceeded(f"no state repeats within {times * self.limits.soon} events")
         most = times * self.limits.events
