@@ -123,13 +123,8 @@ def test_a_refuted_kernel_never_launches(launches: list[tuple[Any, ...]], monkey
     from syncverify.diagnostics import KernelReport, Scope, ScopeKind, Verdict
 
     def refuted(self: Any, stage: str, values: Any = None) -> KernelReport:
-        report = KernelReport.__new__(KernelReport)
-        for name, value in {
-            "name": "normed", "verdict": Verdict.UNKNOWN, "reason": "a test", "diagnostics": (),
-            "scope": Scope(ScopeKind.ALL, {}, ()),
-        }.items():  # fmt: skip
-            object.__setattr__(report, name, value)
-        return report
+        scope = Scope(ScopeKind.ALL, {}, ())
+        return KernelReport("normed", "", Verdict.UNKNOWN, gate.Policy.PRACTICAL, scope, reason="a test")
 
     def doubled(x: Value) -> Value:
         return x * 2.125
