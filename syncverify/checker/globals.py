@@ -56,6 +56,7 @@ class Spin:
     compare: str
     value: int
     seen: int
+    scope: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -194,7 +195,7 @@ def on_spin(run: Run, t: Thread, event: Event) -> int:
     t.waits_on = ()
     t.syncs.append(t.time)
     seen = first_true(at, compare, value)
-    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen))
+    at.spins.append(Spin(t.cls, t.time, site, compare, value, seen, scope))
     for w in at.writes[:seen]:
         if w.added is not None or w is at.writes[seen - 1]:
             np.maximum(t.clock.m[E], w.past, out=t.clock.m[E])

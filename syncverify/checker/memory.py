@@ -9,6 +9,7 @@ from syncverify.checker import groups, ledger, windows
 from syncverify.checker.clocks import AG, SA, SH, A, E, H
 from syncverify.checker.engine import DONE, Run, Thread, before
 from syncverify.checker.failure import Obligation
+from syncverify.checker.observed import observed
 from syncverify.checker.races import fail, place, what
 from syncverify.checker.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
 from syncverify.diagnostics import Severity
@@ -155,7 +156,7 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     ordered, bridged = known(run, t, first, row.need, own, strict=False)
     if ordered and bridged:
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
-    if really_meet(run, first, second, lo, hi):
+    if really_meet(run, first, second, lo, hi) and not observed(run, t, first, second):
         ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
         fail(run, t, first, second, row, ordered, lo)
     return False

@@ -73,7 +73,7 @@ TREATED: dict[type, tuple[str, str]] = {
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Location: ("value writes waiting spins", ""),
     Write: ("cls time value added past lanes released wide", "site"),
-    Spin: ("cls time compare value seen", "site"),
+    Spin: ("cls time compare value seen scope", "site"),
     Map: ("edits edit_site whole released acquired uses open", ""),
 }
 
