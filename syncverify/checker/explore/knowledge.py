@@ -14,9 +14,8 @@ the end may excuse, or that may be lesser ones for what is not known (``always_l
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +35,7 @@ from syncverify.model.events import Ev, Event
 
 #: A limit that lowers nothing.
 ANYTHING = (1 << 31) - 1
+NONE: frozenset[int] = frozenset()
 Reached = npt.NDArray[np.bool_]
 Pairs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
@@ -198,25 +198,31 @@ def known(loose: Loose) -> Known:
 def lower(run: Run, less: Known) -> None:
     """Makes a run know no more than another with the same key did, of all that both have on record.
 
-    Times that fewer are to know of are put off; of other columns the entries are lowered.
+    Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
+    known in order: where less of one thing would be less of others too, that both know, it stays known (who
+    stands for the run may know what the other did not, for that one is followed as well).
     """
     loose = Loose(run, everything=True)
     if not loose.taken_apart() or loose.key != less.key:
         return
     mine = known(loose)
-    holders: dict[Place, list[Record]] = {}
+    holders: dict[Place, list[int]] = {}
     records = matched(less, mine, partly=True) or set()
     for _, j in records:
         for place in loose.records[j][1]:
-            holders.setdefault(place, []).append(loose.seen[j])
+            holders.setdefault(place, []).append(j)
     change = _Change(loose)
+    todo: list[tuple[Place, list[int]]] = []
     for kind, (there, here) in enumerate(less.pairs(mine, records)):
-        bad = mine.rows(kind, less, here) & ~less.rows(kind, mine, there)
-        asked = list(loose.asked[kind])
-        for k in np.flatnonzero(bad.any(axis=0)).tolist():
-            column, value = asked[here[k]]
-            rows = np.flatnonzero(bad[: change.width(kind), k])
-            change.forget(kind, column, value, rows, holders.get((kind, int(here[k])), []))
+        reached = mine.rows(kind, less, here)
+        bad = reached & ~less.rows(kind, mine, there)
+        width = change.width(kind)
+        for k, number in enumerate(here.tolist()):
+            change.kept[kind, number] = set(np.flatnonzero(reached[:width, k] & ~bad[:width, k]).tolist())
+        for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
+            todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
+    for place, rows in todo:
+        change.forget(place, rows, holders.get(place, []))
     change.all(run)
 
 
@@ -257,6 +263,8 @@ class _Change:
 
     def __init__(self, loose: Loose) -> None:
         self.run = loose.run
+        self.loose = loose
+        self.kept: dict[Place, Set[int]] = {}  # which rows reach a threshold, and may
         self.times: dict[tuple[int, int], int] = {}  # by class and by identity of the access
         self.requests = loose.requests
         self.whole = loose.originals
@@ -284,19 +292,42 @@ class _Change:
             return int(self.single[i - len(self.whole)][column])
         return int(self.whole[i][SLICES[kind].start + k, column])
 
-    def forget(self, kind: int, column: int, value: int, rows: Any, holders: list[Record]) -> None:
-        """Makes rows that have reached a threshold miss it."""
+    def forget(self, place: Place, rows: list[int], holders: list[int]) -> None:
+        """Makes rows that have reached a threshold miss it, unless they would miss more."""
+        kind, _ = place
+        column, value = self.loose.value(place)
         limit = value - 1
         if kind == ORDER:
+            if self.lost_below(column, value, rows):
+                return
             # what is known of requests stays
             limit = max(limit, *(v for c, v in self.requests if c == column), limit)
         elif column < self.run.columns.classes:
             most = max(self.entry(kind, row, column) for row in rows)
-            later = [self.put_off(column, r, most + 1) for r in holders]
+            if self.lost_before(column, most, holders):
+                return
+            later = [self.put_off(column, self.loose.seen[j], most + 1) for j in holders]
             limit = min(later, default=value) - 1
         for row in rows:
-            limits = self.limit(kind, int(row))
+            limits = self.limit(kind, row)
             limits[column] = min(int(limits[column]), limit)
+
+    def lost_below(self, column: int, value: int, rows: list[int]) -> bool:
+        """Whether rows that are lowered to miss a threshold miss a higher one of its column."""
+        return any(
+            c == column and v > value and not self.kept.get((ORDER, i), NONE).isdisjoint(rows)
+            for (c, v), i in self.loose.asked[ORDER].items()
+        )
+
+    def lost_before(self, column: int, most: int, holders: list[int]) -> bool:
+        """Whether rows that come to no more than the most miss accesses that are put off beyond it."""
+        for place in (p for j in holders for p in self.loose.records[j][1]):
+            kept = self.kept.get(place, NONE)
+            if self.loose.value(place)[0] == column and any(
+                self.entry(place[0], row, column) <= most for row in kept
+            ):
+                return True
+        return False
 
     def put_off(self, cls: int, r: Record, new: int) -> int:
         """A time of a class, never beyond what it has come to; returns that."""

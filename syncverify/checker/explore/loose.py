@@ -52,6 +52,7 @@ class Loose(Normal):
         self.everything = everything
         super().__init__(run)
         self.asked: tuple[dict[tuple[int, int], int], ...] = ({}, {}, {})  # by kind: column, value -> number
+        self.listed: list[list[tuple[int, int]]] = [[], [], []]  # the same in order
         self.held: list[Place] = []  # thresholds that the key names
         self.more: dict[Hashable, Place] = {}  # thresholds that not all runs with the key have
         self.requests: list[tuple[int, int]] = []  # thresholds of requests
@@ -143,6 +144,13 @@ class Loose(Normal):
     def place(self, kind: int, column: int, value: int) -> Place:
         found = self.asked[kind]
         return kind, found.setdefault((column, value), len(found))
+
+    def value(self, place: Place) -> tuple[int, int]:
+        """The column and value of a threshold."""
+        kind, number = place
+        if len(self.listed[kind]) != len(self.asked[kind]):
+            self.listed[kind] = list(self.asked[kind])
+        return self.listed[kind][number]
 
     def at(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
         if self.asks:

@@ -43,13 +43,15 @@ class Together:
 class Kinds:
     """What registers (class and slot) were seen to do: ``counters`` grow, others go round the ring.
 
-    ``rings``: those that were seen to, and their least and greatest number. ``visits``: where all agents
-    stand -> place -> the newest rows there; ``alike``: the same by form and place."""
+    ``rings``: those that were seen to, and their least and greatest number. ``phased``: those that are other
+    numbers where other phases of barriers beside the ring are over. ``visits``: where all agents stand ->
+    place -> the newest rows there, and those phases; ``alike``: the same by form and place."""
 
     counters: set[tuple[int, Any]] = field(default_factory=set)
-    visits: dict[Any, dict[int, dict[Any, Sum]]] = field(default_factory=dict)
+    visits: dict[Any, dict[int, tuple[dict[Any, Sum], Any]]] = field(default_factory=dict)
     alike: dict[tuple[Any, int], dict[Any, Sum]] = field(default_factory=dict)
     rings: dict[tuple[int, Any], tuple[int, int]] = field(default_factory=dict)
+    phased: set[tuple[int, Any]] = field(default_factory=set)
     straight: set[tuple[int, Any]] = field(default_factory=set)  # never differ by place
     varied: Counter[tuple[int, Any]] = field(default_factory=Counter)  # how often others than at one place
     size: int = 0  # slots of the ring
@@ -100,25 +102,37 @@ class Kinds:
                 return True
         return False
 
-    def visit(self, points: Any, key: Any, place: int, rows: dict[Any, Sum]) -> None:
-        """Takes note of the registers at a place; ``key``: of states that may stand for each other."""
+    def visit(self, points: Any, phases: Any, key: Any, place: int, rows: dict[Any, Sum]) -> None:
+        """Takes note of the registers at a place; ``key``: of states that may stand for each other;
+        ``phases``: of barriers that do not go round."""
+        earlier, before = self.visits.setdefault(points, {}).get(place, (rows, phases))
+        if before != phases and earlier.keys() == rows.keys():
+            self.phased |= {
+                (where[1], where[2])
+                for where, (c, parts) in rows.items()
+                if where[0] == "register" and not parts and not earlier[where][1] and earlier[where][0] != c
+            }
         for where, (c, parts) in self.alike.get((key, place), {}).items():
             new = rows.get(where)
             if where[0] == "register" and new is not None and not parts and not new[1] and new[0] != c:
                 self.varied[where[1], where[2]] += 1
-        self.alike[key, place] = self.visits.setdefault(points, {})[place] = rows
+        self.alike[key, place] = rows
+        self.visits[points][place] = rows, phases
 
     def more(self, both: Together, later: dict[Any, Sum], points: Any) -> Together:
         """The same at all places that were seen, with registers as they were: a guess, for more only."""
         at = both.places
         new = {
             place: rows
-            for place, rows in self.visits.get(points, {}).items()
+            for place, (rows, _) in self.visits.get(points, {}).items()
             if place not in at.all and rows.keys() == later.keys()
         }
         offsets = {where: dict(by) for where, by in at.offsets.items()}
         for where, row in later.items():
-            found = {place: -self.apart(where, rows[where], row) for place, rows in new.items()}
+            follows = where[0] == "register" and (where[1], where[2]) in self.phased
+            found = {
+                place: 0 if follows else -self.apart(where, rows[where], row) for place, rows in new.items()
+            }
             if where in offsets or any(found.values()):
                 by = offsets.setdefault(where, dict.fromkeys(at.all, 0))
                 by.update(found)

@@ -192,7 +192,8 @@ class Settling:
         key = view.key
         if self.ring is not None:
             self.kinds.follow(view.rows, view.at)
-            self.kinds.visit(state.where()[0], key, view.at.main, view.rows)
+            phases = state.beside(self.ring)
+            self.kinds.visit(state.where()[0], phases, key, view.at.main, view.rows)
         earlier = self._seen.setdefault(key, [])
         if earlier:  # equal keys are kept once
             view, key = replace(view, form=earlier[0].view.form), earlier[0].node.key
@@ -389,7 +390,7 @@ class Settling:
 
     def widen(self, state: State, view: View, seen: Seen, less: Seen | None) -> None:
         """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
-        ``less``."""
+        ``less`` but for what is known with other things only."""
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         assert both is not None

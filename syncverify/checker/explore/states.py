@@ -11,6 +11,7 @@ from syncverify.checker.engine import LATER, Run, Thread
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.places import Places
+from syncverify.checker.explore.ring import Ring
 from syncverify.checker.explore.rotations import Rotations
 from syncverify.checker.explore.tokens import point, relative
 from syncverify.checker.explore.widening import Widening
@@ -282,6 +283,11 @@ class State:
                 (b, (s.auto.phase + s.flip) % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())
             ),
         )
+
+    def beside(self, ring: Ring) -> Hashable:
+        """The parities of barriers that do not go round."""
+        barriers = self.run.barriers.items()
+        return tuple((b, (s.auto.phase + s.flip) % 2) for b, s in sorted(barriers) if b not in ring.barriers)
 
     def form(self) -> Hashable:
         """The normal form of the run, made once for each point."""
