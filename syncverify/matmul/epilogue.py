@@ -1,5 +1,5 @@
-"""The elementwise ends of a matrix product as statements of the kernel IR: what is computed of A before it, or
-of C behind it.
+"""The elementwise ends of a matrix product as statements of the kernel IR: what is computed of A before it,
+or of C behind it.
 
 Their registers have names of their own: what is made of shared memory in one is nothing to the other."""
 

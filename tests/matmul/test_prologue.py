@@ -170,7 +170,7 @@ def test_registers_and_tiles_as_generated() -> None:
 
 
 def test_values_of_either_end_have_registers_of_their_own(tmp_path: Path) -> None:
-    """One that is made of shared memory in the prologue would hold the epilogue's conditionals to its reads."""
+    """One that is made of shared memory in the prologue would hold the epilogue's ifs to its reads."""
 
     def before(a):
         x = sigmoid(a)

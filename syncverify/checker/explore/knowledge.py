@@ -214,11 +214,13 @@ def lower(run: Run, less: Known) -> None:
     change = _Change(loose)
     todo: list[tuple[Place, list[int]]] = []
     for kind, (there, here) in enumerate(less.pairs(mine, records)):
-        reached = mine.rows(kind, less, here)
-        bad = reached & ~less.rows(kind, mine, there)
+        bad = mine.rows(kind, less, here) & ~less.rows(kind, mine, there)
         width = change.width(kind)
+        kept = np.unpackbits(mine.bits[kind][:width], axis=1, count=mine.sizes[kind]).view(np.bool_)
         for k, number in enumerate(here.tolist()):
-            change.kept[kind, number] = set(np.flatnonzero(reached[:width, k] & ~bad[:width, k]).tolist())
+            kept[:, number] &= ~bad[:width, k]
+        for number in np.flatnonzero(kept.any(axis=0)).tolist():
+            change.kept[kind, number] = set(np.flatnonzero(kept[:, number]).tolist())
         for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
     for place, rows in todo:
