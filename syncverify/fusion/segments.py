@@ -57,6 +57,10 @@ def cut(fusion: Fusion) -> tuple[Segment, ...]:
     )  # fmt: skip
 
 
+class _PartError(InputError):
+    """A reduction along an outer dimension, beside what has some of the dimensions inside of it."""
+
+
 @dataclass
 class _Cut:
     """What is still to be made (``pending``), and what has been stored (``stored``: node to name)."""
@@ -120,16 +124,45 @@ class _Cut:
         return {k: v for k, v in groups.items() if v}
 
     def _reduce(self, key: tuple[Kind, tuple[str, ...], str], group: list[int]) -> None:
-        """A kernel that makes some reductions, and all outputs that it can."""
+        """A kernel that makes some reductions, and all outputs that it can.
+
+        Where what outputs read besides has some of the inner dimensions alone, those stay for later; where
+        what is reduced does, another kernel stores that first.
+        """
+        made = [o for o in self.pending if self._fits(o, *key, set(group))]
+        own = self._read(group)
+        alike = [o for o in made if self._read([o.node]) <= own]
+        for outputs, last in ((made, True), (alike, False)):
+            try:
+                self._reduced(key, group, outputs, last)
+                return
+            except _PartError as e:
+                error = e
+        arguments = {self.fusion.node(i).args[0] for i in group} - self.stored.keys()
+        free = sorted(a for a in arguments if not self._open(a) and self.fusion.node(a).op != "input")
+        if not free:
+            raise error
+        before = [Output(f"stored{a}", a, "f32", key[1]) for a in free]
+        self.found.append(self._segment("tiles", before, key[1], ""))
+        self.stored |= {o.node: o.name for o in before}
+
+    def _read(self, nodes: Iterable[int]) -> set[int]:
+        """The inputs that nodes need, and what is stored."""
+        return {i for i in self._needed(nodes) if i in self.stored or self.fusion.node(i).op == "input"}
+
+    def _reduced(
+        self, key: tuple[Kind, tuple[str, ...], str], group: list[int], made: list[Output], last: bool
+    ) -> None:
+        """A kernel for some reductions and outputs; ``last``: it hands on what is made of them alone."""
         kind, space, dim = key
-        made = [o for o in self.pending if self._fits(o, kind, space, dim, set(group))]
-        self.pending = [o for o in self.pending if o not in made]
-        later = self._needed(o.node for o in self.pending)
+        pending = [o for o in self.pending if o not in made]
+        later = self._needed(o.node for o in pending)
         users = {i for i in group if i in later}
-        handed = sorted({self._last_alike(i, later, set(group)) for i in users})
+        handed = sorted({self._last_alike(i, later, set(group), pending) if last else i for i in users})
         names = {i: f"stored{i}" for i in handed}
         outputs = [*made, *(Output(names[i], i, "f32", self.fusion.dims_of(i)) for i in handed)]
         self.found.append(self._segment(kind, outputs, space, dim))
+        self.pending = pending
         self.stored |= names
 
     def _fits(self, o: Output, kind: Kind, space: tuple[str, ...], dim: str, group: set[int]) -> bool:
@@ -147,12 +180,12 @@ class _Cut:
     def _rotates(self, i: int) -> bool:
         return any(self.fusion.node(j).op in ROTATIONS for j in self._needed([i]))
 
-    def _last_alike(self, i: int, later: set[int], group: set[int]) -> int:
+    def _last_alike(self, i: int, later: set[int], group: set[int], pending: list[Output]) -> int:
         """What is stored for a reduction: the last number that is made of it alone, like a mean."""
         f = self.fusion
         while True:
             users = [u for u in f.graph.successors(i) if u in later]
-            if len(users) != 1 or any(o.node == i for o in self.pending):
+            if len(users) != 1 or any(o.node == i for o in pending):
                 return i
             (u,) = users
             node = f.node(u)
@@ -230,7 +263,7 @@ class _Cut:
         if kind == "columns" and joined.fusion.dims[-1] == _name_of(dim, joined):
             return Segment("rows", joined)
         if kind == "columns" and joined.fusion.dims[-2] != _name_of(dim, joined):
-            raise InputError(
+            raise _PartError(
                 f"{f.name} reduces along {dim} of ({', '.join(space)}), and has operands of some of the "
                 "dimensions behind it: give them all of these dimensions, or none",
                 f.span,
