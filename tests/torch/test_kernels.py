@@ -99,7 +99,7 @@ def test_blocks_that_share_a_sum_get_their_memory(
         return int(kept[-1].ctypes.data)
 
     split = gate_matmul.CompiledMatmul(
-        product("bf16", "KK"), Schedule(64, 64, consumers=1, split_k=2), gate.Policy.PRACTICAL
+        product("bf16", "KK"), Schedule(64, 64, consumers=1, split_k=2), each_launch=True
     )
     monkeypatch.setattr(gate_matmul.Matmul, "proved", lambda self, sizes, multiprocessors: split)
     monkeypatch.setattr(driver, "zeroed", zeroed)
