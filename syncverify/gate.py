@@ -42,7 +42,7 @@ from syncverify.gate_run import TOLERANCE as TOLERANCE
 from syncverify.gate_run import RunResult as RunResult
 from syncverify.gate_run import run as run
 from syncverify.gate_time import PROOF_SECONDS as PROOF_SECONDS
-from syncverify.gate_time import bounded, checked, may_do_better, unknown
+from syncverify.gate_time import bounded, checked, may_do_better, policy_of, unknown
 from syncverify.ir.expr import evaluate, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import GridDepWait, Kernel
@@ -357,8 +357,9 @@ class CompiledKernel:
         """The results by the simulator, for NumPy arrays and a machine of two SMs."""
         from syncverify import simulate
 
-        f, program = self.fusion, self.program(sizes)
-        inputs = f.bind(inputs)
+        f = self.fusion
+        f.check_sizes(sizes)
+        program, inputs = self.program(sizes), f.bind(inputs)
         values = self.launch_values(sizes, 2)
         program.require_proof(values)
         model = describe(next(iter(inputs.values())))
@@ -387,6 +388,11 @@ def compile(
     What one kernel cannot hold comes back as a sequence of several, which is called alike. ``proof_seconds``
     of processor time are what each proof may take.
     """
+    if not isinstance(fusion, Fusion):
+        raise InputError(f"{fusion!r} is no fusion: declare its tensors by @fusion, or use trace()")
+    if not isinstance(schedule, Schedule | RowSchedule | ColumnSchedule | None):
+        raise InputError(f"{schedule!r} is no schedule: use Schedule, RowSchedule or ColumnSchedule")
+    policy = policy_of(policy)
     if isinstance(schedule, ColumnSchedule) or (schedule is None and not whole(fusion)):
         from syncverify.gate_sequence import compile_sequence
 

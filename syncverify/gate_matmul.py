@@ -15,6 +15,7 @@ from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.codegen.workspaces import workspaces
 from syncverify.diagnostics import KernelReport, Policy, Verdict
 from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
+from syncverify.gate_time import policy_of
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.choices import file_name, remembered
@@ -94,6 +95,8 @@ class CompiledMatmul:
         """
         arrays, sizes = self._inputs(a, b, others)
         results = self._outputs(arrays["a"], sizes, out)
+        if not sizes["M"] * sizes["N"]:
+            return self._owners(results)  # nothing to prove or to run
         program = self._program(sizes)
         device = _device({**arrays, **results})
         values = self.launch_values(sizes, driver.multiprocessors(device or 0))
@@ -107,6 +110,9 @@ class CompiledMatmul:
             places = {n: x.address for n, x in {**arrays, **results}.items()}
             places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
             launch(program, places, values, device, on)
+        return self._owners(results)
+
+    def _owners(self, results: Mapping[str, DeviceArray]) -> Any:
         owners = tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
         return owners[0] if len(owners) == 1 else owners
 
@@ -118,6 +124,8 @@ class CompiledMatmul:
 
         arrays, sizes = self._inputs(a, b, others)
         results = self._outputs(arrays["a"], sizes, out)
+        if not sizes["M"] * sizes["N"]:
+            return tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
         program = self._program(sizes)
         values = self.launch_values(sizes, multiprocessors)
         program.require_proof(values)
@@ -243,10 +251,12 @@ class Matmul:
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:
         """Like ``CompiledMatmul``; InputError for factors that are no matrices."""
-        if len(a.shape) != 2 or len(b.shape) != 2:
+        if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
             raise InputError(f"{self.problem.name} multiplies two matrices")
         sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
         device = describe(a.T if self.problem.a_t else a).device
+        if not sizes["M"] * sizes["N"]:
+            return self._by(Schedule(64, 64, consumers=1))(a, b, **options)
         made = self.proved if options.get("proved", True) else self.compiled
         return made(sizes, driver.multiprocessors(device or 0))(a, b, **options)
 
@@ -260,6 +270,9 @@ def compile(
     proof_seconds: float = PROOF_SECONDS,
 ) -> CompiledMatmul:
     """Compiles and proves a matrix product; VerificationError (with the report) if it is not proved."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"{problem!r} is no problem: use product(), or Problem")
+    policy = policy_of(policy)
     compiled = CompiledMatmul(
         problem, schedule or Schedule(), policy, cache or Cache.default(), proof_seconds=proof_seconds
     )

@@ -133,6 +133,7 @@ class CompiledSequence:
     ) -> tuple[Any, ...]:
         """The results by the simulator, on NumPy arrays and for a machine with so many SMs."""
         f = self.fusion
+        f.check_sizes(sizes)
         inputs = {n: describe(a) for n, a in f.bind(arrays).items()}
         results = gate_arrays.result_arrays(f, next(iter(inputs.values())), sizes, None)
 

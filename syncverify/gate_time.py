@@ -20,6 +20,14 @@ def checked(seconds: float) -> float:
     return float(seconds)
 
 
+def policy_of(policy: Policy | str) -> Policy:
+    """A policy, perhaps by its name; InputError if there is none."""
+    try:
+        return Policy(policy)
+    except ValueError:
+        raise InputError(f"policy is {policy!r}: use {' or '.join(map(repr, map(str, Policy)))}") from None
+
+
 def bounded(
     check: Callable[[Mapping[str, int] | None], KernelReport],
     kernel: Kernel,
@@ -69,4 +77,4 @@ def may_do_better(report: KernelReport, seconds: float) -> bool:
     return float(report.stats.get(GIVEN_UP, math.inf)) < seconds
 
 
-__all__ = ["PROOF_SECONDS", "bounded", "checked", "may_do_better", "out_of_time", "unknown"]
+__all__ = ["PROOF_SECONDS", "bounded", "checked", "may_do_better", "out_of_time", "policy_of", "unknown"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,6 +45,18 @@ class InputError(Exception):
         if self.span.line == 0 and self.span.file == "<unknown>":
             return self.message
         return f"{self.span}: {self.message}"
+
+
+def of_author(trace: TracebackType | None) -> Span:
+    """The newest line of a traceback that belongs to neither this package nor Python's imports."""
+    package, found = str(Path(__file__).parent), UNKNOWN_SPAN
+    examples = str(Path(package, "examples"))
+    for frame, line in traceback.walk_tb(trace):
+        file = frame.f_code.co_filename
+        ours = file.startswith(package) and not file.startswith(examples)
+        if not ours and not file.startswith("<frozen") and "importlib" not in file:
+            found = Span(file, line)
+    return found
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -77,9 +77,13 @@ def integers(items: Iterable[str], option: str) -> dict[str, int]:
     return given
 
 
+#: What ``-o`` calls stdout.
+STDOUT = "-"
+
+
 def emit(text: str, output: str | None) -> None:
     """Writes a result to a file, or to stdout without one. What no file takes is not lost: stdout gets it."""
-    if output is None:
+    if output is None or output == STDOUT:
         _to_stdout(text)
         return
     try:
@@ -102,7 +106,7 @@ def _to_stdout(text: str) -> None:
 
 def write_bytes(data: bytes, output: str | None) -> None:
     """Writes binary data to a file, or to stdout if that is no terminal."""
-    if output is not None:
+    if output is not None and output != STDOUT:
         write(Path(output), data)
         return
     if sys.stdout is None or sys.stdout.isatty():

@@ -22,7 +22,7 @@ from syncverify.ir.nodes import Kernel
 from syncverify.ir.printer import print_kernel
 from syncverify.report.base import Report, values_text
 from syncverify.report.text import render
-from syncverify.source import InputError
+from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
 
 #: Sizes that ``run`` uses for dimensions without one: no multiple of any tile, small enough to simulate.
 DEFAULT_OUTER, DEFAULT_INNER = 13, 1000
@@ -100,8 +100,13 @@ def load_fusion(name: str) -> Fusion:
         module = import_module(module_name)
     except InputError:
         raise
+    except SyntaxError as e:
+        place = Span(e.filename or module_name, e.lineno or 0)
+        raise InputError(f"cannot import {module_name}: {type(e).__name__}: {e.msg}", place) from e
     except Exception as e:  # whatever the user's module does while it is imported
-        raise InputError(f"cannot import {module_name}: {type(e).__name__}: {e}") from e
+        missing = isinstance(e, ModuleNotFoundError) and e.name == module_name
+        place = UNKNOWN_SPAN if missing else of_author(e.__traceback__)
+        raise InputError(f"cannot import {module_name}: {type(e).__name__}: {e}", place) from e
     found = getattr(module, attribute, None)
     if isinstance(found, Fusion):
         return found
@@ -134,9 +139,13 @@ def _split_sizes(fusion: Fusion, settings: tuple[str, ...]) -> tuple[dict[str, i
     if fusion.dims:
         sizes[fusion.dims[-1]] = DEFAULT_INNER
     rest = []
+    known = with_settings(fusion, ()) if whole(fusion) else ColumnSchedule()
     for item in settings:
         name, _, value = item.partition("=")
         if name not in sizes:
+            if not hasattr(known, name):
+                of = ", ".join(sizes)
+                raise InputError(f"--set {item}: neither a size ({of}) nor a field of the schedule")
             rest.append(item)
             continue
         if not value.isdigit() or int(value) < 1:

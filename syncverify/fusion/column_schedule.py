@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from syncverify.fields import check_fields
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -34,6 +35,7 @@ class ColumnSchedule:
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
+        check_fields(self)
         require(1 <= self.warps <= 32, "warps must be 1 to 32")
         require(0 <= self.rows <= 32, "rows must be 1 to 32")
         require(1 <= self.blocks_per_sm <= 16, "blocks_per_sm must be 1 to 16")

@@ -13,7 +13,7 @@ from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dty
 from syncverify.fusion.names import DTYPES, FLOATS, check_name, check_tensor, full_dims, kernel_names
 from syncverify.fusion.pitches import pitch
 from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
+from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
 
 #: Dimensions of a reduction: one, several, or the innermost.
 Along = str | tuple[str, ...] | None
@@ -260,7 +260,10 @@ def _converted(op: str, x: Value | float, takes: str, trace: _Trace) -> Value:
             return integer(x)
         if takes in ("int", "bool"):
             raise InputError(f"{op} takes {_WORDS[takes]}, not the number {x!r}")
-        return Value(trace, trace.add(Node("const", value=float(x))))
+        try:
+            return Value(trace, trace.add(Node("const", value=float(x))))
+        except OverflowError:
+            raise InputError(f"{op}: an integer that no float holds") from None
     if takes in ("any", x.kind):
         return x
     if takes == "float":
@@ -420,7 +423,7 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     apart = {pitch(n, d) for n, t in inputs if t.apart for d in t.dims}
     for n in apart & {*dims, *dict(inputs)}:
         raise InputError(f"fusion {name}: kernels use the name {n} themselves", span)
-    with _tracing(dims, dict(inputs)) as t:
+    with _tracing(dims, dict(inputs)) as t, _located(name):
         result = function(**{n: Value(t, t.add(Node("input", name=called[n]))) for n in parameters})
     outputs = _outputs(name, result, t, inputs, span)
     _prune(t.graph, outputs)
@@ -430,6 +433,17 @@ def trace(function: Callable[..., Any], tensors: Mapping[str, Tensor]) -> Fusion
     if missing:
         raise InputError(f"fusion {name}: no output depends on {', '.join(sorted(missing))}", span)
     return Fusion(name, inputs, outputs, dims, t.graph, span, tuple(called.items()))
+
+
+@contextmanager
+def _located(name: str) -> Iterator[None]:
+    """Adds the author's line to what is wrong in a function that is traced."""
+    try:
+        yield
+    except InputError as e:
+        if e.span != UNKNOWN_SPAN:
+            raise
+        raise InputError(f"fusion {name}: {e.message}", of_author(e.__traceback__)) from e
 
 
 def _prune(graph: nx.DiGraph, outputs: tuple[Output, ...]) -> None:

@@ -53,11 +53,15 @@ def kernel_names(names: Collection[str], behind: str, others: Collection[str] = 
 
 def check_tensor(fusion: str, n: str, t: Tensor, span: Span) -> None:
     """Raises InputError for types and names that an input cannot have."""
+    if not hasattr(t, "dtype") or not hasattr(t, "dims"):
+        raise InputError(f"fusion {fusion}: {n} is {t!r}: declare it as Tensor(dtype, dims)", span)
     if t.dtype not in (*DTYPES, *INDEX_DTYPES):
         known = ", ".join(dict.fromkeys((*DTYPES, *INDEX_DTYPES)))
         raise InputError(f"fusion {fusion}: {n} has type {t.dtype}; use one of {known}", span)
     check_name(fusion, n, "an input", span)
     for x in t.dims:
+        if not isinstance(x, str):
+            raise InputError(f"fusion {fusion}: a dimension of {n} is {x!r}: dimensions are names", span)
         if not good(x):
             raise InputError(
                 f"fusion {fusion}: {x!r} cannot be used as a name of a dimension: kernels use it themselves",
@@ -68,7 +72,7 @@ def check_tensor(fusion: str, n: str, t: Tensor, span: Span) -> None:
 
 
 def check_name(fusion: str, name: str, what: str, span: Span) -> None:
-    if not _word(name):
+    if not isinstance(name, str) or not _word(name):
         raise InputError(f"fusion {fusion}: {what} cannot be called {name!r}", span)
 
 

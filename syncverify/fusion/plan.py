@@ -211,6 +211,7 @@ def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSche
 
 def launch_values(fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a lowered kernel for given sizes and so many blocks at most."""
+    fusion.check_sizes(sizes)
     sizes = pitches.known(fusion, sizes)
     found = _launch_values(fusion, kernel, {d: sizes[d] for d in fusion.dims}, sizes, blocks)
     return {**{p.name: sizes[p.name] for p in kernel.params if p.name in sizes}, **found}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
 from syncverify.codegen.accesses import Hint, Told
+from syncverify.fields import check_fields
 from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, overlaps, require, shared_per_block
@@ -71,6 +72,7 @@ class RowSchedule:
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
+        check_fields(self)
         require(self.width >= 1, "width must be positive")
         require(0 <= self.warps <= 31 or self.warps == 32, "warps must be 1 to 32")
         require(self.lanes in (0, 1, 2, 4, 8, 16, 32), "lanes must be a power of two up to 32")

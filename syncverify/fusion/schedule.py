@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, Literal, TypeVar, get_args
 
 from syncverify.codegen.accesses import Told
+from syncverify.fields import check_fields
 from syncverify.fusion import pitches
 from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
@@ -67,6 +68,7 @@ class Schedule:
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
+        check_fields(self)
         require(0 <= self.stages <= 64, "stages must be 1 to 64")
         most = self.stages or STAGES
         require(self.prefetch is None or 1 <= self.prefetch <= most, f"prefetch must be 1 to stages ({most})")

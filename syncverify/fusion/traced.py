@@ -249,14 +249,18 @@ class Fusion:
             else dict(zip(names, arrays, strict=False))
         )
         if (not isinstance(arrays, Mapping) and len(arrays) != len(names)) or set(given) != set(names):
-            raise InputError(f"{self.name} takes {', '.join(names)}; got {len(given)} arrays", self.span)
+            raise InputError(f"{self.name} takes {', '.join(names)}; got {len(arrays)} arrays", self.span)
         return given
 
-    def random_inputs(self, sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
-        """Inputs for a trial run: values in (0.5, 2), which every function accepts."""
+    def check_sizes(self, sizes: Mapping[str, int]) -> None:
+        """Raises InputError if a dimension has no size."""
         missing = [d for d in self.dims if d not in sizes]
         if missing:
             raise InputError(f"{self.name}: no size given for {', '.join(missing)}", self.span)
+
+    def random_inputs(self, sizes: Mapping[str, int], seed: int = 0) -> dict[str, Any]:
+        """Inputs for a trial run: values in (0.5, 2), which every function accepts."""
+        self.check_sizes(sizes)
         rng = np.random.default_rng(seed)
         most = sizes[self.reduced] if self.reduced else 1000
 

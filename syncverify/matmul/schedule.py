@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from syncverify.fields import check_fields
 from syncverify.ir.layout import SHARED_LIMIT
 from syncverify.source import InputError
 
@@ -64,6 +65,7 @@ class Schedule:
 
     def check(self, products: int = 1) -> None:
         """Raises InputError for values that no problem of that many products of one tile can use."""
+        check_fields(self)
         _require(1 <= self.consumers <= 3, "consumers must be 1 to 3")
         _require(self.tile_m % (64 * self.sharing) == 0, "tile_m must be 64 rows or more for each consumer")
         _require(

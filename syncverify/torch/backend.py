@@ -217,6 +217,9 @@ def make_backend(options: Mapping[str, Any] | None = None) -> Backend:
     unknown = set(given) - {"runner", "least", "proof_seconds"}
     if unknown:
         raise InputError(f"unknown options {', '.join(sorted(unknown))}: use runner, least or proof_seconds")
+    least = given.get("least", 2)
+    if not isinstance(least, int) or least < 1:
+        raise InputError(f"least is {least!r}: use a number of operations")
     runner = given.pop("runner", "gate")
     proving = {k: checked_seconds(given.pop(k)) for k in ("proof_seconds",) if k in given}
     if isinstance(runner, str):

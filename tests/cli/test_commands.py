@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,62 @@ def test_a_proof_that_takes_too_long(
     assert "no proof within 1e-09 seconds of processor time (proof_seconds)" in said.err and not said.out
     assert run([*command, *given[:-1], "0"]) == 2
     assert "0.0 is not in the range x>0" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- modules and sizes of users
+
+
+FUSION = """from syncverify.fusion import Tensor, fusion, softmax
+
+
+@fusion(x=Tensor("f32", ("R", "C")))
+def norm(x):
+    half = x * 0.5
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('half.sum("Q")', "mine.py:7: fusion norm: a reduction along Q of an expression"),
+        ("softmax(half, 'Q')", "mine.py:7: fusion norm: "),
+        ("half if half > 0 else x", "mine.py:7: fusion norm: a fusion cannot branch on a tensor's value"),
+        ("half @ x", "mine.py:7: cannot import mine: TypeError: unsupported operand"),
+        ("half.foo()", "mine.py:7: cannot import mine: AttributeError: 'Value' object has no"),
+        ("half * 10**400", "mine.py:7: fusion norm: mul: an integer that no float holds"),
+        ("{1: half}", "mine.py:4: fusion norm: an output cannot be called 1"),
+        ("(half", "mine.py:7: cannot import mine: SyntaxError: '(' was never closed"),
+    ],
+)
+def test_what_is_wrong_in_a_module_has_a_line(
+    body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(FUSION.format(body))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    assert run(["run", "mine:norm"]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("R=1000000000", "1000000000000 elements, of a trial run at most"),
+        ("Q=5", "--set Q=5: neither a size (R, C) nor a field of the schedule"),
+        ("R=-3", "a size is a positive integer"),
+    ],
+)
+def test_sizes_nobody_can_run(setting: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", MUL, "--set", setting]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_dash_is_stdout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["check", str(EXAMPLES / "SV210.good.syncir"), "--format", "json", "-o", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["kernels"][0]["verdict"] == "proved"
+    assert not list(tmp_path.iterdir())

@@ -94,6 +94,15 @@ def test_bad_input_is_status_2(
     assert message in capsys.readouterr().err
 
 
+def test_a_kernel_without_facts_is_named_where_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.cu").write_text("\n\n__global__ void k(int *a) {\n  a[0] = 1;\n}\n")
+    assert run(["check", str(tmp_path / "k.cu")]) == 3
+    out = capsys.readouterr().out
+    assert "give block in a launch file" in out and "k.cu:3\n" in out and "__global__ void k" in out
+
+
 def test_the_header_beside_the_source_is_found_without_an_option(
     source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -315,6 +315,7 @@ def test_a_proof_that_takes_too_long_leaves_the_rest_to_torch(
         ({"runner": "simulator", "proof_seconds": "soon"}, "use a number above 0"),
         ({"runner": "reference", "proof_seconds": 3}, "the reference proves nothing"),
         ({"runner": sv.SimulatorRunner(), "proof_seconds": 3}, "give it to the runner"),
+        ({"least": "two"}, "use a number of operations"),
         ({"seconds": 3}, "use runner, least or proof_seconds"),
     ],
 )

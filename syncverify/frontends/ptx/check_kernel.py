@@ -68,7 +68,12 @@ class Kernel:
 
     @property
     def span(self) -> Span:
-        return Span(self.module.path, self.function.line)
+        """Where the kernel begins: of a CUDA source the first line of its code that is known."""
+        path = self.module.path
+        if path not in self.module.files.values():
+            return Span(path, self.function.line)
+        places = (p for i in self.function.body for p in self.module.places(i) if p.file == path)
+        return next(places, Span(path))
 
 
 def compiled(k: Kernel) -> tuple[Launch, Program]:
