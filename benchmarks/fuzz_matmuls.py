@@ -185,7 +185,7 @@ def _width(rng: Random, problem: Problem, fields: dict[str, Any], split: bool) -
     unit = 64 if not problem.b_t else 16
     unit = max(unit, 32 * split, 64 * fields["cluster"] if fields.get("cluster", 1) > 1 else 1)
     if fields.get("store") == "tma":
-        unit = max(unit, 128 // problem.output_sizes[0])
+        unit = max(unit, 128 // max(problem.output_sizes))
     allowed = [w for w in WIDTHS if w % unit == 0] or [unit]
     return rng.choice(allowed if rng.random() < 0.97 else WIDTHS) // len(problem.rights)
 

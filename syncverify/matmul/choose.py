@@ -57,7 +57,7 @@ def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, flo
     Two products share the columns of a tile.
     """
     found = []
-    whole = not sizes["N"] % (16 // problem.output_sizes[0])
+    whole = not sizes["N"] % (16 // min(problem.output_sizes))
     for wide, share in MENU:
         schedule = replace(wide, tile_n=wide.tile_n // len(problem.rights))
         if not _possible(problem, schedule):

@@ -39,7 +39,7 @@ from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 from syncverify.source import InputError
 
-Swizzle = Literal["64B", "128B"]
+Swizzle = Literal["32B", "64B", "128B"]
 
 FULL = "full"
 A_FRAG = "a_frag"
@@ -62,7 +62,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
-    width = K_SPAN // problem.output_sizes[0]
+    width = K_SPAN // max(problem.output_sizes)
     sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk)
     tile = tuple(_tile(schedule))
@@ -110,7 +110,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 )
                 for b in problem.rights
             ),
-            *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), "128B") for o in staged),
+            *(TensorMap(output_map(o.name), o.name, (schedule.rows, width), _rows(o, width)) for o in staged),
         ),
         shared=(
             _buffer(A_TILE, problem.types["a"], schedule.tile_m, bk, problem.a_t, _swizzle(problem)),
@@ -181,7 +181,7 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     facts: list[Expr] = [Var(d) >= 1 for d in ("M", "N", "K")]
     facts += [(Var(d) % inner[d]).eq(0) for d in sorted(inner)]
     if schedule.store == "tma":
-        facts.append((Var("N") % (16 // problem.output_sizes[0])).eq(0))
+        facts.append((Var("N") % (16 // min(problem.output_sizes))).eq(0))
     elif vector > 1 and "N" not in inner:
         facts.append((Var("N") % vector).eq(0))
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
@@ -224,7 +224,13 @@ def _buffer(name: str, dtype: str, rows: int, bk: int, along_mn: bool, swizzle: 
 def _staging(output: Output, schedule: Schedule, width: int) -> Shared:
     """A part of a warpgroup's share of an output, for each warpgroup."""
     shape = (Int(schedule.consumers), Int(schedule.rows), Int(width))
-    return Shared(f"{output.name}_tile", output.dtype, shape, 1024, None, "128B")
+    return Shared(f"{output.name}_tile", output.dtype, shape, 1024, None, _rows(output, width))
+
+
+def _rows(output: Output, width: int) -> Swizzle:
+    """The swizzle of rows of so many elements: beside a wider output those of a part are shorter."""
+    found: dict[int, Swizzle] = {32: "32B", 64: "64B", 128: "128B"}
+    return found[width * DTYPE_BYTES[output.dtype]]
 
 
 def _tile(schedule: Schedule) -> list[Stmt]:

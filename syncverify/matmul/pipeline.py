@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncverify.diagnostics import Policy
-from syncverify.ir.nodes import Kernel
+from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.lower import lower
 from syncverify.matmul.pingpong import TakeTurns
@@ -45,7 +45,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
         TensorFullBarriers(),
         WgmmaGroups(schedule.pending),
         TensorEmptyBarriers(each, policy is Policy.STRICT),
-        StagedStores(schedule.store_slots(problem.output_sizes[0]), policy is Policy.STRICT),
+        StagedStores(schedule.store_slots(max(problem.output_sizes)), policy is Policy.STRICT),
         *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
         ElectLoader(),
         InitRings(),
@@ -58,14 +58,15 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
 
 
 def _partial_sums(problem: Problem, schedule: Schedule, policy: Policy) -> PartialSums:
-    """With staged results the buffer of the first output serves for partial sums, too: it has their size."""
+    """With staged results the buffer of the widest output serves for partial sums, too: it has their size."""
     staged = schedule.store == "tma"
+    widest = max(problem.epilogue.outputs, key=lambda o: DTYPE_BYTES[o.dtype]).name
     return PartialSums(
         split.cell(schedule),
         split.BEHIND,
         schedule.sums == "ordered" and schedule.split_k > 2,
-        schedule.store_slots(problem.output_sizes[0]) if staged else 2,
-        f"{problem.epilogue.outputs[0].name}_tile" if staged else None,
+        schedule.store_slots(max(problem.output_sizes)) if staged else 2,
+        f"{widest}_tile" if staged else None,
         policy is Policy.STRICT,
     )
 

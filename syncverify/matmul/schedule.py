@@ -131,11 +131,9 @@ class Schedule:
         if self.store == "direct":
             # partial sums are put together there
             return 2 * self.tile_m * K_SPAN if self.split_k > 1 else 0
-        _require(len(set(sizes)) == 1, "store=tma needs outputs of one size of element")
-        _require(
-            self.tile_n * sizes[0] % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows"
-        )
-        return len(sizes) * self.consumers * self.rows * K_SPAN * self.store_slots(sizes[0])
+        most = max(sizes)
+        _require(self.tile_n * most % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows")
+        return sum(sizes) * self.consumers * self.rows * (K_SPAN // most) * self.store_slots(most)
 
     def fitted_stages(self, staging: int = 0, products: int = 1) -> int:
         """The stages: chosen, beside so many bytes of staging buffers, where that is left open.

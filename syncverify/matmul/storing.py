@@ -71,10 +71,10 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
 
     Inputs of the epilogue are read at the nearest place inside, for what is outside is not stored.
     """
-    size = problem.output_sizes[0]
+    size = max(problem.output_sizes)
     width, parts = K_SPAN // size, schedule.parts(size)
     needs = bool(problem.others) or problem.placed
-    if not needs and size == 2:
+    if not needs and set(problem.output_sizes) == {2}:
         return _matrices(problem, schedule)
     body: list[Stmt] = []
     for block in range(schedule.rows // 64):
