@@ -68,7 +68,7 @@ def compile_command(
 @_set
 @options.policy
 @options.proof_seconds
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
 def run_command(
     name: str, settings: tuple[str, ...], policy: str, proof_seconds: float, seed: int
 ) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import networkx as nx
@@ -12,6 +13,7 @@ import networkx as nx
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype
 from syncverify.fusion.names import DTYPES, FLOATS, check_name, check_tensor, full_dims, kernel_names
 from syncverify.fusion.pitches import pitch
+from syncverify.fusion.refused import NoNumber
 from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
 
@@ -19,7 +21,7 @@ from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
 Along = str | tuple[str, ...] | None
 
 
-class Value:
+class Value(NoNumber):
     """A tensor expression while a fusion is traced; operators and ``fusion``'s functions build more."""
 
     __slots__ = ("_id", "_trace")
@@ -96,9 +98,6 @@ class Value:
 
     def __ne__(self, o: object) -> Value:  # type: ignore[override]
         return apply("ne", self, o)  # type: ignore[arg-type]
-
-    def __bool__(self) -> bool:
-        raise InputError("a fusion cannot branch on a tensor's value: use where(condition, a, b)")
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -244,8 +243,8 @@ def _operand(op: str, x: Value | float, trace: _Trace) -> Value | float:
         if trace.graph.nodes[x._id]["node"].op == "transpose":
             raise InputError(f"{op}: a transposed expression can only be an output; transpose the result")
         return x
-    if isinstance(x, (int, float)) and not isinstance(x, bool):
-        return x
+    if isinstance(x, Real) and not isinstance(x, bool):
+        return x if isinstance(x, (int, float)) else x.item()
     raise InputError(f"{op}: an operand is neither a tensor expression nor a number: {x!r}")
 
 
@@ -337,7 +336,9 @@ def _along(x: Value, dim: str | None) -> str:
 
 def _several(x: Value, dim: Along) -> list[str]:
     """The dimensions of a reduction, innermost first."""
-    names = [dim] if dim is None or isinstance(dim, str) else list(dim)
+    names = [dim] if dim is None or isinstance(dim, str) else [*dim] if isinstance(dim, tuple | list) else [0]
+    if not all(isinstance(d, str | None) for d in names):
+        raise InputError(f"a reduction along {dim!r}: dimensions are named, as in x.sum({x.dims[-1:]})")
     found = {_along(x, d) for d in names}
     if not names or len(found) < len(names):
         raise InputError(f"a reduction along {names}: name each dimension once")

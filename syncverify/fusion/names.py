@@ -55,6 +55,10 @@ def check_tensor(fusion: str, n: str, t: Tensor, span: Span) -> None:
     """Raises InputError for types and names that an input cannot have."""
     if not hasattr(t, "dtype") or not hasattr(t, "dims"):
         raise InputError(f"fusion {fusion}: {n} is {t!r}: declare it as Tensor(dtype, dims)", span)
+    if not isinstance(t.dims, tuple) or not all(isinstance(x, str) for x in t.dims):
+        raise InputError(
+            f"fusion {fusion}: {n} has dimensions {t.dims!r}; give names in a tuple, as ('R', 'C')", span
+        )
     if t.dtype not in (*DTYPES, *INDEX_DTYPES):
         known = ", ".join(dict.fromkeys((*DTYPES, *INDEX_DTYPES)))
         raise InputError(f"fusion {fusion}: {n} has type {t.dtype}; use one of {known}", span)

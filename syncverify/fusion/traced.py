@@ -249,7 +249,8 @@ class Fusion:
             else dict(zip(names, arrays, strict=False))
         )
         if (not isinstance(arrays, Mapping) and len(arrays) != len(names)) or set(given) != set(names):
-            raise InputError(f"{self.name} takes {', '.join(names)}; got {len(arrays)} arrays", self.span)
+            got = ", ".join(map(str, arrays)) if isinstance(arrays, Mapping) else f"{len(arrays)} arrays"
+            raise InputError(f"{self.name} takes {', '.join(names)}; got {got}", self.span)
         return given
 
     def check_sizes(self, sizes: Mapping[str, int]) -> None:

@@ -85,6 +85,15 @@ def test_reference_of_every_function() -> None:
     np.testing.assert_allclose(b, want, rtol=1e-5)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    f = trace(
+        lambda a: (np.float32(2) * a + np.float64(0.5)) - where(np.float32(0) < a, a, 1) / np.int32(4),
+        {"a": F32},
+    )
+    g = trace(lambda a: (2.0 * a + 0.5) - where(a > 0.0, a, 1) / 4, {"a": F32})
+    assert [f.node(i) for i in f.order()] == [g.node(i) for i in g.order()]
+
+
 def test_reference_rounds_once_at_the_end() -> None:
     bf16 = numpy_dtype("bf16")
     a = np.array([1.0078125], dtype=bf16)
@@ -123,6 +132,17 @@ def test_reference_rounds_once_at_the_end() -> None:
         (lambda a: {"R": a * 2.0}, {"a": F32}, "R names an output, and an input"),
         (lambda a: {"a b": a * 2.0}, {"a": F32}, "output cannot be called 'a b'"),
         (lambda a: a * a, {"a": Tensor("f32", ("R", "R"))}, "twice"),
+        (lambda a: a * a, {"a": Tensor("f32", "RC")}, "has dimensions 'RC'; give names in a tuple"),
+        (lambda a: a * a, {"a": Tensor("f32", (4, 5))}, r"has dimensions \(4, 5\); give names"),
+        (lambda a: a * math.exp(a), {"a": F32}, "is no number: use the functions of syncverify.fusion"),
+        (lambda a: np.exp(a), {"a": F32}, "numpy's exp of a tensor expression"),
+        (lambda a: np.ones(3) + a, {"a": F32}, "numpy's add of a tensor expression"),
+        (lambda a: a + np.ones(3), {"a": F32}, "neither a tensor expression nor a number"),
+        (lambda a: a.sum(-1), {"a": F32}, "along -1: dimensions are named, as in x.sum"),
+        (lambda a: a.max(("R", 1)), {"a": F32}, "dimensions are named"),
+        (lambda a: a @ a, {"a": F32}, "see syncverify.gate_matmul"),
+        (lambda a: a[0], {"a": F32}, "has no slices"),
+        (lambda a: sum(a), {"a": F32}, "has no slices"),
     ],
 )
 def test_bad_fusions_are_input_errors(function: Any, tensors: dict[str, Tensor], message: str) -> None:
