@@ -160,33 +160,56 @@ def together(
     ref = here.main if here.main in both else both[0] if both else -1
     if ref >= 0 and not (here.offsets or at.offsets or kinds.rings):
         return Together(rows, Places(here.main, union), covers, True)  # rows of one key are in one order
+    if ref >= 0:
+        found = _at_one(rows, at, later, here, kinds, (ref, both, union))
+        return None if found is None else Together(*found, covers, True)
     new_rows: dict[Any, Sum] = {}
     offsets: Offsets = {}
     for where, row in later.items():
         old = rows[where]
-        ints = not old[1] and not row[1]
-        mine, theirs = here.offsets.get(where), at.offsets.get(where)
-        if ref >= 0 and mine is None and theirs is None:
-            if ints and kinds.contradict(where, old[0], row[0], None):
-                return None
-            new_rows[where] = old
-            continue
-        if ref >= 0:
-            shift = at.by(where, ref) - here.by(where, ref)
-            if any(at.by(where, p) - here.by(where, p) != shift for p in both):
-                return None
-            if ints and kinds.contradict(where, old[0] + shift, row[0], None):
-                return None
-        else:
-            if ints and kinds.contradict(where, old[0], row[0], here.main - at.main):
-                return None
-            shift = kinds.apart(where, old, row)
+        moved = here.main - at.main
+        if not (old[1] or row[1]) and kinds.contradict(where, old[0], row[0], moved):
+            return None
+        shift = kinds.apart(where, old, row)
         # the earlier one's value, seen from the later one's main place
         new_rows[where] = (old[0] + shift, old[1])
         every = {p: here.by(where, p) if p in here.all else at.by(where, p) - shift for p in union}
         if len(set(every.values())) > 1:
             offsets[where] = every
     return Together(new_rows, Places(here.main, union, offsets), covers, bool(both))
+
+
+def _at_one(
+    rows: dict[Any, Sum],
+    at: Places,
+    later: dict[Any, Sum],
+    here: Places,
+    kinds: Kinds,
+    where_both: tuple[int, list[int], tuple[int, ...]],
+) -> tuple[dict[Any, Sum], Places] | None:
+    """The same of states that share places, one of them given. Most registers are alike at all places."""
+    ref, both, union = where_both
+    moves = {where: 0 for some in (here.offsets, at.offsets) for where in some}
+    new_rows = dict(rows)  # in the order of the later ones: rows of one key are in one order
+    offsets: Offsets = {}
+    for where in dict.fromkeys([*moves, *(("register", *register) for register in kinds.rings)]):
+        row = later.get(where)
+        if row is None:
+            continue
+        old, shift = rows[where], 0
+        if where in moves:
+            shift = at.by(where, ref) - here.by(where, ref)
+            if any(at.by(where, p) - here.by(where, p) != shift for p in both):
+                return None
+        if not (old[1] or row[1]) and kinds.contradict(where, old[0] + shift, row[0], None):
+            return None
+        if where in moves:
+            # the earlier one's value, seen from the later one's main place
+            new_rows[where] = (old[0] + shift, old[1])
+            every = {p: here.by(where, p) if p in here.all else at.by(where, p) - shift for p in union}
+            if len(set(every.values())) > 1:
+                offsets[where] = every
+    return new_rows, Places(here.main, union, offsets)
 
 
 __all__ = ["Kinds", "Places", "Together", "together"]

@@ -96,8 +96,9 @@ class Rotations:
                     raise Parted(self._alike(done))
                 why = f"{done[self.place]} at {self.place}, {event} at {place}"
                 raise Unequal(why, self._out_of_turn(run))
+        here = t.agent.point()  # type: ignore[attr-defined]
         for place, agents in self.others.items():
-            if not self._beside(t, agents[t.cls], place):
+            if not self._beside(here, agents[t.cls], place):
                 raise Unequal("agents stand at different points")
         self.uneven -= {t.cls}
         self.apart = self.apart if self.uneven else 0
@@ -152,7 +153,11 @@ class Rotations:
         except Open as e:
             if e.parts == o.parts and e.c != o.c:
                 self._suspect(run, t, self.others[place], e.c - o.c)
-            return (e.c, e.parts) == (o.c, o.parts) and self._beside(t, self.others[place][t.cls], place)
+            return (e.c, e.parts) == (o.c, o.parts) and self._beside(
+                t.agent.point(),  # type: ignore[attr-defined]
+                self.others[place][t.cls],
+                place,
+            )
         return False
 
     def _suspect(self, run: Run, t: Thread, others: list[Any], by: int) -> None:
@@ -185,10 +190,9 @@ class Rotations:
                     found.add((t.cls, slot))
         return frozenset(found)
 
-    def _beside(self, t: Thread, other: Any, place: int) -> bool:
+    def _beside(self, here: Any, other: Any, place: int) -> bool:
         """Whether an agent stands at the same point at another place."""
-        here, there = t.agent.point(), other.point()  # type: ignore[attr-defined]
-        ring = self.ring
+        there, ring = other.point(), self.ring
         return here == there or bool(ring.point(here, -self.place) == ring.point(there, -place))
 
     def _follow(self, run: Run, event: Event) -> None:
