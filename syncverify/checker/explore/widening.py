@@ -264,12 +264,20 @@ class Widening:
         for i, j in product(self.totals_at, self.counts):  # how many turns there are, and have been
             yield combined([(1, self.rows[i]), (-1, self.rows[j])])
         seen: set[Parts] = set()
-        for r, s in combinations(moving[:MOST_PAIRED], 2):
+        for r, s in combinations(map(self._upright, moving[:MOST_PAIRED]), 2):
             for sign in (1, -1):
                 c, p = combined([(sign, r), (-sign, s)])
                 if p and p not in seen:
                     seen.add(p)
                     yield c, p
+
+    def _upright(self, row: Sum) -> Sum:
+        """A row that is never above 0 counts down to what another says (``-u + N != 0``): its negative."""
+        both = zip(self.paths, self.values, strict=True)
+        highs = [p.bounds(*p.resolve(*(translated(self.space, v, row) or (1, ()))))[1] for p, v in both]
+        if any(high is None or high > 0 for high in highs):
+            return row
+        return -row[0], negated(row[1])
 
     def _known(self) -> list[Sum]:
         """What the paths say of several atoms."""

@@ -109,7 +109,8 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
         )
     reason = f"this is not shown for every size: {found.reason}"
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
-    return _smallest(k, replace(report, diagnostics=(*report.diagnostics, note)))
+    first = report.reason if found.reason == report.reason else f"{reason}; {report.reason}"
+    return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
 
 
 def _tried(k: Kernel) -> Any:
