@@ -148,9 +148,8 @@ def results(kernel: Any, given: dict[str, Any], sizes: dict[str, int]) -> tuple[
 
 
 def errors(fusion: Fusion, got: tuple[Any, ...], want: tuple[Any, ...]) -> list[float]:
-    """Of each output, relative to its tolerance: more than 1 is wrong. Of what is rounding alone, as the norm of
-    rows whose numbers are equal or gelu far below 0, few digits can be right: results below 1e-5 are measured
-    beside numbers of 0.01."""
+    """Of each output, relative to its tolerance: more than 1 is wrong. Of gelu far below 0 few digits can be
+    right: results below 1e-5 are measured beside numbers of 0.01."""
     found = []
     for o, g, w in zip(fusion.outputs, got, want, strict=True):
         wide, exact = np.asarray(g, np.float64), np.asarray(w, np.float64)
@@ -174,8 +173,12 @@ def tried(seed: int) -> dict[str, Any]:
         row |= {"fusion": ", ".join(map(str, fusion.inputs)), "schedule": str(schedule), "sizes": sizes}
         kernel = gate.compile(fusion, schedule)
         given = arrays(fusion, sizes, seed)
-        worst = errors(fusion, results(kernel, given, sizes), fusion.reference(given, np.float64))
-        row |= {"what": "right" if max(worst) <= 1 else "wrong", "worst": max(worst)}
+        want = fusion.reference(given, np.float64)
+        found = errors(fusion, results(kernel, given, sizes), want)
+        # norms of rows whose numbers are equal are rounding alone: then NumPy's float32 is as far off
+        plain = errors(fusion, fusion.reference(given), want)
+        worst = max(mine / max(1.0, 4 * numpy) for mine, numpy in zip(found, plain, strict=True))
+        row |= {"what": "right" if worst <= 1 else "wrong", "worst": worst}
     except InputError as e:
         row |= {"what": "refused", "why": str(e)[:300]}
     except gate.VerificationError as e:
