@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from syncverify.deadline import check as check_time
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_code import Code, Program
@@ -424,7 +425,9 @@ class IrSystem:
         agent = self._agent(0, c)
         answer = 0
         try:
-            for _ in range(_SIZED_DISCOVERY if self.symbols else _DISCOVERY):
+            for n in range(_SIZED_DISCOVERY if self.symbols else _DISCOVERY):
+                if not n & 255:
+                    check_time()
                 event = self._next(agent, answer)
                 if event[0] in (Ev.EXIT, Ev.UNKNOWN):
                     return None

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from syncverify.deadline import check as check_time
 from syncverify.model.events import Agent, Ev, Event, Flag, Footprint, LaneSplit, System
 
 #: Events of one cluster that are looked at.
@@ -63,6 +64,8 @@ def _traced(system: System) -> Trace:
             polled = event is not None and event[0] in _POLLS
             event = _passed(agent, event) if polled and event is not None else agent.step()
             left -= 1
+            if not left & 255:
+                check_time()
             if left < 0:
                 raise Undetermined(f"a cluster has more than {_MOST} events")
             _determined(event)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.checker.together import Account, Pairs, Together
+from syncverify.deadline import check as check_time
 from syncverify.model.inequalities import Sum, add, eliminated, negated
 from syncverify.model.path import Path
 from syncverify.model.terms import Space, Symbolic
@@ -57,6 +58,7 @@ class Joined:
         for account, all_ends in self.accounts[len(chosen)].items():
             for known in all_ends:
                 self.tried += 1
+                check_time()
                 if self.tried > MOST_TOGETHER:
                     raise Symbolic("blocks of a team may share memory in too many ways")
                 both = beside(self.space, path, known)
@@ -112,6 +114,7 @@ def fewer(space: Space, some: Iterable[Ends]) -> list[Ends]:
         alike.setdefault(named, []).append(facts)
     out: list[Ends] = []
     for named, all_facts in alike.items():
+        check_time()
         count = 1 + max((a for _, (_, parts) in named for a, _ in parts), default=-1)
         atoms = [space.atom("end") for _ in range(count)]
         paths = [_with(space, atoms, facts) for facts in all_facts]

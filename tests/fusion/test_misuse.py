@@ -51,7 +51,7 @@ def test_every_size_is_asked_for() -> None:
     ("tensors", "said"),
     [
         ({"x": "f32"}, "x is 'f32': declare it as Tensor"),
-        ({"x": Tensor("f32", ("R", 4))}, "a dimension of x is 4: dimensions are names"),  # type: ignore[arg-type]
+        ({"x": Tensor("f32", ("R", 4))}, "give names in a tuple"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_tensor(tensors: Any, said: str) -> None:

@@ -19,6 +19,7 @@ from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.matmul import Schedule as Tiles
 from syncverify.matmul import product
+from syncverify.model import teams
 from syncverify.source import InputError
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
@@ -73,10 +74,24 @@ def test_the_sooner_end_counts() -> None:
 @pytest.mark.parametrize("stage", gate.STAGES)
 @pytest.mark.parametrize("every", [True, False])
 def test_each_check_looks_at_the_time(stage: str, every: bool, cache: Cache) -> None:
-    program = gate.compile(examples.mul, SMALL, cache=cache)._main  # type: ignore[union-attr]
+    program = gate.compile(examples.mul, SMALL, cache=cache, proof_seconds=AMPLE)._main  # type: ignore[union-attr]
     values = None if every else {p.name: p.default or 0 for p in program.kernel.params}
     with within(10), pytest.raises(OutOfTimeError):
         program.check(stage, values)
+
+
+def test_blocks_that_are_compared_look_at_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each block of a large launch does is followed before any run of the checker begins."""
+
+    def over() -> None:
+        raise OutOfTimeError(7)
+
+    monkeypatch.setattr(teams, "check_time", over)
+    split = Tiles(64, 64, consumers=1, stages=2, split_k=4)
+    shared = gate_matmul.CompiledMatmul(product("bf16", "KK"), split)
+    values = shared.launch_values({"M": 512, "N": 512, "K": 8192})
+    with pytest.raises(OutOfTimeError, match="more than 7 seconds"):
+        shared.program().check("ptx", values)
 
 
 def test_no_proof_in_time_is_an_error_that_says_so(cache: Cache, checks: list[tuple[str, bool]]) -> None:
@@ -90,7 +105,8 @@ def test_no_proof_in_time_is_an_error_that_says_so(cache: Cache, checks: list[tu
     with pytest.raises(gate.VerificationError, match="within 11 seconds"):
         gate.compile(examples.mul, SMALL, cache=cache, proof_seconds=11)
     assert len(checks) == 2, "with more time it is tried again"
-    assert gate.compile(examples.mul, SMALL, cache=cache).report.verdict is Verdict.PROVED
+    found = gate.compile(examples.mul, SMALL, cache=cache, proof_seconds=AMPLE)
+    assert found.report.verdict is Verdict.PROVED
     gate.compile(examples.mul, SMALL, cache=cache, proof_seconds=10)  # a proof is one, however it was found
 
 
@@ -161,7 +177,7 @@ def test_a_refuted_product_is_not_replaced(
 
     def refuted(self: gate_matmul.CompiledMatmul, sizes: Any, multiprocessors: int) -> None:
         tried.append(self.schedule.title)
-        report = gate.compile(examples.mul, SMALL, cache=cache).report
+        report = gate.compile(examples.mul, SMALL, cache=cache, proof_seconds=AMPLE).report
         raise gate.VerificationError(replace(report, verdict=Verdict.REFUTED))
 
     monkeypatch.setattr(gate_matmul.CompiledMatmul, "require_proof", refuted)

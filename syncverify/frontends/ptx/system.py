@@ -8,6 +8,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
+from syncverify.deadline import check as check_time
 from syncverify.frontends.ptx.agent import ClassContext, PtxAgent
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_state import (
@@ -373,9 +374,9 @@ class PtxSystem:
         budget = [most] * len(agents)
         answers = [0] * len(agents)
         while work:
-            waiting: list[int] = []
-            queue = list(work)
+            waiting, queue = list[int](), list(work)
             while queue:
+                check_time()
                 i = queue.pop(0)
                 try:
                     going = self._advance(agents, i, budget, answers)
@@ -403,8 +404,7 @@ class PtxSystem:
 
     def _next(self, agents: list[PtxAgent], agent: PtxAgent, answer: int) -> Event:
         """An agent's step; sizes are rewritten as it needs."""
-        space = self.launch.space
-        if space is None:
+        if (space := self.launch.space) is None:
             return agent.step(answer)
         while True:
             try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from syncverify.deadline import check as check_time
 from syncverify.frontends.ptx.compile_state import PC, START, Run
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.model.again import AGAIN
@@ -118,6 +119,7 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
         space.path = path
         while events < MOST_EVENTS and steps < MOST_STEPS:
             steps += 1
+            check_time()
             try:
                 event = agent.step(answer)
             except Rewrite as e:
