@@ -415,7 +415,8 @@ class _Attempt:
 
     def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
         """The smallest sizes among what a little more exploration finds."""
-        explorer.limits = replace(explorer.limits, nodes=len(explorer.graph.nodes) + MORE_NODES)
+        explorer.last = len(explorer.graph.nodes) + MORE_NODES
+        explorer.limits = replace(explorer.limits, nodes=explorer.last)
         best, larger = found, 0
         try:
             while explorer.pending and larger < MOST_LARGER:

@@ -84,6 +84,7 @@ class Settling:
     held: int = 0  # bytes of the states that are left to follow, roughly
     requests: int = 0  # for registers, before states are compared by what they know
     searched: int = 0  # events of the longest run that a ring was looked for in
+    last: int = 0  # decisions after which a ring is not followed any more, if one failure was found
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
     _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
     _loops: Loops = field(init=False)
@@ -161,6 +162,8 @@ class Settling:
         if self.ring is None and self.compared and len(self.graph.nodes) > at_most.MOST_LOOSE * longer:
             raise KnowsTooLittle
         members = state.run.info.member is not None
+        if self.ring is not None and 0 < self.last < len(self.graph.nodes):
+            raise Exceeded(f"states do not repeat within {self.last} decisions")
         if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
             raise Unequal("states do not repeat round the ring either")
         progress = state.progress()
