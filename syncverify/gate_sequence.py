@@ -217,9 +217,7 @@ def _stages(
     observe: Callable[[str, Kernel], None] | None, proof_seconds: float,
 ) -> list[Stage]:  # fmt: skip
     def stage(plan: Plan, writes: tuple[Output, ...]) -> Stage:
-        kernel = gate.compiled(
-            plan, policy, cache=cache, observe=observe, proof_seconds=proof_seconds
-        )
+        kernel = gate.compiled(plan, policy, cache=cache, observe=observe, proof_seconds=proof_seconds)
         return Stage(kernel, tuple(n for n, _ in plan.fusion.inputs), writes, segment.merged.sizes)
 
     return [stage(plan, writes) for plan, writes in planned(segment, schedule)]

@@ -50,9 +50,7 @@ def bounded(
     return unknown(kernel, policy, values, seconds)
 
 
-def unknown(
-    kernel: Kernel, policy: Policy, values: Mapping[str, int] | None, seconds: float
-) -> KernelReport:
+def unknown(kernel: Kernel, policy: Policy, values: Mapping[str, int] | None, seconds: float) -> KernelReport:
     """The report of a stage that takes longer."""
     scope = Scope(ScopeKind.ALL if values is None else ScopeKind.EXACT, dict(values or {}))
     file, reason = kernel.span.file, out_of_time(seconds)

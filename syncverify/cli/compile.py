@@ -69,9 +69,7 @@ def compile_command(
 @options.policy
 @options.proof_seconds
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
-def run_command(
-    name: str, settings: tuple[str, ...], policy: str, proof_seconds: float, seed: int
-) -> int:
+def run_command(name: str, settings: tuple[str, ...], policy: str, proof_seconds: float, seed: int) -> int:
     """Compile, verify and execute a fusion (GPU, else simulator); compare with its reference."""
     fusion = load_fusion(name)
     sizes, rest = _split_sizes(fusion, settings)

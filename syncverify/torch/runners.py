@@ -231,9 +231,7 @@ class FusionOnGpu(_OnGpu):
 class ProductOnGpu(_OnGpu):
     """A matrix product behind the gate; the schedule follows from the sizes."""
 
-    def __init__(
-        self, problem: Problem, policy: Policy, proof_seconds: float = gate.PROOF_SECONDS
-    ) -> None:
+    def __init__(self, problem: Problem, policy: Policy, proof_seconds: float = gate.PROOF_SECONDS) -> None:
         super().__init__()
         self._problem = problem
         self._product = gate_matmul.Matmul(problem, policy, proof_seconds=proof_seconds)
@@ -465,9 +463,7 @@ class _ProductSimulated(_Simulated):
     def __init__(self, problem: Problem, runner: SimulatorRunner | ProvingRunner) -> None:
         super().__init__(runner)
         self._problem = problem
-        self._product = gate_matmul.Matmul(
-            problem, runner.policy, proof_seconds=runner.proof_seconds
-        )
+        self._product = gate_matmul.Matmul(problem, runner.policy, proof_seconds=runner.proof_seconds)
 
     def launch(self, sizes: Sizes) -> Launch:
         check_product(self._problem, sizes)
