@@ -1,7 +1,8 @@
 """Flags and counters in global memory, as later verdicts see them: what was written to one, and who looked.
 
 A spin acquires what the writes that it needed have released, and the end of a run asks which of them come
-before it in every execution, by the times of both.
+before it in every execution, by the times of both. A later access asks who is known to have seen a write,
+which must be the one that shadow memory holds (``observed``): by what is seen to be over.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Keep = Callable[[Matrix | None], int]
 
 
 def thresholds(run: Run) -> Iterator[tuple[int, int]]:
-    """The times that later comparisons are with: of writes and of spins."""
+    """The times that later comparisons of both kinds are with: of writes and of spins."""
     for at in run.locations.values():
         yield from ((w.cls, w.time) for w in at.writes)
         yield from ((s.cls, s.time) for s in at.spins)

@@ -5,7 +5,8 @@ has reached. Checks ask whether an entry has reached a threshold, and fail where
 entry all that either has reached, and what is recorded later is above all of today. So with equal keys,
 agents that do the same, and entries that reach thresholds only where those of the other do, the one meets
 every failure of the other. It may hold more that is asked of: accesses, ends of copies, barriers whose
-phases or generations are over. ``lower`` makes a run know no more than another did.
+phases or generations are over. ``lower`` makes a run know no more than another did, where nothing that both
+know is lost by that.
 
 Requests for registers are no such checks: there an order that is known may do harm. Of them both must know
 the same (no time of a request is put off, and no entry of a class is lowered). Nor are failures that
@@ -167,7 +168,7 @@ def knowledge(run: Run) -> Known | None:
     """What a run knows; None where states are not compared so."""
     if run.grid_waits or run.early or run.spun or any(True for _ in tails.pending(run)):
         return None
-    if run.info.edits_maps or run.info.in_turn:
+    if run.info.edits_maps or run.info.in_turn or run.locations:  # flags are no part of the key
         return None
     loose = Loose(run)
     return known(loose) if loose.taken_apart() else None

@@ -31,6 +31,7 @@ from syncverify.checker.explore.thresholds import (
     ALL,
     ASKING,
     COMPARED,
+    ORDER,
     SEEN,
     Kept,
     Thresholds,
@@ -117,7 +118,7 @@ class Normal(Thresholds):
             maps.form(run, self.everywhere),
             (relays.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
             members.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
-            flags.form(run, lambda x: self.at(x.cls, x.time), self.keep),
+            flags.form(run, lambda x: tuple(self.at(x.cls, x.time, k) for k in (ORDER, SEEN)), self.keep),
         ]
         parts += [self.thread(t) for t in run.threads]
         parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]

@@ -109,7 +109,8 @@ class Thresholds:
             self.mark(cls, value, *ALL)
         for (column, _), value in self.landed().items():
             self.mark(column, value)
-        self.times(flags.thresholds(run))
+        for cls, value in flags.thresholds(run):
+            self.mark(cls, value, ORDER, SEEN)
         for handed in relays.thresholds(run, ASKING):
             self.mark(*handed)
         for step in members.thresholds(run):
