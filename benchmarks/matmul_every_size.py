@@ -1,6 +1,7 @@
 """Proofs of matrix products for every M, N and K: IR and PTX, with processor time. No GPU.
 
     python benchmarks/matmul_every_size.py [--only NAME;NAME] [--stages ir,ptx] [--seconds 150] [--out FILE]
+    python benchmarks/matmul_every_size.py --menu [...]   # what `matmul.choose` may take, and what is timed
 
 Each proof runs in a child process that is killed after so many seconds of processor time ("limit").
 A proof for the usual sizes alone, where none for every size was found, is "exact".
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
-from syncverify.matmul.choose import TWO  # noqa: E402
+from syncverify.matmul.choose import TWO, menu  # noqa: E402
+from syncverify.source import InputError  # noqa: E402
 
 SCHEDULES = {
     "one tile, direct": Schedule(128, 128),
@@ -79,10 +82,33 @@ SCHEDULES = {
 }
 
 
+#: Fields of schedules of the menu that are changed, the menu's own first.
+FORMS: tuple[dict[str, Any], ...] = (
+    {}, {"persistent": True}, {"cluster": 2}, {"cluster": 2, "persistent": True}, {"pending": 1},
+    {"pending": 1, "persistent": True}, {"dependent": True, "persistent": True},
+)  # fmt: skip
+
+
+def of_menu() -> dict[str, Schedule]:
+    """By title, each once."""
+    found: dict[str, Schedule] = {}
+    for fields in FORMS:
+        for s, _ in menu(product(), {"M": 4096, "N": 4096, "K": 4096}):
+            schedule = replace(s, **fields)
+            try:
+                schedule.check()
+                schedule.fitted_stages(schedule.staging((2,)), 1)
+            except InputError:
+                continue
+            found.setdefault(schedule.title, schedule)
+    return found
+
+
 def proof(name: str, stage: str) -> dict[str, Any]:
     """In a child: the proof of one stage, with its processor time without that of the CUDA compiler."""
     with tempfile.TemporaryDirectory() as folder:
-        program = CompiledMatmul(product(), SCHEDULES[name], cache=Cache(Path(folder))).program()
+        schedule = (SCHEDULES | of_menu())[name]
+        program = CompiledMatmul(product(), schedule, cache=Cache(Path(folder))).program()
         if stage == "ptx":
             assert program.ptx
         begun = time.process_time()
@@ -108,6 +134,7 @@ def limited(name: str, stage: str, seconds: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default="", help="names of schedules, separated by semicolons")
+    parser.add_argument("--menu", action="store_true")
     parser.add_argument("--stages", default="ir,ptx")
     parser.add_argument("--seconds", type=int, default=150)
     parser.add_argument("--out", type=Path, default=HERE / "results" / "matmul_every_size.json")
@@ -117,7 +144,7 @@ def main() -> None:
         print(json.dumps(proof(*options.child)))
         return
     found = json.loads(options.out.read_text()) if options.out.exists() else {}
-    for name in options.only.split(";") if options.only else SCHEDULES:
+    for name in options.only.split(";") if options.only else of_menu() if options.menu else SCHEDULES:
         for stage in options.stages.split(","):
             row = limited(name, stage, options.seconds)
             found.setdefault(name, {})[stage] = row

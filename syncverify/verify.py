@@ -219,6 +219,22 @@ def check_assumes(kernel: Kernel, values: Mapping[str, int]) -> None:
             raise InputError(f"launch values break `assume {print_expr(fact)}`: {shown}", kernel.span)
 
 
+def check_extents(kernel: Kernel, given: Mapping[str, int]) -> None:
+    """Given values that a tensor's sizes cannot have are a mistake: no launch has such arrays."""
+    for t in kernel.tensors:
+        for e in t.shape:
+            if names(e) and names(e) <= given.keys() and (n := _number(e, given)) is not None and n < 0:
+                shown = ", ".join(f"{name} = {given[name]}" for name in sorted(names(e)))
+                raise InputError(f"a size of tensor {t.name} is {n}, for {shown}", t.span)
+
+
+def _number(e: Expr, values: Mapping[str, int]) -> int | None:
+    try:
+        return evaluate(e, values)
+    except ZeroDivisionError:
+        return None
+
+
 def _holds(fact: Expr, values: Mapping[str, int]) -> bool:
     try:
         return bool(evaluate(fact, values))
@@ -244,6 +260,7 @@ def check_launched(
     """The report on a kernel as a launch file starts it; with ``advice`` also what it could do without."""
     launched, given = facts.apply(kernel)
     given.update(values)
+    check_extents(launched, given)
     report = check_kernel(launched, given, policy, file, source_hash=source_hash, scope=scope)
     if advice:
         notes = advise(launched, report, lambda k: _as_widely(k, given, policy, file, report))

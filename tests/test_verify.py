@@ -161,3 +161,13 @@ def test_own_table_overrides_the_common_one(tmp_path: Path) -> None:
     assert read_facts(path).table("k") == {"registers": 64, "grid": [5, 6], "params": {"N": 1, "M": 3}}
     assert read_facts(path).grid("k") == (5, 6, 1)
     assert read_facts(path).grid("other") == (2, 1, 1)
+
+
+def test_given_sizes_that_no_tensor_has_are_a_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "k.syncir"
+    path.write_text(
+        "kernel k {\n  param N : i32 = 4\n  tensor a : f32[2 * N] in\n  launch block [32]\n  bar.sync 0\n}\n"
+    )
+    with pytest.raises(InputError, match="a size of tensor a is -6, for N = -3") as caught:
+        check_source(read_source(path), values={"N": -3})
+    assert caught.value.span.line == 3

@@ -41,6 +41,8 @@ def check(c: Checks) -> None:
             c.integer(e, t.span)
         if not t.shape:
             c.error(f"tensor {t.name} has no dimension", t.span)
+        if any((n := constant(e)) is not None and n < 0 for e in t.shape):
+            c.error(f"the sizes of tensor {t.name} must not be negative", t.span)
     for m in k.maps:
         _map(c, m)
     for s in k.shared:

@@ -37,6 +37,9 @@ class Problem:
     prologue: Fusion | None = None
 
     def __post_init__(self) -> None:
+        for what, f in (("an epilogue", self.epilogue), ("a prologue", self.prologue)):
+            if not isinstance(f, Fusion) and (f is not None or what == "an epilogue"):
+                raise InputError(f"{self.name}: {what} is what trace() makes of a function, not {f!r}")
         if self.dtype not in OUTPUTS:
             raise InputError(f"{self.name}: no products of {self.dtype}")
         if self.layout not in ("KK", "KN", "MK", "MN"):

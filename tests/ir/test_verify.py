@@ -188,6 +188,7 @@ def test_accepted(text: str) -> None:
         ("tensor a : f32[4] in\n tensormap A of a box [4, 4]", "the box of A has 2 sizes, tensor a has 1"),
         ("tensor a : f32[512] in\n tensormap A of a box [257]", "must be 1 to 256"),
         ("tensormap A of a box [4]", "there is no tensor named a"),
+        ("tensor a : f32[4, -4] in", "the sizes of tensor a must not be negative"),
         ("shared s : f32[0]", "must be at least 1"),
         ("shared s : f32[M]", "M is not declared"),
         ("shared s : f32[tid]", "depend on numbers and parameters only"),

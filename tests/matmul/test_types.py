@@ -145,3 +145,9 @@ def test_half_the_bytes_take_half_the_steps() -> None:
     assert ranked(product("e4m3"), sizes, 132)[0].tile_n == ranked(product(), sizes, 132)[0].tile_n
     values = CompiledMatmul(product("e4m3"), STAGED).launch_values(sizes)
     assert values["steps"] == 32
+
+
+@pytest.mark.parametrize("ends", [(None,), (abs,), (product().epilogue, abs)])
+def test_ends_of_products_are_fusions(ends: tuple[object, ...]) -> None:
+    with pytest.raises(InputError, match="is what trace\\(\\) makes of a function"):
+        Problem("odd", "bf16", "KK", *ends)  # type: ignore[arg-type]
