@@ -187,3 +187,64 @@ def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path):
     for barrier, verdict in (("", Verdict.REFUTED), ("bar.sync 0;", Verdict.PROVED)):
         (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=barrier + read))
         assert check_file(str(tmp_path / "k.ptx"))[0].verdict is verdict
+
+
+BLOCKS = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u32 n)
+.maxntid 64, 1, 1
+{{
+.reg .pred %p<4>;
+.reg .b32 %r<12>;
+.shared .align 4 .b32 s;
+ld.param.u32 %r11, [n];
+mov.u32 %r1, %tid.x;
+shr.u32 %r2, %r1, 5;
+mov.u32 %r3, %ctaid.x;
+mov.u32 %r8, %cluster_ctarank;
+mov.u32 %r4, s;
+{value}
+barrier.cluster.arrive;
+barrier.cluster.wait;
+{store} [%r4], %r5;
+barrier.cluster.arrive;
+barrier.cluster.wait;
+ld.shared::cluster.u32 %r6, [%r4];
+barrier.cluster.arrive;
+barrier.cluster.wait;
+mov.u32 %r7, 0;
+$L:
+bar.sync 0;
+add.u32 %r7, %r7, 1;
+setp.lt.u32 %p1, %r7, %r6;
+@%p1 bra $L;
+ret;
+}}
+"""
+TO_BLOCK_0 = "mapa.shared::cluster.u32 %r4, %r4, 0;"
+
+
+@pytest.mark.parametrize(
+    ("value", "store", "cluster", "verdict"),
+    [
+        ("add.u32 %r5, %r3, 1;", "st.shared.u32", 1, Verdict.PROVED),  # each block a number of its own
+        ("setp.lt.u32 %p2, %r3, 1; selp.u32 %r5, 4, 3, %p2;", "st.shared.u32", 1, Verdict.PROVED),
+        ("rem.u32 %r5, %r11, 3; add.u32 %r5, %r5, %r3;", "st.shared.u32", 1, Verdict.PROVED),
+        ("add.u32 %r5, %r8, 1;", "st.shared.u32", 2, Verdict.PROVED),
+        ("mul.lo.u32 %r5, %r3, %r2;", "st.shared.u32", 1, Verdict.REFUTED),  # the warps of one block differ
+        ("setp.eq.u32 %p2, %r3, 3; selp.u32 %r5, %r2, 2, %p2;", "st.shared.u32", 1, Verdict.REFUTED),
+        (f"add.u32 %r5, %r8, 1; {TO_BLOCK_0}", "st.shared::cluster.u32", 2, Verdict.REFUTED),  # to one place
+        (f"mov.u32 %r5, 7; {TO_BLOCK_0}", "st.shared::cluster.u32", 2, Verdict.PROVED),
+        ("mul.lo.u32 %r5, %r8, %r2;", "st.shared.u32", 2, Verdict.REFUTED),
+    ],
+)
+def test_blocks_may_store_different_values(
+    tmp_path: Path, value: str, store: str, cluster: int, verdict: Verdict
+):
+    (tmp_path / "k.ptx").write_text(BLOCKS.format(value=value, store=store))
+    facts = f'[kernel."*"]\nblock = [64, 1, 1]\ncluster = [{cluster}, 1, 1]\ngrid = [4, 1, 1]\n'
+    (tmp_path / "k.toml").write_text(facts + '[kernel."*".params]\n0 = {u32 = 7}\n')
+    facts_ = read_facts(tmp_path / "k.toml")
+    (found,) = files.check_source(files.read_source(tmp_path / "k.ptx"), facts=facts_)
+    assert found.verdict is verdict, (found.reason, found.diagnostics)

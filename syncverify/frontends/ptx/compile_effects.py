@@ -15,11 +15,16 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Operand, Pair, Reg, Vecto
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.teams import TEAM, only_place, sized
-from syncverify.frontends.ptx.values import INTS
+from syncverify.frontends.ptx.types import RANK
+from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of
 from syncverify.model.events import AT_ONCE, Ev, Event
 from syncverify.model.tokens import Token
 
 POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: A store: its site, the cluster whose thread executes it, and the blocks whose memory it writes.
+StoredAt = tuple[int, int, frozenset[int]]
+#: What a value that is not known was made of; all threads that make it so in one launch get the same.
+_OF_THE_LAUNCH = ("ctaid", "grid", "param")
 
 
 class Effects(Values):
@@ -57,7 +62,7 @@ class Effects(Values):
             self._access(k, i, found, site, after)
         else:
             keyed += [self._operand(op) for op in found.operands]
-            keyed += [self.expr.text(op) for op in self._fragments(i)]
+            keyed += self._stored_by([self.expr.text(op) for op in self._fragments(i)])
             keyed += self._team(k)
             if self._is_block_poll(k):
                 self._missed_turn(k, i)
@@ -138,8 +143,8 @@ class Effects(Values):
         before = self._before(k)
 
         teams = bool(self._team(k))
-        i, first = self.body[k], 1 + len(e.operands)
-        values = len(self._fragments(i))
+        i, at = self.body[k], 1 + len(e.operands)
+        first, values = at + 1, len(self._fragments(i))
         if i.op == "stmatrix":
             self._found_store(site, numbers=False)
 
@@ -147,8 +152,9 @@ class Effects(Values):
             if teams:
                 r[CONTEXT].tables.places.number = key[-1]
             if values:
-                self._stores(site, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
-            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:first])]
+                place = (site, key[at], _blocks(key[1]))
+                self._stores(place, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
+            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:at])]
             if handle != AT_ONCE:
                 events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
             if spin and events and events[-1][0] in POLLS:
@@ -190,7 +196,7 @@ class Effects(Values):
         values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
-        keyed += [self.expr.text(op) for op in values]
+        keyed += self._stored_by([self.expr.text(op) for op in values])
         keyed += self._team(k)
         teams = bool(self._team(k))
         handle = self.p.read_handle(k)
@@ -208,7 +214,8 @@ class Effects(Values):
                 part = ctx.part(active)
             events = before(ctx)
             if stored:
-                self._stores(site, a.elements, stored, ctx.tables.space)
+                cluster = stored.pop(0)
+                self._stores((site, cluster, _blocks(address)), a.elements, stored, ctx.tables.space)
             if part is not None:
                 events += a.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
@@ -231,13 +238,18 @@ class Effects(Values):
             if numbers:
                 self.p.equal_value.add(site)
 
-    def _stores(self, site: int, elements: Sequence[Operand], stored: list[Any], space: Any) -> None:
+    def _stored_by(self, values: list[str]) -> list[str]:
+        """Values that are stored, if any, after the cluster that stores them: others may store others."""
+        return [f"r[{self.p.constant_slot('%@cluster')}]", *values] if values else []
+
+    def _stores(self, place: StoredAt, elements: Sequence[Operand], stored: list[Any], space: Any) -> None:
         """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
-        before = self.p.stored.get(site, stored)
+        site = place[0]
+        before = self.p.stored.get(place, stored)
         if any(isinstance(v, Size) and v.term.space is not space for v in before):
-            self.p.stored[site] = stored
+            self.p.stored[place] = stored
         tokens = any(isinstance(v, Token) for v in stored)  # of other phases each time
-        if tokens or self.p.stored.setdefault(site, stored) != stored:
+        if tokens or not all(map(_may_equal, self.p.stored.setdefault(place, stored), stored)):
             self.p.one_value.discard(site)
             self.p.equal_value.discard(site)
         elif (
@@ -285,3 +297,15 @@ def _stored(i: Instr) -> tuple[Operand, ...]:
     """The registers that a store of matrices writes."""
     held = i.operands[1]
     return held.items if isinstance(held, Vector) else (held,)
+
+
+def _blocks(address: Any) -> frozenset[int]:
+    """The blocks of the cluster whose memory an access reaches; none where its place is not known."""
+    return frozenset(x >> RANK for x in lanes_of(address) if x.__class__ in INTS)
+
+
+def _may_equal(a: Any, b: Any) -> bool:
+    """Whether two values that one store stores may be one."""
+    if isinstance(a, Unknown) and isinstance(b, Unknown) and a.source in _OF_THE_LAUNCH:
+        return (a.source, a.why) == (b.source, b.why)
+    return bool(a == b)

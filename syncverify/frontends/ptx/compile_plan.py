@@ -180,7 +180,7 @@ class Plan:
         self.site_of: dict[int, int] = {}
         self.plain: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
         self.one_value: set[int] = set()  # those that are not known to store different values
-        self.stored: dict[int, Any] = {}  # what they were seen to store
+        self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.loose: set[int] = set()  # sites whose place in shared memory data says
         self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known

@@ -309,12 +309,12 @@ class PtxSystem:
                 return whole
             case "%@elected":
                 return self.info.elected_lane
-            case "%dynamic_smem_size":
-                return Unknown("dynamic_smem", "param") if launch.dynamic is None else launch.dynamic
-            case "%total_smem_size":
+            case "%@cluster":
+                return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
+            case "%dynamic_smem_size" | "%total_smem_size":
                 if launch.dynamic is None:
                     return Unknown("dynamic_smem", "param")
-                return self.tables.layout.static + launch.dynamic
+                return launch.dynamic + (self.tables.layout.static if base[1] == "t" else 0)
             case "%cluster_ctarank":
                 return cta % launch.ctas
             case "%cluster_nctarank":
