@@ -9,12 +9,14 @@ from syncverify.checker.explore.fork import FLAT, SHARED, TREATED, fork
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.phases import land
 from syncverify.ir.execute import IrSystem, systems
+from syncverify.ir.nodes import Kernel
 
 from .kernels import ring
 
 
-def started() -> Run:
-    (system,) = systems(ring(2), {"B": 1, "N": 6})
+def started(kernel: Kernel | None = None, sizes: dict[str, int] | None = None) -> Run:
+    """A run of a kernel that has done nothing yet: a ring of two slots, where none is given."""
+    (system,) = systems(kernel or ring(2), {"B": 1, "N": 6} if sizes is None else sizes)
     assert isinstance(system, IrSystem)
     classes = len(system.info.classes)
     return Run(system, HANDLERS, land, Columns(classes, 12 * classes + 64), 100_000)

@@ -6,8 +6,10 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from syncverify.checker.clocks import ROWS, E
+from syncverify.checker.clocks import ROWS, E, H
+from syncverify.checker.explore.knowledge import knowledge
 from syncverify.checker.explore.normal import TREATED, normal
+from syncverify.ir.parser import parse
 
 from .test_fork import started, steps
 
@@ -45,3 +47,44 @@ def test_what_is_asked_of_an_arrival(row: int) -> None:
         t.clock.m[row, cls] = knows
         forms.add(normal(run))
     assert len(forms) == (2 if row == E else 1)
+
+
+FLAG = """kernel flag {
+  launch grid [2] block [64] cooperative
+  param N : i32 = 2
+  tensor flag : u32[1] inout
+  if block == 0 {
+    if warp == 0 {
+      elect p
+      if p {
+        st.global.relaxed.gpu flag[0], 1
+      }
+    }
+  } else {
+    if warp == 0 {
+      spin.global.acquire.gpu flag[0] >= 1
+    }
+    for i in 0..N {
+      bar.sync 0
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("row", [E, H], ids="E H".split())
+@pytest.mark.parametrize("whose", ["write", "spin"])
+def test_what_is_asked_of_a_flag(whose: str, row: int) -> None:
+    """Whether its write, and the wait that has read it, came first in every execution or are seen to be over."""
+    (kernel,) = parse(FLAG, "flag.syncir")
+    run = started(kernel, {"N": 2})
+    steps(run, 60)
+    (at,) = run.locations.values()
+    (asked,) = at.writes if whose == "write" else at.spins
+    t = max((t for t in run.threads if t.cls != asked.cls), key=lambda t: t.cls)
+    forms = set()
+    for knows in (asked.time - 1, asked.time):
+        t.clock.m[row, asked.cls] = knows
+        forms.add(normal(run))
+    assert len(forms) == 2
+    assert knowledge(run) is None  # flags are compared by forms alone
