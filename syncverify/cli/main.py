@@ -26,6 +26,7 @@ _COMMANDS = {
     "minimize": ("minimize", "minimize", "Which synchronization of proved kernels can go."),
     "synthesize": ("synthesize", "synthesize", "Insert all synchronization into kernels without any."),
     "recheck": ("recheck", "recheck", "Validate a certificate against its kernel, without the search."),
+    "record": ("record", "record", "Run a Python program on a GPU; write what it launches, for check."),
     "replay": ("replay", "replay", "Step a counterexample through the simulator."),
 }
 
