@@ -75,7 +75,7 @@ FLAG = """kernel flag {
 @pytest.mark.parametrize("row", [E, H], ids="E H".split())
 @pytest.mark.parametrize("whose", ["write", "spin"])
 def test_what_is_asked_of_a_flag(whose: str, row: int) -> None:
-    """Whether its write, and the wait that has read it, came first in every execution or are seen to be over."""
+    """Whether its write, and the wait that read it, came first in every execution or are seen to be over."""
     (kernel,) = parse(FLAG, "flag.syncir")
     run = started(kernel, {"N": 2})
     steps(run, 60)
