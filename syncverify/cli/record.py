@@ -12,6 +12,7 @@ from syncverify.frontends.names import base_name
 from syncverify.record.ptx_files import PtxFiles, usual_folders
 from syncverify.record.recording import record as record_program
 from syncverify.record.recording import write
+from syncverify.source import InputError
 
 #: Kernels that are left out are named up to this many.
 MOST_NAMED = 20
@@ -29,22 +30,29 @@ MOST_NAMED = 20
 @click.option(
     "--most", type=click.IntRange(1), default=4, show_default=True, help="Launches of one kernel to keep."
 )
+@click.option(
+    "--open", "open_", is_flag=True, help="Leave out sizes that differ between launches of a kernel."
+)
 @click.option("-m", "as_module", is_flag=True, help="PROGRAM is a module.")
 @click.argument("program", metavar="PROGRAM")
 @click.argument("arguments", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED)
 def record(
-    output: str, kernels: tuple[str, ...], folders: tuple[str, ...], most: int, as_module: bool, program: str,
-    arguments: tuple[str, ...],
+    output: str, kernels: tuple[str, ...], folders: tuple[str, ...], most: int, open_: bool, as_module: bool,
+    program: str, arguments: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Run a Python program on a GPU and write its kernels' PTX and launch files, for check.
 
     Kernels whose PTX is not found (in the code itself, in the caches of Triton and torch.compile, or where
     --ptx says) are named and left out.
     """
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise InputError(f"{output}: cannot be written to: {e.strerror}") from None
     journal, status, wrong = record_program(program, arguments, as_module=as_module)
     files = PtxFiles([*map(Path, folders), *usual_folders(os.environ)])
     said = " ".join(["recorded by `syncverify record`:", *(["-m"] if as_module else []), program, *arguments])
-    done = write(journal, Path(output), files, kernels, most, said)
+    done = write(journal, Path(output), files, kernels, most, said, open_)
     say(f"{sum(journal.launches.values())} launches; {len(done.files)} written to {output}")
     for kernel, why in done.left[:MOST_NAMED]:
         say(f"  left out: {base_name(kernel) or kernel}: {why}")

@@ -6,6 +6,7 @@ import re
 import runpy
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,11 +16,12 @@ from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.parser import parse
 from syncverify.record.launches import Journal, Launch
 from syncverify.record.ptx_files import PtxFiles
-from syncverify.record.text import launch_file
+from syncverify.record.text import launch_file, opened
 from syncverify.source import InputError
 
 #: A file's name is no longer than this.
 LONGEST = 100
+TAKEN = "addresses that differ are taken not to overlap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,14 @@ def record(
 
 
 def write(
-    journal: Journal, folder: Path, ptx: PtxFiles, kernels: Iterable[str] = (), most: int = 4, said: str = ""
-) -> Recorded:
+    journal: Journal, folder: Path, ptx: PtxFiles, kernels: Iterable[str] = (), most: int = 4, said: str = "",
+    open_: bool = False,
+) -> Recorded:  # fmt: skip
     """Writes each launch as ``NAME.ptx`` and ``NAME.ptx.launch.toml``; of one kernel the first ``most``.
+    ``open_``: sizes that differ between launches of a kernel are left out (``opened``).
 
     ``kernels``: patterns of names, all if none; ``said``: what the launch files say of where they come from.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     patterns = tuple(kernels)
     files: list[Path] = []
     left: list[tuple[str, str]] = []
@@ -92,40 +95,41 @@ def write(
         if patterns and not any(fnmatchcase(n, p) for n in (kernel, base_name(kernel)) for p in patterns):
             continue
         text, why = ptx.of(kernel, journal.images[image] if image >= 0 else None)
-        if text is None:
-            if image < 0 and not patterns:
-                built_in += 1
-            else:
-                left.append((kernel, why))
+        if text is None and image < 0 and not patterns:
+            built_in += 1
             continue
-        try:
-            entry = next((f for f in parse(text, kernel).entries if f.name == kernel), None)
-        except InputError as e:
-            left.append((kernel, f"its PTX cannot be read: {e}"))
-            continue
-        for i, launch in enumerate(launches):
-            fault = (
-                "its PTX has no such entry"
-                if entry is None
-                else _differs(launch, [p.size for p in entry.params])
-            )
-            if fault or entry is None:
-                left.append((kernel, fault))
-                break
-            if i >= most:
-                left.append((kernel, f"{len(launches) - most} further launches, of {len(launches)}"))
-                break
-            head = [said] * bool(said) + [
-                f"{journal.launches[launch]} launches alike; addresses that differ are taken not to overlap"
-            ]
+        texts, why = (Counter[str](), why) if text is None else _texts(text, launches, journal)
+        if why:
+            left.append((kernel, why))
+        if len(texts) > most and not open_:
+            left.append((kernel, f"{len(texts) - most} further launches, of {len(texts)} that differ"))
+        for facts, count in list((opened(texts) if open_ else texts).items())[:most]:
             path = folder / f"{_file_name(kernel, taken)}.ptx"
-            path.write_text(text)
-            path.with_name(f"{path.name}.launch.toml").write_text(
-                launch_file(launch, entry, journal.maps, head)
-            )
+            path.write_text(text or "")
+            alike = "launches; what differs between them is left out" if open_ else "launches alike"
+            head = [said] * bool(said) + [f"{count} {alike}; {TAKEN}"]
+            path.with_name(f"{path.name}.launch.toml").write_text("".join(f"# {x}\n" for x in head) + facts)
             files.append(path)
     left += [(k, w) for k, w in journal.unreadable.items()]
     return Recorded(tuple(files), tuple(left), built_in)
+
+
+def _texts(text: str, launches: list[Launch], journal: Journal) -> tuple[Counter[str], str]:
+    """The launch files of a kernel, each with how many launches it stands for; or why there are none."""
+    found = Counter[str]()
+    kernel = launches[0].kernel
+    try:
+        entry = next((f for f in parse(text, kernel).entries if f.name == kernel), None)
+    except InputError as e:
+        return found, f"its PTX cannot be read: {e}"
+    if entry is None:
+        return found, "its PTX has no such entry"
+    for launch in launches:
+        fault = _differs(launch, [p.size for p in entry.params])
+        if fault:
+            return found, fault
+        found[launch_file(launch, entry, journal.maps)] += journal.launches[launch]
+    return found, ""
 
 
 def _differs(launch: Launch, sizes: list[int]) -> str:

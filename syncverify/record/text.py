@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from syncverify.frontends.ptx.nodes import Function, Variable
 from syncverify.record.launches import MAP_BYTES, Launch, TensorMap
@@ -21,10 +21,9 @@ FLOATS = {"f32": "<f", "f64": "<d"}
 USUAL_ALIGN = 16
 
 
-def launch_file(launch: Launch, entry: Function, maps: dict[bytes, TensorMap], head: list[str]) -> str:
-    """The text of a launch file. ``entry``: the kernel in its PTX; ``head``: lines of comment."""
-    lines = [f"# {line}" for line in head]
-    lines += [
+def launch_file(launch: Launch, entry: Function, maps: dict[bytes, TensorMap]) -> str:
+    """The text of a launch file; ``entry``: the kernel in its PTX."""
+    lines = [
         f"[kernel.{json.dumps(entry.name)}]",
         f"grid = {list(launch.grid)}",
         f"block = {list(launch.block)}",
@@ -39,6 +38,26 @@ def launch_file(launch: Launch, entry: Function, maps: dict[bytes, TensorMap], h
     for i, (value, param) in enumerate(zip(launch.params, entry.params, strict=True)):
         lines += names.param(i, value, param)
     return "\n".join(lines) + "\n"
+
+
+def opened(texts: Mapping[str, int]) -> dict[str, int]:
+    """Launch files of one kernel, with how many launches each stands for, as few that leave out what differs:
+    the grid, and parameters that are numbers. Those that differ in more stay apart."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for text in texts:
+        alike.setdefault(tuple(x for x in text.splitlines() if not _is_size(x)), []).append(text)
+    found: dict[str, int] = {}
+    for some in alike.values():
+        common = set.intersection(*(set(text.splitlines()) for text in some))
+        lines = [x for x in some[0].splitlines() if x in common]
+        found["\n".join(lines) + "\n"] = sum(texts[text] for text in some)
+    return found
+
+
+def _is_size(line: str) -> bool:
+    """Whether a line gives the grid, or a number for a parameter."""
+    key, _, value = line.partition(" = ")
+    return key == "grid" or (key.isdecimal() and value[:1] not in ("{", "["))
 
 
 class Names:
@@ -103,4 +122,4 @@ def _number(value: bytes, type_: str) -> str:
     return repr(number) if math.isfinite(number) else f'{{bytes = "{value.hex()}"}}'
 
 
-__all__ = ["launch_file", "words"]
+__all__ = ["launch_file", "opened", "words"]

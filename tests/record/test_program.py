@@ -48,8 +48,14 @@ def test_a_module(capsys: pytest.CaptureFixture[str]) -> None:
     assert "November 2026" in capsys.readouterr().out
 
 
-def test_no_such_program(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["record", "none.py"]) == 2
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["record", "-o", str(tmp_path / "file"), "none.py"]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}/file: cannot be written to: File exists\n"
+
+
+def test_no_such_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["record", "-o", str(tmp_path), "none.py"]) == 2
     assert capsys.readouterr().err == "error: none.py: no such program\n"
 
 
@@ -60,7 +66,7 @@ def test_without_a_driver(
         raise OSError(name)
 
     monkeypatch.setattr("ctypes.CDLL", missing)
-    assert run(["record", _program(tmp_path, "print('ran')")]) == 2
+    assert run(["record", "-o", str(tmp_path), _program(tmp_path, "print('ran')")]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err) == (
         "",

@@ -28,19 +28,23 @@ PTX = """.version 8.5
 .visible .entry copy(.param .u64 in, .param .align 64 .b8 map[128], .param .u32 n, .param .f32 x,
   .param .align 8 .b8 s[16])
 {
-  .reg .b32 %r<3>;
+  .reg .b32 %r<4>;
   .shared .align 128 .b8 tile[512];
   .shared .align 8 .b64 full;
   .reg .pred %p;
   .reg .b64 %rd<2>;
   mov.u32 %r0, %tid.x;
+  mov.u32 %r3, 0;
+  mov.b64 %rd0, map;
+  cvta.param.u64 %rd1, %rd0;
   setp.ne.u32 %p, %r0, 0;
   @%p bra WAIT;
   mbarrier.init.shared.b64 [full], 1;
   fence.mbarrier_init.release.cluster;
   fence.proxy.async.shared::cta;
   mbarrier.arrive.expect_tx.shared.b64 _, [full], 256;
-  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [map, {0, 0}], [full];
+  cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+    [tile], [%rd1, {%r3, %r3}], [full];
 WAIT:
   bar.sync 0;
 LOOP:
@@ -96,7 +100,7 @@ class Program:
         self, box: Sequence[int], swizzle: int = 3, dtype: int = 7, steps: Sequence[int] = (1, 1)
     ) -> bytes:
         """Encodes a tensor map; its bytes."""
-        data = bytes(range(128))
+        data = bytes([dtype, swizzle, *box, *steps]).ljust(128, b"\3")
         arrays = [(c_uint32 * len(x))(*x) for x in (box, steps)]
         boxes, skips = (cast(a, ctypes.POINTER(c_uint32)) for a in arrays)
         rest = (boxes, skips, 0, swizzle, 0, 0)
@@ -182,8 +186,38 @@ def test_launches_that_are_alike_are_one_and_others_have_files_of_their_own(tmp_
         program.launch(_values(program), (x, 1, 1))
     done = write(program.journal, tmp_path, PtxFiles([]), most=3)
     assert [p.name for p in done.files] == ["copy.ptx", "copy-2.ptx", "copy-3.ptx"]
-    assert done.left == (("copy", "1 further launches, of 4"),)
+    assert done.left == (("copy", "1 further launches, of 4 that differ"),)
     assert "# 2 launches alike" in (tmp_path / "copy.ptx.launch.toml").read_text()
+
+
+def test_launches_that_differ_in_addresses_are_alike(tmp_path: Path) -> None:
+    program = Program()
+    program.load(PTX.encode() + b"\0")
+    one = _values(program)
+    for address in (IN, IN + 1024):
+        program.launch([struct.pack("<Q", address), *one[1:4], struct.pack("<QII", address, 7, 9)])
+    program.launch([struct.pack("<Q", IN), *one[1:4], struct.pack("<QII", IN + 8, 7, 9)])
+    done = write(program.journal, tmp_path, PtxFiles([]))
+    first, second = (Path(f"{p}.launch.toml").read_text() for p in done.files)
+    assert "# 2 launches alike" in first and first.count('{ptr = "p0"') == 2
+    assert '{ptr = "p4", align = 8, at = 0}' in second
+
+
+def test_what_differs_is_left_open(tmp_path: Path) -> None:
+    program = Program()
+    program.load(PTX.encode() + b"\0")
+    one = _values(program, swizzle=0)
+    for n, grid in ((5, (2, 1, 1)), (6, (3, 1, 1)), (6, (4, 1, 1))):
+        program.launch([*one[:2], struct.pack("<I", n), *one[3:]], grid)
+    wider = program.encode((16, 4), dtype=6)
+    program.launch([one[0], wider, *one[2:]])
+    same, other = write(program.journal, tmp_path, PtxFiles([]), open_=True).files
+    text = Path(f"{same}.launch.toml").read_text()
+    assert "# 3 launches; what differs between them is left out" in text
+    assert "grid" not in text and "\n2 = " not in text and "\n3 = 0.5\n" in text
+    assert 'dtype = "f16"' in Path(f"{other}.launch.toml").read_text()
+    (report,) = check_file(same, facts=facts_for(same))
+    assert (report.verdict, report.scope.kind.value) == (Verdict.PROVED, "partial")
 
 
 def test_parameters_in_one_buffer(tmp_path: Path) -> None:
@@ -218,12 +252,12 @@ def test_ptx_lies_beside_the_cubin_that_was_loaded(tmp_path: Path) -> None:
     program = Program()
     program.load(_elf(500))
     program.launch(_values(program))
-    (path,) = write(program.journal, tmp_path / "out", PtxFiles([cache])).files
+    (path,) = write(program.journal, tmp_path, PtxFiles([cache])).files
     assert path.read_text() == PTX
     program = Program()
     program.load(_elf(600))
     program.launch(_values(program))
-    done = write(program.journal, tmp_path / "out", PtxFiles([cache]))
+    done = write(program.journal, tmp_path, PtxFiles([cache]))
     assert done.left == (("copy", "2 different PTX files have an entry of that name"),)
 
 
