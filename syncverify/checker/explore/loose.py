@@ -313,13 +313,14 @@ class Loose(Normal):
         waits = (self.waits_of(s), self.ranks(used), began)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
-        known = self.keep(np.array(self.least, dtype=np.int32) if last is None else last.m)
+        known = np.array(self.least, dtype=np.int32) if last is None else last.m
+        far = known if last is None or last.far is None else last.far  # a wait receives nothing else then
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),
             (s.init_cls, awaits_twins(self.run, s), tuple(cls for cls, _ in s.twins)),
             (unsure, waits, tuple(sorted(t.cls for t in s.blocked))),
             self.phase(s.phases[0], 0),
-            (known, self.keep(None if last is None else last.far)),
+            (self.keep(known), self.keep(far)),
         )
 
     def waits_of(self, s: Barrier) -> Hashable:
