@@ -32,7 +32,7 @@ from syncverify.frontends.ptx.nodes import Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
 from syncverify.frontends.ptx.sized import NO_WRAP
 from syncverify.frontends.ptx.small import small_sizes
-from syncverify.ir.expr import names
+from syncverify.ir.expr import Var, names
 from syncverify.launch import LaunchFacts
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
@@ -92,6 +92,10 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             k, found = words, again
+    if (wider := _any_grid(k)) is not None and found is not None and found.verdict is Verdict.UNKNOWN:
+        again = _tried(wider)
+        if again is not None and again.verdict is Verdict.PROVED:
+            k, found = wider, again
     if found is None:
         return _smallest(k, report)
     if found.verdict is Verdict.REFUTED:
@@ -111,6 +115,16 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
     first = report.reason if found.reason == report.reason else f"{reason}; {report.reason}"
     return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
+
+
+def _any_grid(k: Kernel) -> Kernel | None:
+    """The same launched with any number of CTAs, where the facts give it: what holds for every grid holds for
+    that one, and of blocks that are known by number each is another state. None if they do not give it."""
+    any_ = (Var("grid.x"), Var("grid.y"), Var("grid.z"))
+    x, y, z = (e if e == 1 or not isinstance(e, int) else v for e, v in zip(k.facts.grid, any_, strict=True))
+    if (x, y, z) == k.facts.grid:
+        return None
+    return replace(k, facts=replace(k.facts, grid=(x, y, z), _cache={}), program=[], assumptions=[])
 
 
 def _tried(k: Kernel) -> Any:

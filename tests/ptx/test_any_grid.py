@@ -1,0 +1,54 @@
+"""Where no proof is found for the number of CTAs that the facts give, one for any number will do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.files import check_source, read_source
+from syncverify.frontends.ptx import check
+from syncverify.ir.expr import Var
+from syncverify.launch import read_facts
+from tests.ptx.execute_helpers import module_text
+from tests.ptx.test_turns import FACTS, PARAMS, REMADE
+
+ANY = Var("grid.x")
+GIVEN = FACTS.replace("\nblock", "\ngrid = [8, 1, 1]\nblock", 1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "first", "wider", "tried", "verdict"),
+    [
+        (GIVEN, "unknown", "proved", [8, ANY], "proved"),
+        (GIVEN, "unknown", "unknown", [8, ANY], "unknown"),
+        (GIVEN, "unknown", "refuted", [8, ANY], "unknown"),  # at another grid
+        (GIVEN, "proved", "", [8], "proved"),
+        (FACTS.replace("\nblock", '\ngrid = ["G", 1, 1]\nblock', 1), "unknown", "", [Var("G")], "unknown"),
+        (FACTS.replace("\nblock", "\ngrid = [1, 1, 1]\nblock", 1), "unknown", "", [1], "unknown"),
+    ],
+)
+def test_which_grids_are_tried(
+    facts: str, first: str, wider: str, tried: list[Any], verdict: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (path := tmp_path / "k.ptx").write_text(module_text(REMADE.replace("SYNC", "bar.sync 0;"), params=PARAMS))
+    (launch := tmp_path / "k.toml").write_text(facts)
+    grids: list[Any] = []
+
+    def found(k: check.Kernel) -> Any:
+        grids.append(k.facts.grid[0])
+        assert k.facts.grid[1:] == (1, 1)
+        said = Verdict(first if len(grids) == 1 else wider)
+        return SimpleNamespace(
+            verdict=said, reason="states do not repeat", diagnostics=(), stats={}, values={}
+        )
+
+    monkeypatch.setattr(check, "_tried", found)
+    monkeypatch.setattr(check, "_smallest", lambda k, report: report)
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    assert grids == tried
+    assert report.verdict is Verdict(verdict)
