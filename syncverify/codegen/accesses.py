@@ -12,7 +12,7 @@ from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import statements
-from syncverify.ir.expr import Binary, Expr, Float, Int, Var
+from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, walk
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.source import InputError
@@ -32,6 +32,24 @@ Told = Literal["normal", "streaming", "loads"]
 Hint = Literal[Told, "again", "held"]
 
 
+def kept(name: str, length: int) -> tuple[str, ...]:
+    """Values that the compiler makes here, for all lanes, also where only some of them need them."""
+    return "#pragma unroll", f"for (int k = 0; k < {length}; ++k) keep({name}[k]);"
+
+
+def picked(kernel: Kernel) -> set[str]:
+    """In kernels with mbarriers the registers that a choice by data is made of: NVRTC would make a branch of
+    some, and read shared memory behind it."""
+    made = [s for s in statements(kernel.body) if isinstance(s, n.Compute | n.StShared | n.StGlobal)]
+    found: set[str] = set()
+    for s in reversed(made) if kernel.barriers else ():
+        if (isinstance(s, n.Compute) and s.name in found) or any(
+            isinstance(x, Call) and x.name == "select" for x in walk(s.value)
+        ):
+            found |= {x.name for x in walk(s.value) if isinstance(x, Var)}
+    return found
+
+
 class Accesses:
     """Writes accesses. ``names`` and ``lengths`` hold the integers and value registers in scope."""
 
@@ -43,6 +61,7 @@ class Accesses:
         self.reloads = Counter(loads) if hint in ("again", "held") else Counter()
         # what is loaded once is told nothing
         self.held = {name for name, times in self.reloads.items() if hint == "held" and times > 1}
+        self.picked = picked(kernel)
         self.names = Names()
         self.lengths: dict[str, int] = {}
         self.integers: set[str] = set()
@@ -130,6 +149,8 @@ class Accesses:
         if isinstance(region, n.Region) or len(source.shape) < 2:
             hint = ""
         yield f"load{'_rows' if rows > 1 else ''}{hint}{form}({name}, {address});"
+        if name in self.picked and isinstance(region, n.Region) and source.dtype not in _WHOLE:
+            yield from kept(name, count * rows)
 
     def _store(
         self, address: str, region: n.Region | n.GlobalRegion, e: Expr, width: int, hint: str = ""

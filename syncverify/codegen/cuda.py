@@ -8,7 +8,7 @@ from importlib.resources import files
 from math import gcd
 
 from syncverify.codegen import asynchronous, mma
-from syncverify.codegen.accesses import Accesses, Hint, each
+from syncverify.codegen.accesses import Accesses, Hint, each, kept
 from syncverify.codegen.alignment import divisor
 from syncverify.codegen.expressions import value
 from syncverify.codegen.names import entry_name
@@ -223,8 +223,7 @@ class _Emitter(Accesses):
             # NVRTC leaves the sum here; that the reads are over takes a fence or a store (K1)
             yield f"keep({name}[0]);"
         elif isinstance(e, Call) and e.name == "cast.f32" and not values.integral(e.args[0]):
-            # a copy is made by all lanes, also where only some of them store it
-            yield from ("#pragma unroll", f"for (int k = 0; k < {length}; ++k) keep({name}[k]);")
+            yield from kept(name, length)  # a copy: some lanes may store it, all make it
 
     def _leaf(self, stmt: Stmt) -> Iterator[str]:
         match stmt:

@@ -15,6 +15,7 @@ ONCE = {
     6227: "copies of an input that no output reads",
     5756: "branches on a number that all threads read",
     7170: "loads that such a number decides on",
+    9916: "a read of shared memory behind a branch on data",
 }
 
 
