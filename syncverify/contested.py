@@ -49,7 +49,7 @@ _ROWS = (
     (
         "K8",
         "who reads and who may release wgmma operands",
-        "a warp reads its own rows of A; one arrive after the wait",
+        "a warp reads its own rows of A; one arrive after the wait, for reads that arrived before it too",
         "each warp reads all of A; every reading warp, or a barrier",
     ),
     ("K9", "overwriting after wait_group.read", "accepted", "advisory"),

@@ -347,8 +347,11 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
     candidates = [
         w
         for w in run.suspects
-        if w[0] <= earliest.position
-        or (not _plain(earliest) and any(f.cls == w[1] and f.time >= w[2] for f in failures))
+        if (w[0] <= earliest.position and _may_follow(run, w, earliest))
+        or (
+            not _plain(earliest)
+            and any(_may_follow(run, w, f) for f in failures if f.cls == w[1] and f.time >= w[2])
+        )
     ]
     if not candidates:
         return None
@@ -366,6 +369,16 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
         position,
         barrier=b,
     )
+
+
+def _may_follow(run: Run, wait: tuple[int, int, int, int, int], f: Failure) -> bool:
+    """Whether a wait came too early for it: a race is one with a copy on the barrier, or who arrives there."""
+    _, cls, _, _, b = wait
+    if f.obligation != Obligation.RACE or f.first is None or f.second is None:
+        return True
+    arriving, column = run.contributors.get(("wait", b), set()), run.barriers[b].column
+    pair = (f.first, f.second), (f.second, f.first)
+    return any(r.cls == cls and (o.cls in arriving or o.tag == column) for r, o in pair)
 
 
 def _plain(f: Failure) -> bool:

@@ -166,12 +166,10 @@ def _before_product(run: Run, t: Thread, first: Record) -> bool:
     """Whether a wgmma that its warpgroup executed after a read is known to be complete, and the value of
     the read may still be on its way: then the fence that is missing orders it too (K1, K8)."""
     author = run.threads[first.cls]
-    number = 1 + bisect_right(author.issues, first.time, key=lambda row: int(row[first.cls]))
-    if first.kind != GR or number > len(author.issues):
+    number, arrived = product_after(run, first)
+    if arrived or not number:
         return False
     issued = int(author.issues[number - 1][first.cls])
-    if 0 < first.used < issued or any(first.time < f < issued for f in author.fences):
-        return False
     after = [x for x in author.syncs if x > issued]  # first the wait for the product
     then = after[1] if len(after) > 1 else author.time + 1
     if any(first.time < f < then for f, _, _ in author.proxy_fences):
@@ -292,11 +290,37 @@ def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: 
             return ordered, True
         return True, first.tag_value <= clock.knows(a, first.tag, own)
     ordered = own or clock.knows(h, first.cls, False) >= first.time
+    if not (ordered or strict) and first.kind == GR and _handed_by_product(run, t, first, need):
+        return True, True
     if need != Need.BRIDGE or not ordered:
         return ordered, True
     if clock.knows(a, first.cls if first.column < 0 else first.column, own) >= first.time:
         return True, True
     return True, not strict and first.kind == GR and _used_before(run, t, first, own)
+
+
+def product_after(run: Run, first: Record) -> tuple[int, bool]:
+    """The number of the first wgmma that its author issued after a read, 0 if none, and whether the value had
+    arrived by then."""
+    issues = run.threads[first.cls].issues
+    if first.kind != GR or not issues or run.info.footprints[first.fp].memory == GLOBAL_MEMORY:
+        return 0, False
+    number = 1 + bisect_right(issues, first.time, key=lambda row: int(row[first.cls]))
+    if number > len(issues):
+        return 0, False
+    issued = int(issues[number - 1][first.cls])
+    fences = run.threads[first.cls].fences
+    return number, 0 < first.used < issued or any(first.time < f < issued for f in fences)
+
+
+def _handed_by_product(run: Run, t: Thread, first: Record, need: Need) -> bool:
+    """K8, practical: who knows that a wgmma is complete knows that all four warps have issued it, so that
+    their earlier reads were made; for a write of the other proxy, values must have arrived by then."""
+    number, arrived = product_after(run, first)
+    if not number or (need is Need.BRIDGE and not arrived):
+        return False
+    column = t.clock.m[H]
+    return any(column[c] >= number for c in mma_siblings(run, first.cls))
 
 
 def completion_known(run: Run, t: Thread, first: Record, row: int, own: bool, strict: bool) -> bool:
@@ -346,7 +370,7 @@ def _judge_strict(
         across = run.threads[first.cls].info.cta != t.info.cta
         contested = "K1" if first.kind == GR else "K3" if across else "K2"
         text = "no proxy fence by the thread that made the first access"
-    elif first.kind == Access.MMA_READ:
+    elif first.kind == Access.MMA_READ or _handed_by_product(run, t, first, row.need):
         contested, text = "K8", "only some warps of the warpgroup hand the completed reads on"
     else:
         contested, text = row.contested or "K14", "the order rests on arrivals of an earlier phase"

@@ -140,7 +140,7 @@ kernel k {
 FENCED = "fence.proxy.async.shared_cta"
 BESIDE = [
     ("", "", ["SV105"]),  # of all lanes: a fence would order their reads too
-    (FENCED, "", ["SV111"]),
+    (FENCED, "", []),  # K8: who knows that the product is over knows that all had read
     ("", f"{FENCED}\n warp.sync", []),
     ("", "warp.sync", ["SV105"]),
 ]
@@ -188,3 +188,40 @@ def test_bytes_that_nobody_writes_hide_no_order(fence: str, meet: str, rules: li
 def test_a_fence_waits_for_no_store() -> None:
     (kernel,) = parse(PADDED.replace("FENCE", "").replace("MEET", ""), "k.syncir")
     assert _rules(check_kernel(kernel), Severity.ERROR) == ["SV101", "SV104"]
+
+
+#: Two groups of warps take turns; in each, a warp reads what its neighbour wrote.
+TURNS = """\
+kernel k {
+  launch grid [1] block [128]
+  shared tile : f32[2, 64]
+  mbarrier turn[2]
+  if tid == 0 {
+    for g in 0..2 {
+      mbarrier.init turn[g], 64
+    }
+  }
+  bar.sync 0
+  let g = (warp // 2)
+  for i in 0..3 {
+    mbarrier.wait turn[g], (i + 1 - g) % 2
+    let x = lane
+    st.shared tile[g][tid % 64 : 1], x
+    MEET
+    ld.shared y, tile[g][(tid + 32) % 64 : 1]
+    MEET
+    mbarrier.arrive turn[1 - g]
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("meet", "rules"),
+    [("bar.sync 1 + g, 64", set[str]()), ("", {"SV110", "SV111"}), ("warp.sync", {"SV110", "SV111"})],
+)
+def test_a_turn_that_is_free_at_first_explains_no_race_beside_it(meet: str, rules: set[str]) -> None:
+    (kernel,) = parse(TURNS.replace("MEET", meet), "k.syncir")
+    report = check_kernel(kernel)
+    assert report.verdict is (Verdict.REFUTED if rules else Verdict.PROVED), report.reason
+    assert set(_rules(report, Severity.ERROR)) <= rules

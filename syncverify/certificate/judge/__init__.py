@@ -2,7 +2,7 @@
 
 from syncverify.certificate.judge.beside import Beside
 from syncverify.certificate.judge.forms import forget, form
+from syncverify.certificate.judge.hazards import NotJudgedError
 from syncverify.certificate.judge.run import Follower
-from syncverify.certificate.judge.state import NotJudgedError
 
 __all__ = ["Beside", "Follower", "NotJudgedError", "forget", "form"]

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.certificate.judge.forms import forget
-from syncverify.certificate.judge.hazards import Memory, Touch
+from syncverify.certificate.judge.hazards import Memory, NotJudgedError, Touch
 from syncverify.certificate.judge.knowledge import Knowledge, Lanes
 from syncverify.certificate.judge.run import Follower
-from syncverify.certificate.judge.state import Actor, Barrier, Meeting, NotJudgedError, Phase
+from syncverify.certificate.judge.state import Actor, Barrier, Meeting, Phase
 from syncverify.model.events import Ev, Event, SystemInfo
 
 #: Pieces of memory that are kept for each CTA.
@@ -65,6 +65,7 @@ class Beside(Follower):
         new.info = self.info
         new.fences = [list(times) for times in self.fences]
         new.memory = Memory(self.info, new.fences)
+        new.memory.products = set(self.memory.products)
         new.memory.touches = {
             memory: [(lo, hi, touch(t)) for lo, hi, t in kept] for memory, kept in self.memory.touches.items()
         }

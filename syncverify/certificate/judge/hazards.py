@@ -15,6 +15,10 @@ from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 
 
+class NotJudgedError(Exception):
+    """An event that only the checker judges."""
+
+
 @dataclass(slots=True, eq=False)
 class Touch:
     """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
@@ -39,6 +43,7 @@ class Memory:
         self.info = info
         self.fences = fences  # per class, the times of its acq_rel fences
         self.touches: dict[int, list[tuple[int, int, Touch]]] = {}
+        self.products: set[int] = set()  # classes that have issued wgmmas
 
     def access(self, lanes: Lanes, touch: Touch, at: str) -> None:
         """Judges an access against all before it, then keeps it. Raises RejectedError."""
@@ -59,6 +64,8 @@ class Memory:
             if need is not Need.NOTHING and not (first.atomic and touch.atomic):
                 for a, b in pieces:
                     if not self.met(lanes, first, touch, need, a, b):
+                        if first.kind is Access.GENERIC_READ and first.cls in self.products:
+                            raise NotJudgedError("reads that a wgmma may hand on (K8)")
                         raise RejectedError(
                             at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown"
                         )

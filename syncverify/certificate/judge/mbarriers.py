@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncverify.certificate.data import RejectedError
+from syncverify.certificate.judge.hazards import NotJudgedError
 from syncverify.certificate.judge.knowledge import Knowledge, Mark, Row, join
-from syncverify.certificate.judge.state import Actor, Barrier, NotJudgedError, Phase, State
+from syncverify.certificate.judge.state import Actor, Barrier, Phase, State
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from syncverify.certificate.judge.hazards import NotJudgedError
 from syncverify.certificate.judge.knowledge import Knowledge, Mark, join, raise_to
-from syncverify.certificate.judge.state import Actor, Meeting, NotJudgedError, State
+from syncverify.certificate.judge.state import Actor, Meeting, State
 from syncverify.model.events import Flag
 
 

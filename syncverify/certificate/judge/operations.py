@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.certificate.judge.hazards import Touch
+from syncverify.certificate.judge.hazards import NotJudgedError, Touch
 from syncverify.certificate.judge.knowledge import Mark, join, raise_to
 from syncverify.certificate.judge.mbarriers import Mbarriers
 from syncverify.certificate.judge.meetings import Meetings
-from syncverify.certificate.judge.state import Actor, NotJudgedError
+from syncverify.certificate.judge.state import Actor
 from syncverify.model.events import AT_ONCE, NEVER, Flag, Footprint
 from syncverify.model.proxies import Access, Space
 
@@ -172,6 +172,7 @@ class Operations(Mbarriers, Meetings):
             return False
         done = self.issue(a, "mma")
         a.issues.append(a.lanes.handed().happened)
+        self.memory.products.add(a.lanes.cls)
         for fp in (fp_a, fp_b):
             if fp >= 0:
                 self.touch(a, Access.MMA_READ, fp, done=done, any_lane=True)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from syncverify.certificate.data import RejectedError
+from syncverify.certificate.judge.hazards import NotJudgedError
 from syncverify.certificate.judge.knowledge import join
 from syncverify.certificate.judge.operations import Operations
-from syncverify.certificate.judge.state import Actor, Meeting, NotJudgedError
+from syncverify.certificate.judge.state import Actor, Meeting
 from syncverify.model.automata.register_pool import legal, most_registers
 from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
 

@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.certificate.data import RejectedError
-from syncverify.certificate.judge.hazards import Memory, Touch
+from syncverify.certificate.judge.hazards import Memory, NotJudgedError, Touch
 from syncverify.certificate.judge.knowledge import Knowledge, Lanes, Mark, Row
 from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
-
-
-class NotJudgedError(Exception):
-    """An event that only the checker judges."""
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ from syncverify.checker.explore.thresholds import (
 )
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
 from syncverify.checker.globals import Location, Spin, Write
+from syncverify.checker.memory import product_after
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Cluster, Generation, Named
 from syncverify.checker.tensor_maps import Map
@@ -161,7 +162,8 @@ class Normal(Thresholds):
     def record(self, r: Record, pending: dict[int, int]) -> Hashable:
         fence: Hashable = None
         if r.kind == Access.GENERIC_READ:
-            fence = self.at(r.cls, self.fence_after(r), SEEN)
+            after = tuple(self.at(column, number, SEEN) for column, number in self.products_after(r))
+            fence = self.at(r.cls, self.fence_after(r), SEEN), after, product_after(self.run, r)[1]
         tag: Hashable = r.tag_value
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
             tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None

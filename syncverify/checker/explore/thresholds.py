@@ -19,7 +19,7 @@ from syncverify.checker.barriers import Barrier
 from syncverify.checker.clocks import AG, HW, ROWS, SA, SH, SP, A, E, H, Matrix
 from syncverify.checker.engine import LATER, Run
 from syncverify.checker.explore import flags, maps, members, relays
-from syncverify.checker.memory import mma_siblings
+from syncverify.checker.memory import mma_siblings, product_after
 from syncverify.checker.shadow import IN_FLIGHT, Record, Segment
 from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.ordering import ORDERINGS, Need
@@ -140,6 +140,8 @@ class Thresholds:
             self.mark(r.cls, r.used, SEEN)
         if r.kind == Access.GENERIC_READ:
             self.mark(r.cls, self.fence_after(r), SEEN)
+            for column, number in self.products_after(r):
+                self.mark(column, number, SEEN)
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
             kinds = (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED)
             self.mark(r.tag, r.tag_value, *kinds)
@@ -158,6 +160,11 @@ class Thresholds:
         if found is None:
             found = self.beside[cls] = mma_siblings(self.run, cls)
         return found
+
+    def products_after(self, r: Record) -> list[tuple[int, int]]:
+        """The wgmma that its author issued after a read, as each class of the warpgroup counts them."""
+        number, _ = product_after(self.run, r)
+        return [(column, number) for column in self.siblings(r.cls)] if number else []
 
     def fence_after(self, r: Record) -> int:
         fences = self.run.threads[r.cls].fences
