@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_uint32, c_void_p
-from typing import Any, cast
+from glob import escape, glob
+from typing import Any
 
 from syncverify.record.listen import Listener
 from syncverify.source import InputError
 
 #: CUpti_CallbackDomain of the driver; CUpti_ApiCallbackSite before a call.
 DRIVER_API, ENTER = 1, 0
-NAMES = ("libcupti.so", "libcupti.so.13", "libcupti.so.12")
+NAMES = ("libcupti.so.13", "libcupti.so.12", "libcupti.so")
+#: Where packages bring it, below a folder of ``sys.path``.
+BROUGHT = (
+    "nvidia/cu1*/lib/libcupti.so.*",
+    "nvidia/cuda_cupti/lib/libcupti.so.*",
+    "triton/backends/nvidia/lib/cupti/libcupti.so.*",
+)
 
 
 class CallbackData(Structure):
@@ -30,9 +38,9 @@ Callback = CFUNCTYPE(None, c_void_p, c_int, c_uint32, POINTER(CallbackData))
 
 def library() -> ctypes.CDLL:
     """CUPTI. Raises InputError where it is not found."""
-    for find in (_by_pathfinder, *(lambda n=name: ctypes.CDLL(n) for name in NAMES)):
+    for name in (*NAMES, *brought(sys.path)):
         try:
-            return find()
+            return ctypes.CDLL(name)
         except OSError:
             continue
     raise InputError(
@@ -41,15 +49,11 @@ def library() -> ctypes.CDLL:
     )
 
 
-def _by_pathfinder() -> ctypes.CDLL:
-    try:
-        from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-    except ImportError as e:
-        raise OSError(str(e)) from None
-    try:
-        return ctypes.CDLL(cast(str, load_nvidia_dynamic_lib("cupti").abs_path))
-    except DynamicLibNotFoundError as e:
-        raise OSError(str(e)) from None
+def brought(folders: Iterable[str]) -> Iterator[str]:
+    """The files that packages in some folders bring."""
+    for pattern in BROUGHT:
+        for folder in folders:
+            yield from sorted(glob(f"{escape(folder)}/{pattern}"))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.cli.main import run
+from syncverify.record.cupti import brought
 from syncverify.record.recording import run_program
 
 
@@ -57,6 +58,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_no_such_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["record", "-o", str(tmp_path), "none.py"]) == 2
     assert capsys.readouterr().err == "error: none.py: no such program\n"
+
+
+def test_where_packages_bring_cupti(tmp_path: Path) -> None:
+    names = ["nvidia/cu13/lib/libcupti.so.13", "triton/backends/nvidia/lib/cupti/libcupti.so.12"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"")
+    assert list(brought([str(tmp_path / "none"), str(tmp_path)])) == [str(tmp_path / n) for n in names]
 
 
 def test_without_a_driver(
