@@ -372,7 +372,7 @@ def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
 
 
 def _may_follow(run: Run, wait: tuple[int, int, int, int, int], f: Failure) -> bool:
-    """Whether a wait came too early for it: a race is one with a copy on the barrier, or who arrives there."""
+    """Whether a wait came too early for it: a race is with a copy on the barrier, or with who arrives."""
     _, cls, _, _, b = wait
     if f.obligation != Obligation.RACE or f.first is None or f.second is None:
         return True
