@@ -7,7 +7,9 @@ top work on ints, the exported ones lift them (``values.lift``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import unpack
+from ctypes import c_float
+from math import copysign
+from struct import pack, unpack
 from typing import Any
 
 from syncverify.frontends.ptx.values import (
@@ -24,7 +26,7 @@ from syncverify.frontends.ptx.values import (
     vec,
 )
 
-BY_ZERO = Unknown("a division by zero")
+BY_ZERO = Unknown("a division by zero: give the sizes that divide, or assume that they are at least 1")
 AS_FLOAT = Unknown("a size taken as a floating-point number")
 
 
@@ -225,6 +227,24 @@ def float_test(test: str, a: Any, b: Any, w: int) -> Any:
         return lift(lambda x, y: float_test(test, x, y, w), a, b)
     missing = next((x for x in (a, b) if isinstance(x, Unknown)), AS_FLOAT)
     return missing.derived()
+
+
+def float_product(a: Any, b: Any, flushed: bool) -> Any:
+    """The product of two f32 given by their bits, to nearest: exact in Python's numbers, then rounded once.
+    A sum that it goes into may become one instruction with it: such sums are data."""
+    if a.__class__ in INTS and b.__class__ in INTS:
+        x, y = _flushed(_float(a, 32), flushed), _flushed(_float(b, 32), flushed)
+        found = _flushed(c_float(x * y).value, flushed)
+        return 0x7FFFFFFF if found != found else int.from_bytes(pack("<f", found), "little")
+    if a.__class__ is Vec or b.__class__ is Vec:
+        return lift(lambda x, y: float_product(x, y, flushed), a, b)
+    missing = next((x for x in (a, b) if isinstance(x, Unknown)), AS_FLOAT)
+    return missing.derived()
+
+
+def _flushed(x: float, flushed: bool) -> float:
+    """Zero of the same sign for a number below the smallest normal one."""
+    return copysign(0.0, x) if flushed and abs(x) < 2.0**-126 else x
 
 
 def _float(bits: int, w: int) -> float:

@@ -22,6 +22,7 @@ from syncverify.frontends.ptx.nodes import (
     Sym,
     Vector,
 )
+from syncverify.frontends.ptx.operands import float_product
 from syncverify.frontends.ptx.types import RANK, WINDOW, WINDOWS, kind, width
 from syncverify.frontends.ptx.values import INTS
 
@@ -35,7 +36,7 @@ NAMES: Mapping[str, Any] = {
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs equal is_null float_test select shfl vote redux"
+            "popc clz sabs equal is_null float_test float_product select shfl vote redux"
         ).split()
     },
 }  # fmt: skip
@@ -161,10 +162,7 @@ class Expressions:
         if "sat" in i.mods:
             raise NotPlain
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
-        total = f"{a} {sign} {b}"
-        c = self.carry
-        if i.op in ("addc", "subc"):
-            total += f" {sign} r[{c}]"
+        total = f"{a} {sign} {b}" + (f" {sign} r[{self.carry}]" if i.op in ("addc", "subc") else "")
         if "cc" in i.mods:
             out = [("%carry", f"({total}) >> {bits} & 1")]
             return [*self._one(i, f"({total}) & {mask}"), *out] if i.op in ("add", "sub") else [
@@ -215,6 +213,9 @@ class Expressions:
         )
 
     def op_mul(self, i: Instr) -> list[tuple[str, str]]:
+        if float_product(i):
+            x, y = (self.text(op, 32) for op in i.operands[1:])
+            return self._one(i, f"float_product({x}, {y}, {'ftz' in i.mods})")
         text, bits = self._product(i)
         return self._one(i, f"({text}) & {(1 << bits) - 1}")
 
@@ -224,8 +225,7 @@ class Expressions:
         text, bits = self._product(i)
         total = f"{text} + {self.text(i.operands[3], bits)}"
         mask = (1 << bits) - 1
-        if i.op == "madc":
-            total += f" + r[{self.carry}]"
+        total += f" + r[{self.carry}]" if i.op == "madc" else ""
         if "cc" in i.mods:
             t = f"r[{self.slot('%total')}]"
             return [("%total", f"(({text}) & {mask}) + {self.text(i.operands[3], bits)}"

@@ -54,6 +54,9 @@ class Context(Protocol):
         """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
         that. Opaque with ``why`` where it may go elsewhere, or contents of shared memory steer."""
 
+    def part(self, active: Value) -> Context | None:
+        """The lanes of the class for which a guard holds."""
+
     def footprint(self, fp: Footprint) -> int:
         """The number of a footprint."""
 

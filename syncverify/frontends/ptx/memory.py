@@ -12,7 +12,7 @@ from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.tickets import travels
 from syncverify.frontends.ptx.types import WINDOW, width
-from syncverify.frontends.ptx.values import INTS, Unknown, Vec
+from syncverify.frontends.ptx.values import INTS, WARP, Unknown, Vec, vec
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Footprint
 from syncverify.model.proxies import Scope
@@ -49,6 +49,14 @@ class Access:
         return access_events(self, ctx, site, address, values, handle, part)
 
 
+class SpreadError(Exception):
+    """Lanes of one access reach the shared memory of different CTAs: of which, by lane."""
+
+    def __init__(self, ctas: list[int]) -> None:
+        super().__init__()
+        self.ctas = ctas
+
+
 def decode_access(i: Instr) -> Access | None:
     """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
     if i.op not in ("ld", "ldu", "st", "atom", "red") or "async" in i.mods:
@@ -83,6 +91,10 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     """The events of an access by the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
     try:
         places = _places(a, ctx, address)
+    except SpreadError as e:
+        apart = [ctx.part(vec([int(owner == cta) for owner in e.ctas])) for cta in sorted(set(e.ctas))]
+        lanes = [x for x in apart if x is not None]
+        return [x for some in lanes for x in access_events(a, some, site, address, values, handle, True)]
     except Opaque as e:
         if a.space != "shared":
             raise
@@ -156,7 +168,8 @@ def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | 
             raise Opaque("lanes of one access reach different state spaces")
     found = [ctx.shared(x, a.space, what) for x in lanes]
     if len({cta for cta, _ in found}) > 1:
-        raise Opaque("lanes of one access reach the shared memory of different CTAs")
+        owners = dict(zip(ctx.lanes, (cta for cta, _ in found), strict=True))
+        raise SpreadError([owners.get(i, -1) for i in range(WARP)])
     return found[0][0], [offset for _, offset in found]
 
 

@@ -134,3 +134,8 @@ def repeats(i: Instr) -> bool:
     """Whether an instruction makes the same of the same registers each time."""
     named = [op for op in i.operands[1:] if isinstance(op, Special)]
     return i.op in _COMPUTES and all(s.name.startswith(_PLACES) for s in named)
+
+
+def float_product(i: Instr) -> bool:
+    """Whether it is a product of f32 to nearest, which is computed where its operands are known."""
+    return i.op == "mul" and i.mods[-1] == "f32" and {*i.mods[:-1]} <= {"rn", "ftz"}

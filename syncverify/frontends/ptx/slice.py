@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Sym, Vector
-from syncverify.frontends.ptx.operands import registers, results, sources
+from syncverify.frontends.ptx.operands import float_product, registers, results, sources
 from syncverify.frontends.ptx.types import width
 
 Decoded = Mapping[int, Effect | Unsupported]
@@ -310,6 +310,8 @@ def _parameter(m: Mem) -> str:
 def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
     if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp"):
+        return False
+    if float_product(i):
         return False
     if i.op in ("mma", "wmma", "wgmma", "ldmatrix", "tex", "suld", "tcgen05"):
         return True
