@@ -143,7 +143,7 @@ class CompiledMatmul:
 
     def _workspaces(self, values: Mapping[str, int]) -> dict[str, int]:
         """Bytes of what blocks pass partial sums through."""
-        return split.workspaces(self.schedule, values["blocks"])
+        return split.workspaces(self.schedule, values["blocks"], len(self.problem.products))
 
     def _inputs(
         self, a: Any, b: Any, others: Mapping[str, Any]

@@ -34,7 +34,7 @@ from syncverify.ir.nodes import (
 )
 from syncverify.matmul import split
 from syncverify.matmul.epilogue import arithmetic, register, results
-from syncverify.matmul.problem import FACTOR, PRODUCT, Problem
+from syncverify.matmul.problem import FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
 from syncverify.source import InputError
@@ -53,8 +53,6 @@ DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "teams", "blocks")
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     """The kernel without synchronization; ``vector``: elements per access of the epilogue (1 or 2)."""
     schedule.check(len(problem.rights))
-    if schedule.split_k > 1 and len(problem.rights) > 1:
-        raise InputError(f"{problem.name}: steps along K of two products are not shared out: split_k=1")
     if not problem.b_t and schedule.tile_n % PANEL:
         raise InputError(f"{problem.name}: layout {problem.layout} needs a tile_n of whole panels of {PANEL}")
     if problem.prologue is not None and schedule.pending:
@@ -73,7 +71,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
         body: tuple[Stmt, ...] = (
             *split.place(schedule),
-            split.turns((*begins, *split.finished(ends, schedule, PRODUCT))),
+            split.turns((*begins, *split.finished(ends, schedule, problem.products))),
         )
     elif schedule.persistent:
         body = (For("i", Int(0), Var("turns"), Int(1), work),)
@@ -97,7 +95,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 )
                 for name, dims in problem.shapes.items()
             ),
-            *(split.tensors(schedule) if splits else ()),
+            *(split.tensors(schedule, len(problem.products)) if splits else ()),
         ),
         maps=(
             TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), _swizzle(problem)),

@@ -12,6 +12,8 @@ compares them, so that whose step a tile's first one is needs no quotient by a p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import (
     BulkStore,
@@ -99,24 +101,26 @@ def facts(schedule: Schedule) -> list[Expr]:
     return found
 
 
-def tensors(schedule: Schedule) -> tuple[Tensor, ...]:
-    size = schedule.tile_m * schedule.tile_n
+def tensors(schedule: Schedule, products: int = 1) -> tuple[Tensor, ...]:
+    size = schedule.tile_m * schedule.tile_n * products
     return (
         Tensor(SUMS, "f32", (Var("blocks") * size,), "inout"),
         Tensor(SEMAPHORE, "u32", (Var("blocks") * schedule.consumers,), "inout"),
     )
 
 
-def workspaces(schedule: Schedule, blocks: int) -> dict[str, int]:
+def workspaces(schedule: Schedule, blocks: int, products: int = 1) -> dict[str, int]:
     """Bytes of each of those for so many blocks; all zero at launch, and the semaphores again at the end."""
     if schedule.split_k == 1:
         return {}
     size = 4 * blocks
-    return {SUMS: size * schedule.tile_m * schedule.tile_n, SEMAPHORE: size * schedule.consumers}
+    sums = size * schedule.tile_m * schedule.tile_n * products
+    return {SUMS: sums, SEMAPHORE: size * schedule.consumers}
 
 
 def buffer(schedule: Schedule) -> Shared:
-    """A part of a warpgroup's partial sums: those of 32 columns, each thread's own in runs of four."""
+    """A part of a warpgroup's partial sums: those of 32 columns, of two products 16 each; a thread's own in
+    runs of four."""
     shape = (Int(schedule.consumers), Int(_depth(schedule) * WARPGROUP))
     return Shared(PART, "f32", shape, 1024)
 
@@ -194,9 +198,11 @@ def cell(schedule: Schedule) -> GlobalRegion:
     return GlobalRegion(SEMAPHORE, _place(schedule) * schedule.consumers + Var("wg"))
 
 
-def _base(schedule: Schedule) -> Expr:
-    """The first partial sum of the warpgroup."""
-    return (_place(schedule) * schedule.consumers + Var("wg")) * (schedule.rows * schedule.tile_n)
+def _base(schedule: Schedule, product: int, products: int) -> Expr:
+    """The first partial sum of the warpgroup, of one of its products."""
+    each = schedule.rows * schedule.tile_n
+    first = (_place(schedule) * schedule.consumers + Var("wg")) * (each * products)
+    return first + product * each if product else first
 
 
 def _place(schedule: Schedule) -> Expr:
@@ -205,29 +211,36 @@ def _place(schedule: Schedule) -> Expr:
     return Var("slot") if c == 1 else Var("slot") * c + Var("rank")
 
 
-def left(schedule: Schedule, accumulators: str) -> Stmt:
-    """The partial sum of a run that does not start a tile, part by part."""
-    depth = _depth(schedule)
+def left(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
+    """The partial sums of a run that does not start a tile, part by part."""
+    depth = _depth(schedule) // len(accumulators)
     size = depth * WARPGROUP
-    to = GlobalRegion(SUMS, _base(schedule) + Var("p") * size, Int(size))
-    whole = Region(PART, (Var("wg"),))
-    own = Region(PART, (Var("wg"),), _THREAD * _UNIT, Int(_UNIT), Int(depth // _UNIT), Int(WARPGROUP * _UNIT))
+    reads: list[Stmt] = []
+    leaves: list[Stmt] = []
+    for k, name in enumerate(accumulators):
+        value = f"part{k + 1 if k else ''}_v"
+        to = GlobalRegion(SUMS, _base(schedule, k, len(accumulators)) + Var("p") * size, Int(size))
+        whole = Region(PART, (Var("wg"),))
+        if len(accumulators) > 1:
+            whole = Region(PART, (Var("wg"),), Int(k * size), Int(size))
+        first = _THREAD * _UNIT + k * size if k else _THREAD * _UNIT
+        own = Region(PART, (Var("wg"),), first, Int(_UNIT), Int(depth // _UNIT), Int(WARPGROUP * _UNIT))
+        reads += [FragRead(value, name, Var("p") * depth, Int(depth)), StShared(own, Var(value))]
+        leaves.append(_leave(schedule, to, whole))
+    parts = schedule.tile_n * len(accumulators) // 32
+    return For("p", Int(0), Int(parts), Int(1), (*reads, *leaves), unroll=parts)
+
+
+def _leave(schedule: Schedule, to: GlobalRegion, whole: Region) -> Stmt:
     add, store = BulkStore(to, whole, "add"), BulkStore(to, whole)
     if schedule.sums == "any":
-        leave: Stmt = add
-    else:
-        leave = store if schedule.split_k == 2 else If(BEHIND.eq(0), (store,), (add,))
-    body: tuple[Stmt, ...] = (
-        FragRead("part_v", accumulators, Var("p") * depth, Int(depth)),
-        StShared(own, Var("part_v")),
-        leave,
-    )
-    parts = schedule.tile_n // 32
-    return For("p", Int(0), Int(parts), Int(1), body, unroll=parts)
+        return add
+    return store if schedule.split_k == 2 else If(BEHIND.eq(0), (store,), (add,))
 
 
-def added(schedule: Schedule, name: str, start: Expr, count: int) -> list[Stmt]:
-    """Adds what others left to ``count`` elements of a thread's share, ``start`` a multiple of ``count``.
+def added(schedule: Schedule, names: Sequence[str], start: Expr, count: int) -> list[Stmt]:
+    """Adds what others left to ``count`` elements of a thread's share of each product, ``start`` a
+    multiple of ``count``.
 
     Where anyone may come first, what was read is zero again for the next launch.
     """
@@ -241,14 +254,17 @@ def added(schedule: Schedule, name: str, start: Expr, count: int) -> list[Stmt]:
         at = start // _UNIT * (_UNIT * WARPGROUP) + _THREAD * _UNIT + start % _UNIT
     rows = count // unit
     more = (Int(rows), Int(WARPGROUP * _UNIT)) if rows > 1 else ()
-    where = GlobalRegion(SUMS, _base(schedule) + at, Int(unit), *more)
-    inner: list[Stmt] = [LdGlobal("sum_v", where), Compute(name, Var(name) + Var("sum_v"))]
-    if schedule.sums == "any":
-        inner.append(StGlobal(where, Float(0.0)))
+    inner: list[Stmt] = []
+    for k, name in enumerate(names):
+        where = GlobalRegion(SUMS, _base(schedule, k, len(names)) + at, Int(unit), *more)
+        value = f"sum{k + 1 if k else ''}_v"
+        inner += [LdGlobal(value, where), Compute(name, Var(name) + Var(value))]
+        if schedule.sums == "any":
+            inner.append(StGlobal(where, Float(0.0)))
     return [If(BEHIND > 0, tuple(inner))]
 
 
-def finished(work: tuple[Stmt, ...], schedule: Schedule, accumulators: str) -> list[Stmt]:
+def finished(work: tuple[Stmt, ...], schedule: Schedule, accumulators: Sequence[str]) -> list[Stmt]:
     """After the products: a tile that starts in this run is finished, the others' sums are left."""
     return [*sharing(), If(_OTHERS, (left(schedule, accumulators),), work)]
 

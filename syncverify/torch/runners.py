@@ -265,7 +265,7 @@ def product_names(problem: Problem) -> tuple[str, ...]:
 def product_launch(product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
     compiled = product.proved(sizes, multiprocessors)
     schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
-    shared = split.workspaces(schedule, values["blocks"])
+    shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
     return Launch(compiled.program(2 if sizes["N"] % 2 == 0 else 1), values, shared, schedule.sums)
 
 

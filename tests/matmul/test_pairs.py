@@ -149,11 +149,6 @@ def test_a_pair_takes_half_as_many_columns() -> None:
         assert s.split_k == 1
 
 
-def test_a_pair_is_not_shared_out() -> None:
-    with pytest.raises(InputError, match="split_k=1"):
-        build(pair(), Schedule(128, 64, split_k=2))
-
-
 def test_a_pair_has_accumulators_for_two() -> None:
     with pytest.raises(InputError, match="registers"):
         build(pair(), Schedule(128, 256))
