@@ -36,18 +36,23 @@ must(cu.cuCtxSetCurrent(context))
 data = must(cu.cuMemAlloc(4096))
 must(cu.cuMemsetD8(data, 0, 4096))
 kernel = must(cu.cuModuleGetFunction(must(cu.cuModuleLoadData(PTX.encode() + bytes(1))), b"copy"))
-map_ = must(cu.cuTensorMapEncodeTiled(
-    cu.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, int(data), [16, 8], [64], [16, 4], [1, 1],
-    cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE, cu.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
-    cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
-    cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-))
+place = ctypes.create_string_buffer(192)
+map_ = (ctypes.addressof(place) + 63) // 64 * 64
+long, short = ctypes.c_uint64 * 2, ctypes.c_uint32 * 2
+float32, ranks, plain = 7, 2, 0
+failed = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+    ctypes.c_void_p(map_), float32, ranks, ctypes.c_void_p(int(data)), long(16, 8), long(64), short(16, 4),
+    short(1, 1), plain, plain, plain, plain,
+)
+assert not failed
+
+
 class S(ctypes.Structure):
     _fields_ = [("p", ctypes.c_void_p), ("n", ctypes.c_int), ("m", ctypes.c_int)]
 class Map(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_ubyte * 128)]
 values = [
-    ctypes.c_uint64(int(data)), Map.from_buffer_copy(ctypes.string_at(map_.getPtr(), 128)),
+    ctypes.c_uint64(int(data)), Map.from_buffer_copy(ctypes.string_at(map_, 128)),
     ctypes.c_uint32(5), ctypes.c_float(0.5), S(int(data), 7, 9),
 ]
 places = (ctypes.c_void_p * 5)(*map(ctypes.addressof, values))
