@@ -82,7 +82,7 @@ def _pass(run: Run, t: Thread, s: Barrier, site: int, flags: int) -> int:
             phase=c - 1,
             past=with_earlier,
         )
-    if t.seen.get(b := s.index) == c:
+    if t.seen.get(b := s.index) == c and s.waits.get(t.cls, (0,))[0] + 1 < t.time:  # not twice in a row
         run.suspects.append((len(run.trace), t.cls, t.time, site, b))  # it waited for this phase before
     t.suspect = (t.time, len(run.trace), site, b) if c == 0 else None
     t.seen[b] = c
@@ -180,27 +180,34 @@ def classify(t: Thread, event: Event) -> str:
 
 def result_of(agent: Agent, event: Event) -> str:
     """What the result of a poll that an agent has emitted is for."""
-    code, _, b, phase, _ = event
+    code, _, b, phase, flags = event
     no, yes = agent.fork(), agent.fork()
     e_no, e_yes = no.step(0), yes.step(1)
-    wait = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN
+    wait, again = Ev.WAIT if code == Ev.POLL else Ev.WAIT_TOKEN, False
     if e_no == event and e_yes != event and no.normalize() == agent.normalize():
         return "loop"
     for _ in range(LOOKAHEAD):
         if e_no == e_yes and no.normalize() == yes.normalize():
-            return "ignored"
+            return "other" if again else "ignored"
+        if e_no != e_yes and (e_no[0], *e_no[2:]) == (code, b, phase, flags):
+            again, e_no = True, no.step(0)  # asked a few times before the wait, as an unrolled loop does
+            continue
         if e_no[0] == wait and e_no[2:4] == (b, phase) and e_no != e_yes:
-            return "guard" if _rejoins(no, yes, e_yes) else "other"
+            return "guard" if _rejoins(no, yes, e_yes, (wait, b, phase), flags) else "other"
         if e_no != e_yes or e_no[0] in (Ev.EXIT, Ev.POLL, Ev.POLL_TOKEN, Ev.UNKNOWN):
             return "other"
         e_no, e_yes = no.step(0), yes.step(0)
     return "other"
 
 
-def _rejoins(no: Agent, yes: Agent, e_yes: Event) -> bool:
-    """After its wait, the path that waited must do what the other one does."""
+def _rejoins(no: Agent, yes: Agent, e_yes: Event, waited: tuple[int, ...], flags: int) -> bool:
+    """After its wait, the path that waited must do what the other one does, but that it may wait for the same
+    phase again, where the answer is asked again: that receives nothing that the poll does not."""
     for _ in range(LOOKAHEAD):
         e_no = no.step(0)
+        again = (e_no[0], *e_no[2:4]) == waited and not (e_no[4] ^ flags) & (RELAXED | CLUSTER)
+        if again and e_no != e_yes:
+            e_no = no.step(0)
         if e_no != e_yes:
             return False
         if no.normalize() == yes.normalize() or e_no[0] == Ev.EXIT:
