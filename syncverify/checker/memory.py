@@ -290,7 +290,8 @@ def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: 
             return ordered, True
         return True, first.tag_value <= clock.knows(a, first.tag, own)
     ordered = own or clock.knows(h, first.cls, False) >= first.time
-    if not (ordered or strict) and first.kind == GR and _handed_by_product(run, t, first, need):
+    plain = not (strict or run.loosely)  # loose states are compared without what hands reads on
+    if plain and not ordered and first.kind == GR and _handed_by_product(run, t, first, need):
         return True, True
     if need != Need.BRIDGE or not ordered:
         return ordered, True

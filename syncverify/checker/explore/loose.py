@@ -24,7 +24,6 @@ from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
 from syncverify.checker.failure import Failure
-from syncverify.checker.memory import product_after
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation, Named
 from syncverify.diagnostics import Severity
@@ -410,9 +409,7 @@ class Loose(Normal):
             columns, places = self.asked_of(r)
             fence = r.kind == Access.GENERIC_READ and self.fence_after(r) < NEVER
             flight = r.kind.asynchronous and r.tag_value >= IN_FLIGHT
-            after = product_after(self.run, r)
-            fenced = fence, after[0] > 0, after[1]
-            flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fenced, used, flight)
+            flags = (r.column >= 0, r.atomic, r.lane_free, r.beside, r.scope, r.barrier, fence, used, flight)
             tagged = self.name(r.tag) if r.tag >= 0 else None
             found = (int(r.kind), r.cls), (tagged, columns, flags), places
             if product:
@@ -449,7 +446,7 @@ class Loose(Normal):
         fence = self.fence_after(r) if r.kind == Access.GENERIC_READ else NEVER
         if fence < NEVER:
             of.append((SEEN, r.cls, fence))
-        return [*of, *((SEEN, *x) for x in self.products_after(r))]
+        return of
 
 
 def warned(run: Run) -> frozenset[Hashable]:
