@@ -53,14 +53,13 @@ class Launch:
 
 @dataclass(slots=True)
 class Journal:
-    """Launches, each once, with how often it came; the code they ran, and tensor maps by their bytes."""
+    """Launches, each once, with how often it came; the code they ran; tensor maps by their bytes; and kernels
+    whose launches could not be read, with the reason."""
 
     launches: dict[Launch, int] = field(default_factory=dict)
     images: list[Image] = field(default_factory=list)
     maps: dict[bytes, TensorMap] = field(default_factory=dict)
-    unreadable: dict[str, str] = field(
-        default_factory=dict
-    )  # kernels whose launches are not on record, and why
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     def add(self, launch: Launch) -> None:
         self.launches[launch] = self.launches.get(launch, 0) + 1
