@@ -16,6 +16,7 @@ from syncverify.certificate import sums
 from syncverify.certificate.data import RejectedError, listed, number, same, take
 from syncverify.certificate.exact import failing, told
 from syncverify.certificate.judge import Beside, NotJudgedError, forget, form
+from syncverify.certificate.launches import some_end, starts
 from syncverify.checker import phases
 from syncverify.checker.clocks import Columns, ColumnsExhausted
 from syncverify.checker.engine import YIELD, Run, Thread, TooManyEvents, Unmodelled
@@ -27,8 +28,7 @@ from syncverify.checker.failure import Failure
 from syncverify.checker.final import finish
 from syncverify.checker.waits import classify
 from syncverify.diagnostics import Policy
-from syncverify.ir.expr import evaluate
-from syncverify.model.events import Ev, Event, LaneSplit
+from syncverify.model.events import Ev, Event, LaneSplit, Stopped, Stops
 from syncverify.model.inequalities import Sum, negated, primitive
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
@@ -51,12 +51,13 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     space = Space()
     met = {"nodes": 0, "events": 0, APART: 0, BY_CHECKER: 0}
     try:
-        starts = [(path, system) for path, systems in _starts(pose(), space) for system in systems]
-        if len(starts) != len(graphs):
-            raise RejectedError(f"{where}.systems", f"{len(graphs)} graphs for {len(starts)} systems")
-        for i, ((path, system), graph) in enumerate(zip(starts, graphs, strict=True)):
+        launched = [(path, system) for path, systems in starts(pose(), space) for system in systems]
+        if len(launched) != len(graphs):
+            raise RejectedError(f"{where}.systems", f"{len(graphs)} graphs for {len(launched)} systems")
+        for i, ((path, system), graph) in enumerate(zip(launched, graphs, strict=True)):
             space.forgets, space.root = bool(any_turn), path
             _system(system, space, path, policy, graph, f"{where}.systems[{i}]", met)
+        some_end([path for path, _ in launched], graphs, where)
     except (Symbolic, Unmodelled, TooManyEvents) as e:
         raise RejectedError(where, f"it cannot be followed: {e}") from None
     except InputError as e:
@@ -64,33 +65,6 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
     if bool(space.forgotten) != ("any_turn" in proof):
         raise RejectedError(f"{where}.any_turn", "sizes are read again, or are not, against what it says")
     return {what: n for what, n in met.items() if n}
-
-
-def _starts(problem: Problem, space: Space) -> list[tuple[Path, list[SizedSystem]]]:
-    """All launches: the paths that the facts leave, each with its systems."""
-    for name, (low, high) in problem.sizes.items():
-        space.path.sizes[name] = space.atom(name, low, high, frozenset({name}))
-    out: list[tuple[Path, list[SizedSystem]]] = []
-    work = [(space.path, 0)]
-    while work:
-        path, i = work.pop()
-        space.path = path
-        try:
-            if i == len(problem.facts):
-                out.append((path, list(problem.systems(dict(path.sizes), space))))
-            elif evaluate(problem.facts[i], {**problem.fixed, **path.sizes}):
-                work.append((path, i + 1))
-        except ZeroDivisionError:
-            continue
-        except Rewrite as r:
-            path.rewrite(r.atom, r.c, r.parts)
-            work.append((path, i))
-        except Open as o:
-            other = path.fork()
-            path.assume(o.c, o.parts)
-            other.assume(-o.c - 1, negated(o.parts))
-            work += [(p, i) for p in (other, path) if not p.dead]
-    return out
 
 
 def _system(
@@ -189,8 +163,12 @@ class _Replay:
             if point is None:
                 raise RejectedError(at, "nothing is left to follow there")
             state = point.state
-            asked = self.advance(point, at)
             self.met["nodes"] += 1
+            try:
+                asked = self.advance(point, at)
+            except Stops:
+                same({"events": len(state.run.trace)}, self.fields(node, "stopped", at, "events"), at)
+                continue
             if asked is None:
                 self.judge(point)
                 self.met["events"] += len(state.run.trace)
@@ -317,6 +295,8 @@ class _Replay:
         t.clock.advance(t.cls, t.time)
         if len(state.run.trace) >= MOST_EVENTS:
             raise TooManyEvents("a run is too long")
+        if isinstance(event[2:] and event[2], Stopped):
+            raise Stops
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
         followed(state.run, event)

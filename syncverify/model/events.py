@@ -23,6 +23,22 @@ Event = tuple[Any, ...]
 AT_ONCE, NEVER = -1, -2
 
 
+class Stopped(str):
+    """The reason of an UNKNOWN where the kernel stops itself with an error."""
+
+    __slots__ = ()
+
+
+class Undefined(Stopped):
+    """The same where what it goes on with is not defined."""
+
+    __slots__ = ()
+
+
+class Stops(Exception):  # noqa: N818 -- control flow: the state is not followed
+    """An agent has come there: that none does is taken for granted."""
+
+
 class Ev(IntEnum):
     """Event codes; the comment gives the arguments after ``site``."""
 

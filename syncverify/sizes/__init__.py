@@ -34,6 +34,7 @@ from syncverify.model.events import LaneSplit
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
+from syncverify.sizes.assertions import always_stopped
 from syncverify.sizes.early import answered, open_ended
 from syncverify.sizes.members import Joined
 from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total_of, true_of
@@ -91,6 +92,7 @@ class Sized:
     stages: object = None  # a proof for every number of stages
     alone: bool = False  # of clusters of a team each by itself
     restores: bool = False  # flags in global memory are left as they were found
+    stopped: Mapping[int, str] = field(default_factory=dict)  # lines that nobody is taken to stop at, and why
     launches: tuple[Mapping[str, int], ...] = ()  # that stand for all, each checked by itself
 
 
@@ -312,6 +314,7 @@ class _Attempt:
                     if refuted is not None:
                         return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
                 self.join(path, self.explorers[first:])
+            self.reason = self.reason or always_stopped(self.explorers, self.numbers)
         except (Symbolic, Unmodelled) as e:
             self.reason = str(e)
             self.exceeded = isinstance(e, Exceeded)
@@ -325,6 +328,7 @@ class _Attempt:
         notes = {k: d for e in self.explorers for k, d in e.notes.items()}
         graphs = tuple(e.graph for e in self.explorers)
         found = Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
+        found.stopped = {line: why for e in self.explorers for line, why in e.stopped.items()}
         return replace(found, restores=self.restores and all(e.restores for e in self.explorers))
 
     def join(self, path: Path, explorers: list[Explorer]) -> None:

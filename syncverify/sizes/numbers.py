@@ -85,6 +85,13 @@ class Numbers:
                 self.known[key] = Verdict.PROVED
         return self.known[key]
 
+    def proved(self, values: Mapping[str, int]) -> bool:
+        """Whether there is such a launch, and it is proved."""
+        try:
+            return self.problem.exact({**self.problem.fixed, **values}) is Verdict.PROVED
+        except InputError:
+            return False
+
     def on(self, path: Path, space: Space, below: int | None = None) -> Iterator[dict[str, int]]:
         """Small sizes that a path allows, of a total ``below`` that if it is given."""
         self.asked |= space.asked

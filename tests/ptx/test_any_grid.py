@@ -44,7 +44,7 @@ def test_which_grids_are_tried(
         assert k.facts.grid[1:] == (1, 1)
         said = Verdict(first if len(grids) == 1 else wider)
         return SimpleNamespace(
-            verdict=said, reason="states do not repeat", diagnostics=(), stats={}, values={}
+            stopped={}, verdict=said, reason="states do not repeat", diagnostics=(), stats={}, values={}
         )
 
     monkeypatch.setattr(check, "_tried", found)

@@ -448,3 +448,25 @@ def test_no_proof_rests_on_addresses_that_are_not_known(check: Any) -> None:
     assert "params.0" in report["reason"]
     hangs = good.replace("expect_tx.shared::cta.b64 _, [%r6], 128", "expect_tx.shared::cta.b64 _, [%r6], 256")
     assert check(hangs, 1, facts)["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize(("adds", "awaited", "verdict"), [
+    (8, 8, "proved"), (8, 32, "refuted"), (1, 1, "proved"), (1, 32, "refuted"), (32, 32, "proved"),
+])  # fmt: skip
+def test_a_guard_says_how_many_lanes_count(check: Any, adds: int, awaited: int, verdict: str) -> None:
+    text = handover(until=f"setp.ne.u32 %p3, %r6, {awaited};")
+    copy = text[text.index("    @%p1 bra END;") : text.index("    bra END;")]
+    counted = "ld.shared.u32 %r8, [%r4]; cvt.u64.u32 %rd3, %r3; add.u64 %rd4, %rd1, %rd3;\n"
+    counted += f"    st.global.u32 [%rd4], %r8;\n    bar.sync 0;\n    setp.lt.u32 %p5, %r2, {adds};\n"
+    report = check(text.replace(copy, f"    {counted}    @%p5 red.release.gpu.global.add.u32 [%rd2], 1;\n"))
+    assert report["verdict"] == verdict
+
+
+def test_one_lane_of_a_class_writes_twice(check: Any) -> None:
+    stores = "".join(f"    @%p5 st.global.u32 [%rd1+512], {n};\n" for n in (1, 2))
+    twice = f"setp.eq.u32 %p5, %r2, 5;\n{stores}"
+    text = handover().replace("    st.shared.u32 [%r4], %r2;", f"    {twice}    st.shared.u32 [%r4], %r2;")
+    assert check(text)["verdict"] == "proved"
+    last = "    @%p5 st.global.u32 [%rd1+512], 2;"
+    other = text.replace(last, "    setp.eq.u32 %p6, %r2, 6;\n" + last.replace("%p5", "%p6"))
+    assert first(check(other))[0] == "SV112"

@@ -41,7 +41,7 @@ from syncverify.checker.together import Account
 from syncverify.checker.waits import classify
 from syncverify.deadline import check as check_time
 from syncverify.diagnostics import Diagnostic, Policy, Severity
-from syncverify.model.events import Ev, Event
+from syncverify.model.events import Ev, Event, Stopped, Stops
 from syncverify.model.inequalities import negated
 from syncverify.model.path import Path
 from syncverify.model.symbols import SizedSystem
@@ -51,6 +51,9 @@ POLLS = frozenset({Ev.POLL, Ev.POLL_TOKEN})
 #: Decisions after which a warning that no state which knows all has met yet is left to explorations without
 #: others.
 MOST_PLAIN = 40
+
+#: Ends of runs of which what is known of the sizes is kept.
+MOST_ENDS = 3
 
 
 class Unturned(Symbolic):
@@ -75,6 +78,8 @@ class Explorer(Settling):
     notes: dict[tuple[object, ...], Diagnostic] = field(default_factory=dict)
     events: int = 0
     took_long: bool = False
+    ends: list[Path] = field(default_factory=list)  # what is known of the sizes where the first runs end
+    stopped: dict[int, str] = field(default_factory=dict)  # by line, the assertions taken not to fail
     restores: bool = True  # flags in global memory are left as they were found
     accounts: list[tuple[Account, Path]] = field(default_factory=list)  # of a cluster of a team
     _sure: set[tuple[object, ...]] = field(default_factory=set)  # failures of states that know all
@@ -111,6 +116,7 @@ class Explorer(Settling):
                         if not self.kinds.learns(e):
                             raise Unturned(str(e)) from None
                 self.accounts.clear()
+                self.stopped.clear()
                 self.events = self.held = self.newest = 0
                 self.graph = replace(self.graph, nodes=[])
                 self.rounds.nodes.clear()
@@ -178,6 +184,9 @@ class Explorer(Settling):
         self.space.path = state.path
         try:
             return self._walk(state)
+        except Stops:
+            self.graph.add(state.parent, Settled.STOPPED, answer=state.answer, events=len(state.run.trace))
+            return None
         except Endless as e:
             raise Symbolic(str(e)) from None
         except TooManyEvents:
@@ -295,6 +304,9 @@ class Explorer(Settling):
         t.event, t.answer = event, 0
         t.time += 1
         t.clock.advance(t.cls, t.time)
+        if isinstance(event[2:] and event[2], Stopped):
+            self.stopped.setdefault(self.system.info.sites[event[1]].span.line, event[2])
+            raise Stops
         if event[0] == Ev.UNKNOWN:
             raise Symbolic(str(event[2]))
         state.run.watch(t, event)
@@ -328,6 +340,7 @@ class Explorer(Settling):
             d = diagnostic(run, f)
             self.notes.setdefault((d.rule, d.span, d.contested), d)
         self.ended = True
+        self.ends = [*self.ends, state.path][:MOST_ENDS]
         self.graph.add(state.parent, Settled.ENDED, answer=state.answer, events=len(run.trace))
         if run.info.member:
             self.accounts.append((account(run), state.path.fork()))

@@ -18,6 +18,7 @@ class Settled(Enum):
     COVERED = "all its values are among those of an earlier node"
     WIDENED = "replaced by a node with more values"
     ENDED = "the run ends, clean"
+    STOPPED = "an assertion of the kernel fails"
     FAILED = "the run fails"
 
 

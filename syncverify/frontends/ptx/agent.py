@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from syncverify.frontends.ptx.arith import BY_ZERO
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_state import (
     CLASS,
@@ -29,13 +30,15 @@ from syncverify.frontends.ptx.sized import Size, exposed, restored
 from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.values import INTS, Unknown
 from syncverify.model.again import AGAIN
-from syncverify.model.events import Ev, Event, LaneSplit
+from syncverify.model.events import Ev, Event, LaneSplit, Undefined
 from syncverify.model.terms import Interrupted, Symbolic, Term
 
 #: Steps without an event after which an agent gives up.
 MAX_JUMPS = 2_000_000
 #: Slots from here on are places in memories: which memory, address, size.
 _KEPT = 1 << 60
+#: Words that nobody names are taken not to be 0 where something is divided by them.
+BY_WORD = "what decides was divided by 0"
 SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
 
 
@@ -98,7 +101,8 @@ class PtxAgent:
         except Disagreement as d:
             raise LaneSplit(self.cls, d.masks) from None
         except Opaque as e:
-            return self._stop(str(e))
+            by_zero = self.program.words and str(e).endswith(BY_ZERO.why)
+            return self._stop(BY_WORD if by_zero else str(e))
         return self._stop(f"no event within {SIZED_JUMPS} steps")
 
     @property
@@ -147,8 +151,8 @@ class PtxAgent:
     def _stop(self, reason: str) -> Event:
         label = self.r[PC]
         site = self.program.site((label - START) // 8) if START <= label else 0
-        reason = self._located(reason)
-        event = (Ev.UNKNOWN, site, reason)
+        where = self._located(reason)
+        event = (Ev.UNKNOWN, site, Undefined(where) if reason == BY_WORD else where)
         self.r[PC], self.r[QUEUE] = QUEUED, (QUEUED, event)
         return event
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from syncverify.diagnostics import Diagnostic, Severity
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.nodes import Function
+from syncverify.model.events import Undefined
 
 #: Clusters that run together; so few have a place on the device at the same time.
 MAX_TOGETHER = 16
@@ -40,6 +41,16 @@ def of_stores(program: Program) -> list[str]:
     return [f"line {line}: lanes that store to the same bytes store the same value" for line in alike] + [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
+
+
+def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
+    """Where the kernel would stop itself, or divide by 0; ``stopped``: by line, what some sizes lead to."""
+    data = {program.sites[s].span.line for s in program.trusted}
+    found = dict.fromkeys(data, "no assertion fails there")
+    for line, reason in stopped.items():
+        by_zero = isinstance(reason, Undefined)
+        found[line] = "what decides was not divided by 0" if by_zero else "no assertion fails there"
+    return [f"line {line}: {text}" for line, text in sorted(found.items())]
 
 
 def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:

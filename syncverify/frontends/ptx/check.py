@@ -12,7 +12,14 @@ from typing import Any
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
-from syncverify.frontends.ptx.assumptions import of_common, of_stores, of_teams, of_warnings, of_words
+from syncverify.frontends.ptx.assumptions import (
+    of_common,
+    of_stops,
+    of_stores,
+    of_teams,
+    of_warnings,
+    of_words,
+)
 from syncverify.frontends.ptx.check_kernel import (
     Checker,
     Kernel,
@@ -94,7 +101,8 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
             k, found = words, again
     if (wider := _any_grid(k)) is not None and found is not None and found.verdict is Verdict.UNKNOWN:
         again = _tried(wider)
-        if again is not None and again.verdict is Verdict.PROVED:
+        # where no assertion fails for some grid, one may for this
+        if again is not None and again.verdict is Verdict.PROVED and not again.stopped:
             k, found = wider, again
     if found is None:
         return _smallest(k, report)
@@ -172,6 +180,7 @@ def _proof(k: Kernel, prove: Prove) -> Any:
 
     answers: list[dict[Any, int]] = [{}]
     steered: set[Any] = set()
+    stopped: dict[int, str] = {}
     last: Any = None
     while answers:
         taken = answers.pop()
@@ -196,7 +205,10 @@ def _proof(k: Kernel, prove: Prove) -> Any:
             steered.add(question)
         elif last.verdict is not Verdict.PROVED:
             return last
+        else:
+            stopped |= last.stopped
     k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
+    k.assumptions += of_stops(program, stopped)
     if last is not None:
         k.assumptions += of_teams(k.facts, program, last.restores)
     return last

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Severity, Verdict
-from syncverify.frontends.ptx.assumptions import of_common, of_hand_over, of_memory, of_stores
+from syncverify.frontends.ptx.assumptions import of_common, of_hand_over, of_memory, of_stops, of_stores
 from syncverify.frontends.ptx.check_kernel import Kernel, compiled, elected, inferred, unknown, with_boxes
 from syncverify.frontends.ptx.check_launch import uses_clusters
 from syncverify.frontends.ptx.compile import Program
@@ -63,7 +63,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
             continue
         yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
         asked_before |= asked
-    k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
+    k.assumptions += [*of_stores(program), *of_stops(program, {}), *of_common(k.facts, program, steered)]
 
 
 def question_of(reason: str, asked: Mapping[Any, str]) -> Any:

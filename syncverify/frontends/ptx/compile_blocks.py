@@ -7,7 +7,7 @@ from typing import Any
 from syncverify.frontends.ptx.compile_effects import Effects
 from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_quiet import Quiet
-from syncverify.frontends.ptx.compile_run import NOT_ENTERED, entry, exiting, rejoin
+from syncverify.frontends.ptx.compile_run import NOT_ENTERED, entry, exiting, rejoin, trusting
 from syncverify.frontends.ptx.compile_state import (
     CONTEXT,
     DECIDE,
@@ -70,6 +70,8 @@ class Writer(Effects):
         self.skipping = {b for b in skipping(self.flow) if self._in_one_go(b)} if program.sized else set()
         #: by branch, where the lanes go that hold 1, and those that hold 0
         self.sides: dict[int, tuple[int, int]] = {}
+        #: by branch past a failed assertion, what a guard holds that goes past it, and the site
+        self.guarding: dict[int, tuple[int, int]] = {}
         self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
         self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
         #: blocks where lanes come together, and the branches they left at
@@ -229,10 +231,19 @@ class Writer(Effects):
             self.space["P"] = self._part
             self._text(f"if v.__class__ not in I: r[0] = {decide}; v = {name}(r, v, {k})")
             taken, other = self._sides(n)
+            self._guards(n, k)
             if i.negated:
                 taken, other = other, taken
             self._text(f"if v is not None: r[0] = {taken} if v else {other}")
             self.sides[k] = (taken, other)
+
+    def _guards(self, n: int, k: int) -> None:
+        """Notes of a branch that it keeps lanes from where an assertion has failed."""
+        failing = self.flow.failing
+        fails = [s in failing for s in self.flow.blocks[n].succ]
+        if fails.count(True) == 1:
+            end = failing[self.flow.blocks[n].succ[fails.index(True)]]
+            self.guarding[k] = (int(fails[1] != self.body[k].negated), self._site(end))
 
     def _block_at(self, k: int) -> int:
         return self.flow.end if k >= len(self.body) else self.flow.block_of[k]
@@ -268,12 +279,22 @@ class Writer(Effects):
 
     def _decide(self, r: Registers, v: Any, k: int) -> Any:
         """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
+        if k in self.guarding:
+            v = self._trusted(r, v, k)
         try:
             return agreed(r, v, f"the branch at line {self.body[k].line} of the PTX")
         except (Disagreement, Opaque):
             if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
                 return None
             raise
+
+    def _trusted(self, r: Registers, v: Any, k: int) -> Any:
+        """The same where one side leads to where an assertion has failed, which nobody takes."""
+        safe, site = self.guarding[k]
+        found = trusting(r, v, safe)
+        if found is not v:
+            self.p.trusted.add(site)
+        return found
 
     def _part(self, r: Registers, v: Any, k: int) -> Any:
         """A branch at which lanes may part that take values from each other later."""

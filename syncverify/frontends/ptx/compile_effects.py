@@ -17,7 +17,7 @@ from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.teams import TEAM, only_place, sized
 from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of
-from syncverify.model.events import AT_ONCE, Ev, Event
+from syncverify.model.events import AT_ONCE, Ev, Event, Stopped
 from syncverify.model.tokens import Token
 
 POLLS = (Ev.POLL, Ev.POLL_TOKEN)
@@ -56,7 +56,9 @@ class Effects(Values):
                 self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
                 self._text("        return None")
         if isinstance(found, Unsupported):
-            event = (Ev.UNKNOWN, site, f"{found.reason} (line {i.line})")
+            reason = f"{found.reason} (line {i.line})"
+            fails = self.flow.block_of[k] in self.flow.failing
+            event = (Ev.UNKNOWN, site, Stopped(reason) if fails else reason)
             self._text(f"return {self._constant(event)}")
         elif isinstance(found, Access):
             self._access(k, i, found, site, after)

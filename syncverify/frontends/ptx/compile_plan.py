@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from syncverify.frontends.names import base_name
+from syncverify.frontends.ptx.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.common import common_values
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
@@ -21,7 +22,7 @@ from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
-from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg, Sym
+from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.origins import Origins
 from syncverify.frontends.ptx.printer import instruction_text
@@ -63,7 +64,7 @@ class Plan:
         self.apart = apart
         self.teams = teams
         self.numbers = numbers
-        self.spins = self.flow.spins()
+        self.spins = self.flow.spins
         self.decoded: dict[int, Decoded] = {}
         pointers = shared_pointers(function)
         generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
@@ -75,7 +76,7 @@ class Plan:
                 )
                 access = access if generic[k] else None
             found = access or decode(i, function)
-            if found is None and i.op in ("trap", "call"):
+            if found is None and (i.op == "call" or stops(i)):
                 found = _stop(i)
             if found is not None:
                 self.decoded[k] = found
@@ -183,6 +184,7 @@ class Plan:
         self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.loose: set[int] = set()  # sites whose place in shared memory data says
+        self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
         self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
 
     @cached_property
@@ -292,9 +294,10 @@ def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsu
 def _stop(i: Instr) -> Unsupported | None:
     if i.op == "trap":
         return Unsupported("the kernel traps")
-    callee = i.operands[1] if len(i.operands) > 1 else None
-    name = callee.name if isinstance(callee, Sym) else "a function pointer"
-    if name in ("vprintf", "free", "malloc", "cudaGetParameterBufferV2"):
+    if i.op == "brkpt":
+        return Unsupported("the kernel comes to a breakpoint")
+    name = called(i) or "a function pointer"
+    if name in SILENT:
         return None
     if name == "__assertfail":
         return Unsupported("an assertion of the kernel fails")

@@ -21,10 +21,12 @@ from syncverify.frontends.ptx.memory import written
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.sized import size as sized
 from syncverify.frontends.ptx.tickets import Ticket
-from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of, restrict, vec
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, lanes_of, restrict, vec
 from syncverify.model.events import Ev, Event, Flag
 from syncverify.model.terms import Term
 
+#: What may say that an assertion fails and nobody knows: where a block is in the grid is known.
+_TRUSTED = ("data", "param")
 NOT_ENTERED = Unknown("a loop that was not entered")
 
 
@@ -154,3 +156,13 @@ def _heard(r: Registers, count: int, address: Any, one: Any, last: Any, on: Any,
 def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:
     """Keeps a stored value."""
     r[CONTEXT].store(r, space, address, size, value, active)
+
+
+def trusting(r: Registers, value: Any, safe: int) -> Any:
+    """A guard with ``safe``, where no assertion fails, for each lane of which data or a parameter decides."""
+    if isinstance(value, Unknown):
+        return safe if value.source in _TRUSTED else value
+    if value.__class__ is not Vec:
+        return value
+    lanes = (trusting(r, v, safe) if r[MASK] >> i & 1 else v for i, v in enumerate(value.lanes))
+    return vec(tuple(lanes))

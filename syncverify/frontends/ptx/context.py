@@ -33,6 +33,7 @@ class ClassContext:
         self.shared_end = tables.shared_end
         self.footprints: Sequence[Footprint] = tables.footprint_table
         self._parts: dict[int, ClassContext] = {}
+        self.partial = False  # it stands for some lanes of a class, those for which a guard holds
 
     # ------------------------------------------------------------ effects.Context
 
@@ -102,7 +103,7 @@ class ClassContext:
         if found is None:
             return -1
         addresses, step = found
-        reached = global_footprint(addresses, size, self.lanes)
+        reached = global_footprint(addresses, size, self.lanes, self.partial)
         if self.tables.places is not None:
             self.tables.places.keep_within(step, reached)
         return self.tables.footprints.add(reached)
@@ -234,6 +235,7 @@ class ClassContext:
             found = self._parts[mask] = ClassContext(
                 self.tables, self.first + self.cta, self.warp, mask, self.warp_lanes
             )
+            found.partial = True
         return found
 
     def elect(self, mask: Value, elected: int) -> tuple[int, Value]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
+from syncverify.frontends.ptx.asserts import failing
 from syncverify.frontends.ptx.flow_graph import Block, dominators, loops, reached, with_exits
 from syncverify.frontends.ptx.nodes import (
     Function,
@@ -46,8 +47,13 @@ class Flow:
             for j in out:
                 pred[j].append(i)
         self.idom = dominators(0, succ, pred)
-        self.ipdom = dominators(self.end, with_exits(pred, succ, self.end), succ)
         self.loops = loops(self.blocks, self.idom)
+        #: where an assertion has failed: paths that come together otherwise do so all the same
+        self.failing = failing(self)
+        for b in self.failing:
+            pred[b] = []
+        left = [[s for s in out if s not in self.failing] for out in succ]
+        self.ipdom = dominators(self.end, with_exits(pred, left, self.end), left)
 
     def dominates(self, a: int, b: int) -> bool:
         """Whether every path to block ``b`` goes through ``a``."""
@@ -99,6 +105,7 @@ class Flow:
                     at = self.ipdom[at]
         return out
 
+    @cached_property
     def spins(self) -> frozenset[int]:
         """Polls that do nothing but wait: around them is a loop that only they, or a trap, end."""
         polls = [i for i, x in enumerate(self.body) if is_poll(x)]

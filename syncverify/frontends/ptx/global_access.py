@@ -199,9 +199,11 @@ def poll_effect(i: Instr) -> Effect:
     return Effect(emit, (at, bound), None, i.operands[:1])
 
 
-def global_footprint(addresses: Sequence[int], size: int, lanes: Sequence[int]) -> Footprint:
-    """``size`` bytes at each lane's address."""
-    if len(set(addresses)) == 1:
+def global_footprint(
+    addresses: Sequence[int], size: int, lanes: Sequence[int], part: bool = False
+) -> Footprint:
+    """``size`` bytes at each lane's address; ``part``: the lanes are some of a class, and so are named."""
+    if len(set(addresses)) == 1 and not part:
         return footprint(GLOBAL_MEMORY, Range(addresses[0], size), lanes)
     return footprint(GLOBAL_MEMORY, [Range(a, size) for a in addresses], lanes)
 

@@ -75,6 +75,12 @@ class Size:
             return term
         return term - 2 * half
 
+    @property
+    def positive(self) -> bool:
+        """Whether its term is the unsigned number, as is known without a question."""
+        low = self.term.space.bounds(self.term)[0] if isinstance(self.term, Term) else None
+        return self.kind == _RAW and low is not None and low >= 0
+
     def number(self) -> int:
         """Its bits, if they can only be one number (or few, told apart by questions)."""
         term = self.term
@@ -270,8 +276,12 @@ class Size:
             here, there = (x.space if isinstance(x, Term) else None for x in (self.term, o.term))
             if here is not there and None not in (here, there):
                 return False  # of another exploration, whose questions are not asked here
+            if self.positive and o.positive and self.bits == o.bits:
+                return bool(self.term == o.term)
             return bool(self.signed() == o.signed())
         if isinstance(o, int):
+            if self.positive:
+                return bool(self.term == o & (1 << self.bits) - 1)
             half = 1 << (self.bits - 1)
             return bool(self.signed() == ((o ^ half) - half if o >= 0 and self.kind != _SIGNED else o))
         return False
