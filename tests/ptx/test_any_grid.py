@@ -52,3 +52,26 @@ def test_which_grids_are_tried(
     (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
     assert grids == tried
     assert report.verdict is Verdict(verdict)
+
+
+LOOPS = """
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, 0;
+    LOOP: setp.ge.u32 %p1, %r2, %r1;
+    @%p1 bra END;
+    {SYNC}
+    add.u32 %r2, %r2, 1;
+    bra LOOP;
+    END: ret;
+"""
+
+
+@pytest.mark.parametrize(("sync", "verdict"), [
+    ("bar.sync 0;", "proved"),
+    ("mov.u32 %r3, %tid.x; setp.eq.u32 %p2, %r3, 0; @%p2 bar.sync 0, 64;", "unknown"),
+])  # fmt: skip
+def test_more_blocks_than_are_compared(tmp_path: Path, sync: str, verdict: str) -> None:
+    (path := tmp_path / "k.ptx").write_text(module_text(LOOPS.replace("{SYNC}", sync)))
+    (launch := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\ngrid = [600]\n")
+    (report,) = check_source(read_source(path), facts=read_facts(launch), scope=ScopeKind.ALL)
+    assert report.verdict is Verdict(verdict)

@@ -46,6 +46,8 @@ from syncverify.source import InputError
 
 #: Exact checks that a proof for every size may ask for.
 MOST_EXACT = 8
+#: Part of the reason where blocks of a grid are other cases each, and too many.
+_PLACES = " of the grid"
 _DATA = "depends on data (ld.global"
 
 
@@ -93,14 +95,10 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
         return _smallest(k, report)
     start = time.perf_counter()
-    found = _tried(k)
-    if _DATA in str(report.reason if found is None else found.reason):
-        words = replace(k, words=True, program=[], assumptions=[])
-        again = _tried(words)
-        if again is not None and again.verdict is Verdict.PROVED:
-            k, found = words, again
-    if (wider := _any_grid(k)) is not None and found is not None and found.verdict is Verdict.UNKNOWN:
-        again = _tried(wider)
+    k, found = _with_words(k, report)
+    undecided = _PLACES in str(report.reason) if found is None else found.verdict is Verdict.UNKNOWN
+    if undecided and (wider := _any_grid(k)) is not None:
+        wider, again = _with_words(wider, report)
         # where no assertion fails for some grid, one may for this
         if again is not None and again.verdict is Verdict.PROVED and not again.stopped:
             k, found = wider, again
@@ -123,6 +121,17 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
     first = report.reason if found.reason == report.reason else f"{reason}; {report.reason}"
     return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
+
+
+def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
+    """What is found for every size, if need be with what is loaded and has no number as sizes too."""
+    found = _tried(k)
+    if _DATA in str(report.reason if found is None else found.reason):
+        words = replace(k, words=True, program=[], assumptions=[])
+        again = _tried(words)
+        if again is not None and again.verdict is Verdict.PROVED:
+            return words, again
+    return k, found
 
 
 def _any_grid(k: Kernel) -> Kernel | None:

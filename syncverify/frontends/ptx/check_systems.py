@@ -199,7 +199,7 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
         return
     if clusters > MAX_COMPARED:
         text = (
-            f"what a block does depends on its place in the grid of {clusters} clusters; "
+            f"what a block does depends on its place in the {clusters} clusters of the grid: "
             f"at most {MAX_COMPARED} are compared"
         )
         yield unknown(text, k.span)
