@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncverify.frontends.ptx.global_access import box_footprint
-from tests.ptx.execute_helpers import module_text
+from tests.ptx.execute_helpers import module_text, system
 from tests.ptx.global_helpers import EDITED, FACTS, PARAMS, edits, first, line
 
 
@@ -178,3 +178,23 @@ def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int
     assert report["verdict"] == verdict
     if verdict == "refuted":
         assert first(report) == ("SV501", line(text, "st.release"))
+
+
+@pytest.mark.parametrize(("second", "known"), [(128, False), (256, True)])
+def test_maps_at_places_that_nobody_knows(second: int, known: bool) -> None:
+    def built(box: int, at: int) -> str:
+        replaced = EDITED.replace("256;", f"{box};").replace("EDITED", f"EDITED{box}{at}")
+        copied = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+        return f"{replaced}    {copied} [%rd1+{at}], [%r4], 128;\n"
+
+    body = f"""
+    .shared .align 128 .b8 desc[128];
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r2, %tid.x;
+    setp.ne.u32 %p1, %r2, 0;
+    mov.u32 %r4, desc;
+    {built(256, 128)}    bar.warp.sync -1;
+    {built(second, 256)}    ret;
+"""
+    found = system(body, params=PARAMS)
+    assert any("which of the kernel's tensor maps" in str(why) for why in found.stuck) is not known

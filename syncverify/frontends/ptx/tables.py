@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.frontends.names import base_name
-from syncverify.frontends.ptx.effects import MapFacts
+from syncverify.frontends.ptx.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.locks import Locks
 from syncverify.frontends.ptx.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.nodes import Function, Imm, Mem, Module, Operand, Pair, Sym, Variable, Vector
@@ -164,6 +164,9 @@ class Tables:
     _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
     _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
     _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
+    _nowhere: dict[int, Any] = field(
+        default_factory=dict
+    )  # boxes of maps that the kernel builds, no place known
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
@@ -227,6 +230,10 @@ class Tables:
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
+        if isinstance(address, Unknown):
+            box = self._nowhere.setdefault(number, facts.box)
+            if box != facts.box:  # of maps at several places one may be meant, or another
+                raise Opaque(f"which of the kernel's tensor maps is meant depends on {address.why}")
         if known.box is None and isinstance(address, int | Size):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
