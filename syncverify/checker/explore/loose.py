@@ -41,6 +41,8 @@ MOST_GROUPS = 8
 Asked = tuple[int, int, int]
 #: The same as the kind and its number among those of the kind.
 Place = tuple[int, int]
+#: Columns of an access's thresholds by name, and these thresholds.
+AskedOf = tuple[tuple[Column, ...], tuple[Place, ...]]
 #: Bytes of a memory, the write there and the reads, as numbers of records.
 Piece = tuple[int, int, int, int, tuple[int, ...]]
 
@@ -68,6 +70,7 @@ class Loose(Normal):
         self.records: list[tuple[Hashable, tuple[Place, ...]]] = []
         self.seen: list[Record] = []  # accesses, by number
         self.of_products: dict[Hashable, tuple[tuple[int, int], tuple[Hashable, ...], tuple[Place, ...]]] = {}
+        self.of_siblings: dict[tuple[int, int], tuple[list[int], AskedOf]] = {}
         self.pieces: tuple[Piece, ...] = ()
         self.accesses = 0  # tells apart what is on record, and where
         self.key: Hashable = None
@@ -425,10 +428,26 @@ class Loose(Normal):
             return False
         return self.met.isdisjoint([p.site for p in r.parts or (r,)])
 
-    def asked_of(self, r: Record) -> tuple[tuple[Column, ...], tuple[Place, ...]]:
+    def asked_of(self, r: Record) -> AskedOf:
         """The columns and thresholds of an access."""
+        if r.kind == Access.MMA_READ and r.used <= 0 and r.tag_value < IN_FLIGHT:
+            columns, found = self.asked_of_all(r)
+            if r.tag in columns:
+                return found
         of = self.thresholds_of(r)
         return tuple([self.names[c] for _, c, _ in of]), tuple([self.place(*x) for x in of])
+
+    def asked_of_all(self, r: Record) -> tuple[list[int], AskedOf]:
+        """What is asked of a wgmma's group, the same for all classes of its warpgroup; in which columns."""
+        key = self.run.warpgroups[r.cls][0], r.tag_value
+        found = self.of_siblings.get(key)
+        if found is None:
+            columns = self.siblings(r.cls)
+            kinds = (SEEN,) if Access.MMA_READ in ONE_PROXY else (SEEN, BRIDGED)
+            of = [(kind, column, r.tag_value) for column in columns for kind in kinds]
+            names, places = tuple([self.names[c] for _, c, _ in of]), tuple([self.place(*x) for x in of])
+            found = self.of_siblings[key] = columns, (names, places)
+        return found
 
     def thresholds_of(self, r: Record) -> list[Asked]:
         """What is asked of an access, in an order of its own."""

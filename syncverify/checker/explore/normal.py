@@ -97,6 +97,10 @@ def standing(run: Run) -> None:
 class Normal(Thresholds):
     """The form of one run, and what it is made of."""
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.of_groups: dict[tuple[int, int], Hashable] = {}
+
     # ------------------------------------------------------------ the form
 
     def form(self) -> Hashable:
@@ -168,13 +172,22 @@ class Normal(Thresholds):
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
             tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
             if r.kind == Access.MMA_READ:
-                tag = (tag, tuple(self.at(c, r.tag_value, SEEN) for c in self.siblings(r.cls)))
+                tag = (tag, self.of_warpgroup(r))
         used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
         where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
         time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
         flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
+
+    def of_warpgroup(self, r: Record) -> Hashable:
+        """What of a wgmma's group is asked of all classes of its warpgroup."""
+        key = self.run.warpgroups[r.cls][0], r.tag_value
+        found = self.of_groups.get(key)
+        if found is None:
+            found = tuple([self.at(c, r.tag_value, SEEN) for c in self.siblings(r.cls)])
+            self.of_groups[key] = found
+        return found
 
     def request(self, r: Any) -> Hashable:
         pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))

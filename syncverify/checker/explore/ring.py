@@ -15,6 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from syncverify.checker.engine import Run
+from syncverify.checker.groups import joined_footprint
+from syncverify.checker.shadow import Record
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Event, Footprint, SystemInfo
 from syncverify.model.intervals import merge
 
@@ -54,6 +56,7 @@ class Ring:
     pieces: tuple[Piece, ...]
     _lows: list[int] = field(init=False)
     _moved: dict[tuple[int, int], int] = field(default_factory=dict)
+    _joined: dict[tuple[int, int], int] = field(default_factory=dict)
     _intervals: dict[tuple[int, int, int], tuple[tuple[int, int], ...]] = field(default_factory=dict)
     _events: dict[tuple[Event, int], Event] = field(default_factory=dict)
     _numbers: dict[Footprint, int] = field(default_factory=dict)
@@ -108,6 +111,15 @@ class Ring:
         found = self._moved.get((fp, by % self.size)) if fp >= 0 else fp
         if found is None:
             found = self._moved[fp, by % self.size] = self._number(self._there(fp, by))
+        return found
+
+    def joined_there(self, fp: int, by: int, parts: tuple[Record, ...]) -> int:
+        """The same of a joined one; ``parts``: of what stands there."""
+        key = fp, by % self.size
+        found = self._joined.get(key)
+        if found is None:
+            far = self.info.footprints[fp].memory == GLOBAL_MEMORY
+            found = self._joined[key] = fp if far else joined_footprint(self.info, [*parts])
         return found
 
     def _there(self, fp: int, by: int) -> Footprint:

@@ -18,7 +18,6 @@ from syncverify.checker.engine import Async, Run, Thread
 from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.ring import PARITIES, TOKENS, Ring
 from syncverify.checker.explore.tails import open_end
-from syncverify.checker.groups import joined_footprint
 from syncverify.checker.ledger import Step, Told, moved
 from syncverify.checker.shadow import Record, Segment, Shadow
 from syncverify.checker.sync import Generation
@@ -105,7 +104,8 @@ class _Rotation:
 
     def row(self, m: Matrix) -> Matrix:
         """A matrix or a row of one with its columns moved."""
-        return m[..., self.order]
+        found: Matrix = m.take(self.order, axis=-1)
+        return found
 
     def once(self, m: Matrix) -> Matrix:
         """The same for one that several may hold."""
@@ -196,8 +196,7 @@ class _Rotation:
     def _record(self, r: Record) -> Record:
         parts = tuple([self.record(p) for p in r.parts])
         if parts:
-            memory = self.run.info.footprints[r.fp].memory
-            fp = r.fp if memory == GLOBAL_MEMORY else joined_footprint(self.run.info, [*parts])
+            fp = self.ring.joined_there(r.fp, self.by, parts)
         else:
             fp = self.ring.footprint(r.fp, self.by)
         tag, b = self.columns.get(r.tag, r.tag), self.ring.barrier(r.barrier, self.by)

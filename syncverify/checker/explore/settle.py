@@ -17,7 +17,7 @@ from syncverify.checker.explore.kin import Loops, Rounds, Seen, alike, stands_fo
 from syncverify.checker.explore.knowledge import Known, knowledge, loosen, lower
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.limits import Exceeded, Limits
-from syncverify.checker.explore.places import Kinds, Together, together
+from syncverify.checker.explore.places import Kinds, Together, counting, together
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
 from syncverify.checker.explore.states import FAR, Place, State, Taken, View
@@ -84,6 +84,9 @@ class Settling:
     held: int = 0  # bytes of the states that are left to follow, roughly
     requests: int = 0  # for registers, before states are compared by what they know
     searched: int = 0  # events of the longest run that a ring was looked for in
+    sought: int = 0  # the same before states repeat
+    around: int = 0  # places of a ring that was seen then
+    growing: set[tuple[int, Any]] = field(default_factory=set)  # registers with more values than these
     last: int = 0  # decisions after which a ring is not followed any more, if one failure was found
     _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
     _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
@@ -204,6 +207,8 @@ class Settling:
             self._crowds.setdefault(state.where(), set()).add(key)
         else:
             self.compared = True
+        if self.seeks and not self.space.dealing:
+            self.seek(state.run)
         rows = list(view.rows.values())
         candidates = self.beside(earlier, view)
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
@@ -447,6 +452,20 @@ class Settling:
             for slot in getattr(t.agent, "turn_slots", ())
         }
         return {i for i, place in enumerate(places) if place in counts}
+
+    def seek(self, run: Run) -> None:
+        """Looks for a ring before states repeat: once registers are seen to count on beyond its places, and
+        no others any more. Raises Found."""
+        if not self.around and len(run.trace) >= 2 * self.sought:
+            self.sought = len(run.trace)
+            ring = find(run)
+            self.around = 0 if ring is None else ring.places
+        before = self.growing
+        self.growing = counting(self._seen.values(), self.around) if self.around else set()
+        if self.growing and self.growing == before:
+            ring = find(run)
+            if ring is not None:
+                raise Found(ring)
 
     def look_for_ring(self, run: Run) -> None:
         """Looks for a ring in what a run has done, now and then. Raises Found."""

@@ -63,6 +63,7 @@ class Thresholds:
         self.sorted: dict[tuple[int, int], list[int]] = {}
         self.places: dict[tuple[int, int], dict[int, tuple[Column, int]]] = {}
         self.beside: dict[int, list[int]] = {}
+        self.marked: set[tuple[int, int]] = set()  # warpgroups, and numbers of their groups of wgmmas
         self.matrices: list[Matrix] = []  # whole matrices and single rows, ranked in one go at the end
         #: what every thread that is left knows
         left = [t.clock.m for t in run.threads if not t.done and t.waits_on != LATER]
@@ -145,7 +146,9 @@ class Thresholds:
         if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
             kinds = (SEEN,) if r.kind in ONE_PROXY else (SEEN, BRIDGED)
             self.mark(r.tag, r.tag_value, *kinds)
-            if r.kind == Access.MMA_READ:
+            group = self.run.warpgroups[r.cls][0], r.tag_value
+            if r.kind == Access.MMA_READ and group not in self.marked:
+                self.marked.add(group)  # all classes of a warpgroup are asked alike
                 for column in self.siblings(r.cls):
                     self.mark(column, r.tag_value, *kinds)
 

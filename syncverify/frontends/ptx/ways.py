@@ -8,7 +8,7 @@ the whole code for every class.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 #: Events of a class that the look takes, and steps without one.
 MOST_EVENTS, MOST_STEPS = 2_500, 25_000
+#: And of one way at a time, before the others get their turn.
+EACH = 100
+#: It ends after so many events that come to no code that is new.
+NOTHING_NEW = 800
 #: How often one question is answered with yes before no, and how often the other answer is looked at.
 TURNS, OTHERS = 16, 2
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
@@ -106,18 +110,26 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
     """Labels that a class comes to alone, where every wait passes; None if its lanes part."""
     seen = _Seen(agent.blocks)
     agent.blocks = seen
-    work: list[tuple[PtxAgent, Path, int]] = [(agent, path, 0)]
+    work: deque[tuple[PtxAgent, Path, int]] = deque([(agent, path, 0)])
     taken: Counter[tuple[int, bool]] = Counter()
-    events = steps = 0
+    events = steps = known = last = 0
 
     def other(label: int, answer: bool) -> bool:
         taken[label, answer] += 1
         return taken[label, answer] <= OTHERS
 
     while work and events < MOST_EVENTS and steps < MOST_STEPS:
-        agent, path, answer = work.pop()
+        agent, path, answer = work.popleft()
         space.path = path
-        while events < MOST_EVENTS and steps < MOST_STEPS:
+        most = min(MOST_EVENTS, events + EACH)
+        while steps < MOST_STEPS:
+            if len(seen.labels) > known:
+                known, last = len(seen.labels), events
+            if events - last > NOTHING_NEW:
+                return seen.labels
+            if events >= most:
+                work.append((agent, path, answer))
+                break
             steps += 1
             check_time()
             try:
