@@ -27,6 +27,7 @@ from syncverify.ir.execute_relays import assumed
 from syncverify.ir.expr import Expr, evaluate, names
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
 from syncverify.ir.printer import print_expr, print_kernel
+from syncverify.ir.remembered import once
 from syncverify.ir.verify import verify
 from syncverify.judge import merge, outcome_of, run_system, text_hash, undecided
 from syncverify.launch import LaunchFacts
@@ -82,7 +83,7 @@ def check_kernel(
             granted = _assumed(kernel, found)
             outcomes = [Outcome(found.verdict, found.diagnostics, stats=found.stats)]
         else:
-            source_hash = source_hash or text_hash(print_kernel(kernel))
+            source_hash = source_hash or _hash_of(kernel)
             outcomes = [outcome_of(s, policy) for s in systems(kernel, bound, source_hash=source_hash)]
     merged = merge(outcomes)
     witness = merged.witness
@@ -104,6 +105,11 @@ def check_kernel(
         stats=merged.stats,
         assumptions=granted,
     )
+
+
+@once
+def _hash_of(kernel: Kernel) -> str:
+    return text_hash(print_kernel(kernel))
 
 
 def _every_size(

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from syncverify.ir import nodes as n
@@ -61,9 +63,22 @@ from syncverify.ir.execute_values import (
 )
 from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Var, names
 from syncverify.ir.printer import print_stmt
+from syncverify.ir.remembered import once
 from syncverify.model.events import END, Ev, Event, Site
 from syncverify.model.terms import Space, Symbolic
 from syncverify.source import InputError
+
+
+@lru_cache(128)
+def _compiled(text: str, filename: str) -> CodeType:
+    return compile(text, filename, "exec")
+
+
+@once
+def _registers(kernel: n.Kernel) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """The names whose values lanes may differ in; the registers of values, and those that may differ."""
+    varying, registers = varying_names(kernel.body, LANE_BUILTINS), value_registers(kernel.body)
+    return varying, registers, varying_values(kernel.body, varying, registers)
 
 
 class Program:
@@ -83,7 +98,7 @@ class Program:
         self.tables = tables
         self.ops = DataOps(tables)
         self.known: dict[str, Expr] = {name: Int(v) for name, v in values.items()}
-        self.varying = varying_names(kernel.body, LANE_BUILTINS)
+        self.varying, self.registers, self.differing = _registers(kernel)
         self.sites: list[Site] = []
         self.classes: list[tuple[tuple[int, ...], int]] = []  # lanes, mask of the warp's lanes
         self._class_ids: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -133,8 +148,7 @@ class Code(TurnText):
     def __init__(self, program: Program, several: bool) -> None:
         super().__init__(program.known, program.varying if several else frozenset(), program.vecs)
         self.program = program
-        self.registers = value_registers(program.kernel.body)
-        self.differing = varying_values(program.kernel.body, program.varying, self.registers)
+        self.registers, self.differing = program.registers, program.differing
         for name in program.symbols:
             self._name(name)
         self.size_slots = frozenset(self.slots[x] for x in program.kernel_sizes)
@@ -178,7 +192,7 @@ class Code(TurnText):
         self._text(f"return {self._constant((Ev.EXIT, self.site))}")
         self.text = "\n".join(self.lines)
         try:
-            exec(compile(self.text, self.filename, "exec"), self.space)
+            exec(_compiled(self.text, self.filename), self.space)
         except (SyntaxError, MemoryError):
             raise InputError("an expression is nested too deeply", self.program.kernel.span) from None
         return [self.space[f"b{i}"] for i in range(self.count)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
 from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
+from syncverify.ir.remembered import once
 from syncverify.model.terms import Term
 from syncverify.source import Span
 
@@ -315,7 +315,7 @@ def bodies(s: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     return ()
 
 
-@lru_cache(maxsize=16)
+@once
 def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Registers that are given a value outside of all loops only."""
     inside = [x for s in statements(body) if isinstance(s, For) for x in statements(s.body)]
@@ -323,7 +323,7 @@ def steady(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(s.name for s in statements(body) if isinstance(s, Let)) - turning
 
 
-@lru_cache(maxsize=16)
+@once
 def rounds(body: tuple[Stmt, ...]) -> frozenset[str]:
     """Names that may go round a ring: those that are assigned anew, and what is told from them."""
     found = {s.name for s in statements(body) if isinstance(s, Assign)}

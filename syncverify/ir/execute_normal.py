@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import gcd, lcm
 
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
@@ -23,50 +25,60 @@ Period = int | None
 # ---------------------------------------------------------------- liveness
 
 
-def live_slots(text: str, first: int, others: Collection[int] = ()) -> dict[int, frozenset[int]]:
+def live_slots(text: str, first: int, others: Collection[int] = ()) -> Mapping[int, frozenset[int]]:
     """Per block of generated text: the slots from ``first`` on, and ``others``, that may be read before they
     are written."""
+    return _live_slots(text, first, frozenset(others))
+
+
+@lru_cache(128)
+def _live_slots(text: str, first: int, others: frozenset[int]) -> Mapping[int, frozenset[int]]:
     functions = {int(f.name[1:]): f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)}
-    live: dict[int, set[int]] = {label: set() for label in functions}
+    found = _Live({label: set() for label in functions})
     changed = True
     while changed:
         changed = False
         for label in sorted(functions, reverse=True):
-            found = {s for s in _live_before(functions[label].body, live) if s >= first or s in others}
-            changed |= found != live[label]
-            live[label] = found
-    return {label: frozenset(slots) for label, slots in live.items()}
+            before = found.before(functions[label].body)
+            slots = {s for s in before if s >= first or s in others}
+            changed |= slots != found.live[label]
+            found.live[label] = slots
+    return {label: frozenset(slots) for label, slots in found.live.items()}
 
 
-def _live_before(
-    body: Sequence[ast.stmt], live: Mapping[int, set[int]], after: Iterable[int] = ()
-) -> set[int]:
-    """Slots live before the statements; a statement that sets the program counter says what follows."""
-    out = set(after)
-    for statement in reversed(body):
-        if isinstance(statement, ast.If):
-            out |= _live_before(statement.body, live, out) | _loads(statement.test)
-            continue
-        if isinstance(statement, ast.Return):
-            out = set()
-        if isinstance(statement, ast.Assign):
-            slots = [_slot(t) for t in statement.targets]
-            if slots == [_PC]:
-                for target in _targets(statement.value):
-                    out |= live[target]
-            out -= {s for s in slots if s is not None}
-        out |= _loads(statement)
-    return out
+@dataclass(slots=True)
+class _Live:
+    """``live``: the slots live before each block, as far as is known."""
 
+    live: dict[int, set[int]]
+    _read: dict[int, set[int]] = field(default_factory=dict)  # by identity of the node
 
-def _loads(node: ast.AST) -> set[int]:
-    """Slots read; ``r[s] &= x`` reads for itself alone."""
-    found = set()
-    for x in ast.walk(node):
-        slot = _slot(x)
-        if slot is not None and isinstance(getattr(x, "ctx", None), ast.Load):
-            found.add(slot)
-    return found
+    def before(self, body: Sequence[ast.stmt], after: Iterable[int] = ()) -> set[int]:
+        """Slots live before the statements; a statement that sets the program counter says what follows."""
+        out = set(after)
+        for statement in reversed(body):
+            if isinstance(statement, ast.If):
+                out |= self.before(statement.body, out) | self.loads(statement.test)
+                continue
+            if isinstance(statement, ast.Return):
+                out = set()
+            if isinstance(statement, ast.Assign):
+                slots = [_slot(t) for t in statement.targets]
+                if slots == [_PC]:
+                    for target in _targets(statement.value):
+                        out |= self.live[target]
+                out -= {s for s in slots if s is not None}
+            out |= self.loads(statement)
+        return out
+
+    def loads(self, node: ast.AST) -> set[int]:
+        """Slots read; ``r[s] &= x`` reads for itself alone."""
+        found = self._read.get(id(node))
+        if found is None:
+            slots = ((_slot(x), x) for x in ast.walk(node) if isinstance(x, ast.Subscript))
+            found = {s for s, x in slots if s is not None and isinstance(x.ctx, ast.Load)}
+            self._read[id(node)] = found
+        return found
 
 
 def _slot(node: ast.AST) -> int | None:

@@ -10,6 +10,7 @@ from syncverify.ir.execute_expr import statements
 from syncverify.ir.expr import evaluate
 from syncverify.ir.footprints import Footprints
 from syncverify.ir.layout import BufferLayout, layout
+from syncverify.ir.remembered import once
 from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Footprint, Windows
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
@@ -187,6 +188,7 @@ def exchanged(kernel: n.Kernel) -> frozenset[str]:
     return frozenset(written & seen)
 
 
+@once
 def spins(kernel: n.Kernel) -> bool:
     """Whether a block waits on global memory for another."""
     return any(isinstance(s, n.SpinGlobal) for s in statements(kernel.body))
@@ -213,6 +215,7 @@ def _handed_over(kernel: n.Kernel, body: list[n.Stmt]) -> bool:
     return bool(writes[True] & (reads[True] | reads[False] | writes[False]) or writes[False] & reads[True])
 
 
+@once
 def synchronizes_globally(kernel: n.Kernel) -> bool:
     """Whether accesses to global memory matter: blocks synchronize through it, generic atomics may meet TMA
     reductions on one tensor (rulebook E46), or one tensor is written and read, at one end by bulk copies."""
@@ -230,6 +233,7 @@ def synchronizes_globally(kernel: n.Kernel) -> bool:
     return mixes_atomics(kernel)
 
 
+@once
 def mixes_atomics(kernel: n.Kernel) -> bool:
     """Whether generic atomics may meet bulk reductions on one tensor, in whatever blocks (A3, E46)."""
     body = list(statements(kernel.body))

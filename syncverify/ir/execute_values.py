@@ -5,6 +5,7 @@ from __future__ import annotations
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import mentions, statements
 from syncverify.ir.expr import Expr, names
+from syncverify.ir.remembered import once
 
 #: Statements that consume a value expression.
 CONSUMERS = (
@@ -57,6 +58,7 @@ def reaching_memory(body: tuple[n.Stmt, ...]) -> frozenset[str]:
         found = more
 
 
+@once
 def refilled(kernel: n.Kernel) -> frozenset[str]:
     """The shared buffers that bulk copies may write: of no others it matters when their reads are over.
 
@@ -87,6 +89,7 @@ def holders(kernel: n.Kernel) -> dict[str, frozenset[str]]:
     return found
 
 
+@once
 def awaited(kernel: n.Kernel) -> dict[str, frozenset[str]]:
     """The same without what never reaches memory: ptxas leaves that out, or it is over at once."""
     reaching = reaching_memory(kernel.body)

@@ -14,6 +14,7 @@ from syncverify.ir.execute_expr import bodies, expressions, statements
 from syncverify.ir.execute_tables import synchronizes_globally
 from syncverify.ir.execute_values import carried, fence_covers_reads, holders, refilled
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names, walk
+from syncverify.ir.remembered import once
 
 
 def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.Kernel:
@@ -21,6 +22,15 @@ def without_quiet(kernel: n.Kernel, watched: frozenset[str] | None = None) -> n.
 
     ``watched``: the tensors whose accesses matter, if only these do where blocks share global memory.
     """
+    return _unwatched(kernel) if watched is None else _loud(kernel, watched)
+
+
+@once
+def _unwatched(kernel: n.Kernel) -> n.Kernel:
+    return _loud(kernel, None)
+
+
+def _loud(kernel: n.Kernel, watched: frozenset[str] | None) -> n.Kernel:
     if (watched is None and synchronizes_globally(kernel)) or not _waits_first(kernel):
         return kernel
     watched = watched or frozenset()

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from syncverify.ir import nodes, verify_launch, verify_ops
 from syncverify.ir.checks import Checks, Problem
+from syncverify.ir.remembered import once
 from syncverify.source import InputError
 
 
+@once
 def verify(kernel: nodes.Kernel) -> None:
     """InputError with the first error, and how many more there are."""
     errors = [p for p in problems(kernel) if p.level == "error"]
