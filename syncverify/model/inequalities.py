@@ -27,6 +27,9 @@ def reduced(*ks: int) -> int:
 
 def primitive(c: int, parts: Parts) -> Sum:
     """``sum >= 0`` divided by what its coefficients share; the number rounded down, as integers allow."""
+    for _, k in parts:
+        if k == 1 or k == -1:
+            return c, parts
     g = gcd(*[k for _, k in parts])
     return (c, parts) if g <= 1 else (c // g, tuple([(a, k // g) for a, k in parts]))
 
@@ -46,6 +49,7 @@ def combined(terms: Iterable[tuple[int, Sum]]) -> Sum:
     return total, tuple(sorted([x for x in out.items() if x[1]]))
 
 
+@lru_cache(REMEMBERED)
 def product_bounds(x: Interval, y: Interval) -> Interval:
     """Bounds of a product; no bound on one side is None there."""
     most = _greatest(x, y)
@@ -133,18 +137,30 @@ def _left(
 
 def without(work: dict[Parts, int], a: int) -> tuple[bool, dict[Parts, int]]:
     """The inequalities that follow for the other atoms; and whether they cannot hold."""
-    above, below = [], []
+    above: list[tuple[int, Sum]] = []
+    below: list[tuple[int, Sum]] = []
     out: dict[Parts, int] = {}
     for p, c in work.items():
-        k = dict(p).get(a, 0)
-        if k > 0:
-            above.append((k, (c, p)))
-        elif k < 0:
-            below.append((k, (c, p)))
+        for b, k in p:
+            if b == a:
+                (above if k > 0 else below).append((k, (c, p)))
+                break
         else:
             out[p] = c
     for k, upper in above:
         for j, lower in below:
-            if add(out, *combined(((-j, upper), (k, lower)))):
+            if add(out, *_both(-j, upper, k, lower)):
                 return True, out
     return False, out
+
+
+def _both(f: int, x: Sum, g: int, y: Sum) -> Sum:
+    """``combined`` of two sums, with factors that are not 0."""
+    out = {a: f * k for a, k in x[1]}
+    for a, k in y[1]:
+        both = out.get(a, 0) + g * k
+        if both:
+            out[a] = both
+        else:
+            del out[a]
+    return f * x[0] + g * y[0], tuple(sorted(out.items()))

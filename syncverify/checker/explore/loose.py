@@ -285,7 +285,8 @@ class Loose(Normal):
                 return [bisect_right(v, max(x, over[c])) for (_, c), v in values.items()]
 
             # a wait that reaches no further threshold cannot be told from none
-            ahead = [x for x in reversed(groups.committed) if reached(x) != reached(-1)]
+            new = groups.committed[bisect_right(groups.committed, min(over.values())) :]
+            ahead = [x for x in reversed(new) if reached(x) != reached(-1)]
             self.many |= len(ahead) > MOST_GROUPS
             for i in range(MOST_GROUPS):
                 x = ahead[i] if i < len(ahead) else -1

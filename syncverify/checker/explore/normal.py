@@ -18,6 +18,7 @@ failures. What becomes of each field is listed in ``TREATED``; a test holds it a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Hashable
 from typing import Any
 
@@ -235,7 +236,8 @@ class Normal(Thresholds):
             known = [t.clock.knows(E, c, True) for c in columns]
             now = tuple(map(self.number, columns, known))
             # a wait that reaches no further threshold cannot be told from none
-            ranked = [tuple(map(self.number, columns, [max(x, k) for k in known])) for x in groups.committed]
+            ahead = groups.committed[bisect_right(groups.committed, min(known, default=0)) :]
+            ranked = [tuple(map(self.number, columns, [max(x, k) for k in known])) for x in ahead]
             ends = tuple(x for x in ranked if x != now)
             newest = tuple(self.number(c, groups.issued) for c in columns)
             out.append((ends, newest, groups.issued > 0, self.open(groups.committed, groups.issued)))

@@ -28,6 +28,9 @@ from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
 from syncverify.model.terms import Open, Space
 
+#: Decisions for each place of a ring that was seen, in which registers are to show that they count.
+MOST_LAPS = 4
+
 
 class Found(Exception):  # noqa: N818 -- control flow: begin again with
     """A ring was found."""
@@ -207,8 +210,8 @@ class Settling:
             self._crowds.setdefault(state.where(), set()).add(key)
         else:
             self.compared = True
-        if self.seeks and not self.space.dealing:
-            self.seek(state.run)
+        if self.seeks and self.space.forgets and not self.space.dealing:
+            self.seek(state.run)  # of given sizes few states may be left
         rows = list(view.rows.values())
         candidates = self.beside(earlier, view)
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
@@ -460,8 +463,9 @@ class Settling:
             self.sought = len(run.trace)
             ring = find(run)
             self.around = 0 if ring is None else ring.places
-        before = self.growing
-        self.growing = counting(self._seen.values(), self.around) if self.around else set()
+        if not self.around or len(self.graph.nodes) > MOST_LAPS * self.around:
+            return
+        before, self.growing = self.growing, counting(self._seen.values(), self.around)
         if self.growing and self.growing == before:
             ring = find(run)
             if ring is not None:
