@@ -169,6 +169,6 @@ def test_nested_mistakes_are_shown_at_small_sizes(path: str) -> None:
 
 def test_an_answer_does_not_cover_its_own_question() -> None:
     # both answers of `i >= 40` stand at the point that asked: neither may be taken for the other's future
-    for at in (20, 40, 1000):
+    for at in (20, 40, 200):  # one further out: above
         verdict, values = every(ring(1, release=skipping(f"i != {at}")))
         assert (verdict, values.get("N")) == (Verdict.REFUTED, at + 2)

@@ -28,8 +28,14 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache")
 
 
-def test_compile_gives_source_ir_cubin_and_proof(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+@pytest.fixture(scope="module")
+def mul(tmp_path_factory: pytest.TempPathFactory) -> gate.CompiledKernel:
+    """A proved kernel, where the cache is no matter."""
+    return gate.compile(examples.mul, SMALL, cache=Cache(tmp_path_factory.mktemp("mul")))
+
+
+def test_compile_gives_source_ir_cubin_and_proof(mul: gate.CompiledKernel) -> None:
+    kernel = mul
     assert kernel.report.verdict is Verdict.PROVED
     assert kernel.ir.name == "mul" and 'extern "C"' in kernel.source
     assert kernel.cubin[:4] == b"\x7fELF"
@@ -73,12 +79,11 @@ def test_one_proof_for_every_launch(cache: Cache, monkeypatch: pytest.MonkeyPatc
     assert again.ptx_report.verdict is Verdict.PROVED and again.ptx == kernel.ptx
 
 
-def test_a_launch_that_the_facts_exclude_is_refused(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+def test_a_launch_that_the_facts_exclude_is_refused(mul: gate.CompiledKernel) -> None:
     sizes = {"R": 64, "C": 65}
-    values = kernel.launch_values(sizes)
+    values = mul.launch_values(sizes)
     with pytest.raises(InputError, match="no launch with rest = 1024: rest < 1024"):
-        kernel.program(sizes).require_proof({**values, "rest": 1024})
+        mul.program(sizes).require_proof({**values, "rest": 1024})
 
 
 def test_what_is_not_decided_for_every_launch_is_proved_for_each(
@@ -145,41 +150,36 @@ def _arrays(dtype: Any = np.float32, shape: tuple[int, ...] = (4, 8)) -> list[np
         ([np.ones(8, np.float32), np.ones(8, np.float32)], "expected dimensions"),
     ],
 )
-def test_bad_arrays_are_input_errors(cache: Cache, arrays: list[Any], message: str) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+def test_bad_arrays_are_input_errors(mul: gate.CompiledKernel, arrays: list[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        kernel(*arrays)
+        mul(*arrays)
 
 
-def test_bad_outputs_are_input_errors(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+def test_bad_outputs_are_input_errors(mul: gate.CompiledKernel) -> None:
     with pytest.raises(InputError, match="out has shape"):
-        kernel(*_arrays(), out=np.ones((4, 9), np.float32))
+        mul(*_arrays(), out=np.ones((4, 9), np.float32))
     with pytest.raises(InputError, match="1 outputs; out holds 2"):
-        kernel(*_arrays(), out=tuple(_arrays()))
+        mul(*_arrays(), out=tuple(_arrays()))
     with pytest.raises(InputError, match="in order or by name"):
-        kernel(_arrays()[0], b=_arrays()[0])
+        mul(_arrays()[0], b=_arrays()[0])
 
 
-def test_too_many_elements_for_narrow_indices(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
-    kernel.plan.check_extent({"R": 2**16, "C": 2**14})
+def test_too_many_elements_for_narrow_indices(mul: gate.CompiledKernel, cache: Cache) -> None:
+    mul.plan.check_extent({"R": 2**16, "C": 2**14})
     with pytest.raises(InputError, match="index=i64"):
-        kernel.plan.check_extent({"R": 2**16, "C": 2**15})
+        mul.plan.check_extent({"R": 2**16, "C": 2**15})
     wide = gate.compile(examples.mul, replace(SMALL, index="i64"), cache=cache)
     wide.plan.check_extent({"R": 2**16, "C": 2**16})
 
 
-def test_no_elements_need_no_launch(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
-    assert kernel(*_arrays(shape=(0, 8))).shape == (0, 8)
+def test_no_elements_need_no_launch(mul: gate.CompiledKernel) -> None:
+    assert mul(*_arrays(shape=(0, 8))).shape == (0, 8)
 
 
 @pytest.mark.skipif(driver.available(), reason="there is a GPU")
-def test_without_a_driver_the_message_says_what_to_do(cache: Cache) -> None:
-    kernel = gate.compile(examples.mul, SMALL, cache=cache)
+def test_without_a_driver_the_message_says_what_to_do(mul: gate.CompiledKernel) -> None:
     with pytest.raises(InputError, match="no CUDA driver"):
-        kernel(*_arrays())
+        mul(*_arrays())
 
 
 @pytest.mark.skipif(driver.available(), reason="there is a GPU")
@@ -202,7 +202,11 @@ def test_gpu_equals_the_reference(cache: Cache, name: str) -> None:
 @pytest.mark.skipif(driver.available(), reason="there is a GPU")
 @pytest.mark.parametrize("name", ["mul", "mul_bf16", "normalize", "gate_pair", "bias_gelu", "select4"])
 @pytest.mark.parametrize("settings", ["", "store=tma mode=pipelined", "async_warps=3 prefetch=1"])
-def test_simulated_result_equals_the_reference(cache: Cache, name: str, settings: str) -> None:
+def test_simulated_result_equals_the_reference(
+    cache: Cache, name: str, settings: str, request: pytest.FixtureRequest
+) -> None:
+    if not settings:
+        request.getfixturevalue("unproved")  # as they are, test_gate_ptx.py proves them for every size
     kernel = gate.compile(getattr(examples, name), SMALL.with_settings(settings.split()), cache=cache)
     for sizes in ({"R": 5, "C": 1000}, {"R": 1, "C": 17}, {"R": 3, "C": 1024}):
         result = gate.run(kernel, sizes)

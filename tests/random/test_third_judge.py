@@ -33,12 +33,12 @@ def settled(system: System) -> System:
 
 def truth(kernel: Kernel, policy: Policy) -> Result | None:
     """What all executions show; None where a kernel is too large, or brute force does not know an event."""
+    if kernel.launch.ctas > 1 or kernel.launch.threads > MAX_LANES:
+        return None
     found = list(systems(kernel, {}))
     if len(found) != 1 or isinstance(found[0], Unanalysable):
         return None
-    info = found[0].info
-    if info.ctas > 1 or sum(c.count for c in info.classes) > MAX_LANES:
-        return None
+    assert sum(c.count for c in found[0].info.classes) <= MAX_LANES
     try:
         result = explore(settled(found[0]), policy, MAX_STATES)
     except UnknownEventError:
