@@ -39,7 +39,7 @@ from syncverify.source import InputError
 #: Systems that are judged apart from the checker, and others.
 APART, BY_CHECKER = "systems judged apart", "by the checker"
 MOST_EVENTS = 60_000
-MOST_COLUMNS = 256
+MOST_COLUMNS = 1_024
 
 
 def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str) -> dict[str, int]:

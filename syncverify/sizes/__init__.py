@@ -41,7 +41,7 @@ from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total
 from syncverify.source import InputError
 
 #: Columns of clocks beyond the usual, after which an exploration gives up.
-MOST_COLUMNS = 256
+MOST_COLUMNS = 1_024
 #: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
 #: Classes of one warp, before all its lanes are told apart at once.
