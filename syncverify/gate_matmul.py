@@ -20,7 +20,7 @@ from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
 from syncverify.matmul.choices import file_name, remembered
 from syncverify.matmul.choose import choose, ranked
-from syncverify.matmul.lower import launch_values
+from syncverify.matmul.lower import launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -71,7 +71,8 @@ class CompiledMatmul:
 
     def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
         """The kernel's parameters for given M, N, K on a machine with that many SMs."""
-        return launch_values(self.schedule, sizes, multiprocessors, self._bk)
+        steps = whole(self.problem, self.schedule)
+        return launch_values(self.schedule, sizes, multiprocessors, self._bk, steps)
 
     @property
     def _bk(self) -> int:

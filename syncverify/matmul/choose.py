@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from syncverify.matmul import split
+from syncverify.matmul.lower import stages_of
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.source import InputError
@@ -69,8 +70,16 @@ def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, flo
             staged.fitted_stages(staged.staging(problem.output_sizes), len(problem.rights))
         except InputError:
             staged = schedule
-        found.append((staged if whole else schedule, share))
+        found.append((_in_laps(problem, staged if whole else schedule, sizes), share))
     return found
+
+
+def _in_laps(problem: Problem, schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
+    """Where warpgroups take turns, with the number of laps of the ring that fits K best."""
+    if not schedule.pingpong:
+        return schedule
+    laps = -(-steps_of(problem.size, sizes) // stages_of(problem, schedule))
+    return replace(schedule, laps="odd" if laps % 2 else "even")
 
 
 def microseconds(
@@ -79,7 +88,7 @@ def microseconds(
     """What the model says for factors of ``size`` bytes; the last turn counts in full, however few blocks it
     has. Products of a byte along K take the same time for all types, and so does a second factor's byte."""
     tiles = _tiles(schedule, sizes)
-    steps = -(-sizes["K"] * size // K_SPAN)
+    steps = steps_of(size, sizes)
     each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
     turns = -(-tiles // (multiprocessors // schedule.cluster))
     if schedule.pingpong:
@@ -88,6 +97,11 @@ def microseconds(
     if schedule.split_k == 1:
         return START + turns * (each + TURN)
     return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
+
+
+def steps_of(size: int, sizes: Mapping[str, int]) -> int:
+    """Steps of a tile along K, of factors of ``size`` bytes."""
+    return -(-sizes["K"] * size // K_SPAN)
 
 
 def _bytes(problem: Problem) -> int:
@@ -117,7 +131,7 @@ def splits(
 ) -> list[tuple[Schedule, float]]:
     """Schedules whose blocks or clusters share tiles, where whole tiles leave more SMs idle."""
     found = []
-    steps = -(-sizes["K"] * problem.size // K_SPAN)
+    steps = steps_of(problem.size, sizes)
     for schedule, share in menu(problem, sizes) if len(problem.rights) == 1 else ():
         for q in SPLITS:
             shared = replace(schedule, split_k=q, cluster=cluster)

@@ -62,7 +62,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     schedule.staging(problem.output_sizes)
     width = K_SPAN // max(problem.output_sizes)
     sizes = default_sizes(problem, schedule)
-    values = launch_values(schedule, sizes, 2, bk)
+    values = launch_values(schedule, sizes, 2, bk, whole(problem, schedule))
     tile = tuple(_tile(schedule))
     ends = tuple(epilogue(problem, schedule, vector))
     work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
@@ -129,19 +129,35 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     )
 
 
+def stages_of(problem: Problem, schedule: Schedule) -> int:
+    """Slots of the ring of loads."""
+    return schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
+
+
+def whole(problem: Problem, schedule: Schedule) -> tuple[int, int]:
+    """What the steps of a tile are divided by, and what is left then."""
+    return schedule.whole(stages_of(problem, schedule))
+
+
 def launch_values(
-    schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int, bk: int
+    schedule: Schedule,
+    sizes: Mapping[str, int],
+    multiprocessors: int,
+    bk: int,
+    whole: tuple[int, int] = (1, 0),
 ) -> dict[str, int]:
     """The parameters for given M, N, K.
 
-    ``steps``: tiles along K. ``tiles_m``: rows of tiles, of whole clusters. ``turns``: tiles of C of every
-    block; the last ones may lie outside of C, where copies bring zeros and store nothing: no block waits
-    for longer, and all do the same.
+    ``steps``: tiles along K, or more for what they leave if they are divided (``whole``). ``tiles_m``: rows
+    of tiles, of whole clusters. ``turns``: tiles of C of every block; the last ones may lie outside of C,
+    where copies bring zeros and store nothing: no block waits for longer, and all do the same.
     """
     c = schedule.cluster
     m, n = -(-sizes["M"] // (schedule.tile_m * c)), -(-sizes["N"] // schedule.tile_n)
     values = {d: sizes[d] for d in ("M", "N", "K")}
-    values |= {"steps": -(-sizes["K"] // bk), "tiles_m": m, "tiles_n": n}
+    lap, rest = whole
+    steps = -(-sizes["K"] // bk)
+    values |= {"steps": max(-(-(steps - rest) // lap), 0) * lap + rest, "tiles_m": m, "tiles_n": n}
     if schedule.split_k > 1:
         return {**values, **split.values(schedule, m * n, values["steps"], multiprocessors)}
     if not schedule.persistent:
@@ -153,7 +169,7 @@ def launch_values(
 def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """Sizes of an exact check when the caller gives none: every slot is reused, all ends are ragged."""
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
-    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
+    stages = stages_of(problem, schedule)
     down, across, steps = 3, 2, stages + 3
     if schedule.split_k == 2:
         # of one team: a block, or a cluster, with parts of two tiles
@@ -161,8 +177,8 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     elif schedule.split_k > 2:
         down, across, steps = 1, 1, steps * schedule.split_k  # a tile with parts of all blocks
     if schedule.pingpong:
-        # several turns of each warpgroup; in between the ring goes round an odd number of times
-        down, steps = 5, stages + 1
+        # several turns of each warpgroup; in between the ring goes round an odd number of times, if it may
+        down, steps = 5, max(stages + 1, *schedule.whole(stages))
     return {
         "M": schedule.tile_m * down - 8,
         "N": schedule.tile_n * across - 8,
@@ -185,6 +201,9 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
     if schedule.persistent:
         facts.append(Var("turns") >= 1)
+    lap, rest = whole(problem, schedule)
+    if lap > 1:
+        facts.append((Var("steps") % lap).eq(rest))
     if schedule.split_k > 1:
         facts += split.facts(schedule)
     if schedule.cluster > 1:

@@ -1,15 +1,17 @@
 """Two multiplying warpgroups that take the block's tiles in turn: one stores while the other multiplies.
 
-Both go through one ring of loads. A wait for a phase tells only its parity, so a warpgroup may not ask for a
-phase before the one before it is complete. That one belongs to the other warpgroup's tile: which warpgroup
+Both go through one ring of loads; where a tile goes round it a whole number of times, all of a warpgroup
+begin at the same place. A wait for a phase tells only its parity, so a warpgroup may not ask for a phase
+before the one before it is complete. That one belongs to the other warpgroup's tile: which warpgroup
 multiplies next is handed over with a pair of mbarriers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from syncverify.ir.expr import Int, Var
+from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.nodes import (
     Assign,
     Barrier,
@@ -40,10 +42,12 @@ WARPS = 4
 class TakeTurns:
     """Makes of one multiplying warpgroup two, of which each does every other turn of the loop over tiles.
 
-    ``stages``: slots of the ring. A turn of the other warpgroup moves the own place in it by ``steps`` slots.
+    ``stages``: slots of the ring. A turn of the other warpgroup moves the own place in it by ``steps`` slots;
+    where these are whole ``laps``, only phases are other ones then, or nothing is.
     """
 
     stages: int
+    laps: Literal["even", "odd", "any"] = "any"
     steps: str = "steps"
     name: str = "take-turns"
 
@@ -70,15 +74,21 @@ class TakeTurns:
         loop = body[at]
         assert isinstance(loop, For)
         there = Var("wg") * Var(self.steps)
-        start = {"stage": there % self.stages, "phase": there // self.stages % 2}
-        before = tuple(replace(s, value=start[s.name]) if isinstance(s, Let) else s for s in body[:at])
+        start: dict[str, Expr] = {}
+        if self.laps == "any":
+            start = {"stage": there % self.stages, "phase": there // self.stages % 2}
+        elif self.laps == "odd":
+            start = {"phase": Var("wg")}
+        before = tuple(
+            replace(s, value=start[s.name]) if isinstance(s, Let) and s.name in start else s
+            for s in body[:at]
+        )
         return (*before, Let("turn", Var("wg") ^ 1), self._every_other(loop), *body[at + 1 :])
 
     def _every_other(self, loop: For) -> For:
         first = next(k for k, s in enumerate(loop.body) if contains(s, (MbarrierWait, Wgmma)))
         last = next(k for k, s in enumerate(loop.body) if ring_loop(s))
         mine = MbarrierWait(BarrierRef(ORDER, Var("wg")), TURN)
-        there = STAGE + Var(self.steps)
         over = If(ELECTED, (MbarrierArrive(BarrierRef(ORDER, Var("wg") ^ 1)),))
         body = (
             *loop.body[:first],
@@ -87,11 +97,19 @@ class TakeTurns:
             *loop.body[first : last + 1],
             over,
             *loop.body[last + 1 :],
-            # over the slots that the other warpgroup goes through
+            *self._passing_over(),
+        )
+        return replace(loop, lo=Var("wg"), step=Int(2), body=body)
+
+    def _passing_over(self) -> Body:
+        """Over the slots that the other warpgroup goes through."""
+        if self.laps != "any":
+            return (Assign("phase", PHASE ^ 1),) if self.laps == "odd" else ()
+        there = STAGE + Var(self.steps)
+        return (
             Assign("phase", PHASE ^ (there // self.stages % 2)),
             Assign("stage", there % self.stages),
         )
-        return replace(loop, lo=Var("wg"), step=Int(2), body=body)
 
 
 def _with(stmt: Stmt, more: Stmt) -> Stmt:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from syncverify.diagnostics import Policy
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split
-from syncverify.matmul.lower import lower
+from syncverify.matmul.lower import lower, stages_of
 from syncverify.matmul.pingpong import TakeTurns
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
@@ -38,7 +38,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
     """The passes of one compilation, in order."""
     # every warp has read for itself what goes through a prologue
     each = "warp" if policy is Policy.STRICT or problem.prologue else schedule.arrive
-    stages = schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
+    stages = stages_of(problem, schedule)
     result: list[Pass] = [
         LoadAndMultiply(schedule.sharing),
         RunningRings(stages),
@@ -49,7 +49,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
         *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
         ElectLoader(),
         InitRings(),
-        *([TakeTurns(stages)] if schedule.pingpong else []),
+        *([TakeTurns(stages, schedule.laps)] if schedule.pingpong else []),
         *([DependentLaunch("start")] if schedule.dependent else []),
     ]
     if schedule.registers is not None:

@@ -29,6 +29,9 @@ class Schedule:
     ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
     ``pingpong``: the two warpgroups take the tiles of a persistent block in turn, each a whole one.
+    ``laps``: then each tile goes round the ring an ``even`` number of times, or an ``odd`` one, with steps
+    beyond K that bring zeros, so that a warpgroup's tiles begin at the same place; or they begin anywhere
+    (``any``).
     ``split_k``: blocks (or clusters) of a team, which share the steps along K of its tiles evenly; there are
     never more blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come
     (``any``).
@@ -48,6 +51,7 @@ class Schedule:
     store: Literal["direct", "tma"] = "direct"
     cluster: Literal[1, 2] = 1
     pingpong: bool = False
+    laps: Literal["even", "odd", "any"] = "even"
     split_k: int = 1
     sums: Literal["ordered", "any"] = "ordered"
     dependent: bool = False
@@ -55,11 +59,13 @@ class Schedule:
     @property
     def title(self) -> str:
         """A short name: the tile, and a mark for each field that is not as in a plain schedule."""
+        anyhow = (self.sums == "any" and self.split_k > 1) or (self.pingpong and self.laps == "any")
         marks = {
             "p": self.persistent, "t": self.store == "tma", "c": self.cluster > 1, "o": self.pingpong,
+            "odd": self.pingpong and self.laps == "odd",
             "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
             f"g{self.group}": self.group != 8, f"s{self.stages}": self.stages > 0,
-            f"/{self.split_k}": self.split_k > 1, "any": self.sums == "any" and self.split_k > 1,
+            f"/{self.split_k}": self.split_k > 1, "any": anyhow,
         }  # fmt: skip
         return f"{self.tile_m}x{self.tile_n}" + "".join(m for m, given in marks.items() if given)
 
@@ -101,8 +107,8 @@ class Schedule:
 
     @property
     def proved_by_launch(self) -> bool:
-        """Whether proofs for every size take long: warpgroups take tiles in turn, or blocks share them."""
-        return self.pingpong or self.split_k > 1
+        """Whether proofs for every size take long: tiles begin anywhere in the ring, or blocks share them."""
+        return self.split_k > 1 or (self.pingpong and self.laps == "any")
 
     @property
     def sharing(self) -> int:
@@ -145,7 +151,15 @@ class Schedule:
         slot = (self.tile_m + self.tile_n * products) * K_SPAN
         found = min(8, (SHARED_LIMIT - RESERVED - staging) // slot)
         _require(found >= 2, f"a tile of {self.tile_m} x {self.tile_n} leaves no room for two stages")
-        return found
+        # K is a multiple of a power of two more often
+        return 1 << found.bit_length() - 1 if self.pingpong and self.laps != "any" else found
+
+    def whole(self, stages: int) -> tuple[int, int]:
+        """The steps of a tile by the first number leave the second: twice round so many stages phases are the
+        same."""
+        if not self.pingpong or self.laps == "any":
+            return 1, 0
+        return 2 * stages, stages if self.laps == "odd" else 0
 
 
 def _require(condition: bool, message: str) -> None:

@@ -22,6 +22,7 @@ from syncverify.checker.explore.explorer import (
 )
 from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.checker.explore.limits import alone, rotates, without_rotations
+from syncverify.checker.explore.probe import probe
 from syncverify.checker.explore.settle import Slots
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
@@ -389,6 +390,8 @@ class _Attempt:
             )
             explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
             try:
+                if space.dealing:
+                    probe(explorer)
                 for failed in explorer.failures():
                     if failed is None:
                         self.numbers.asked |= space.asked

@@ -28,7 +28,9 @@ def test_one_turn_needs_no_persistent_kernel() -> None:
 
 
 def test_short_products_in_many_turns_are_stored_while_others_multiply() -> None:
-    assert choose(product(), sizes(16384, 16384, 256), 132).pingpong
+    taken = choose(product(), sizes(16384, 16384, 256), 132)
+    assert taken.pingpong and taken.laps == "odd"  # of four stages
+    assert choose(product(), sizes(16384, 16384, 512), 132).laps == "even"
     assert not choose(product(), sizes(16384, 16384, 4096), 132).pingpong
     assert not choose(product(), sizes(1024, 1024, 256), 132).pingpong
 

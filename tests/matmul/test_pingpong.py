@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import gate_ptx, simulate
+from syncverify import gate_ptx, simulate, sizes
+from syncverify.checker.explore.settle import Settling
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.fusion import Tensor, gelu, trace
@@ -21,7 +22,7 @@ from syncverify.ir.expr import Int, Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
-from syncverify.matmul.lower import launch_values, lower
+from syncverify.matmul.lower import launch_values, lower, whole
 from syncverify.matmul.pingpong import ORDER, TakeTurns
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
@@ -30,11 +31,14 @@ from syncverify.source import InputError
 from syncverify.verify import check_kernel
 
 BF16 = ml_dtypes.bfloat16
-PLAIN = Schedule(64, 64, stages=3, persistent=True, pingpong=True)
+PLAIN = Schedule(64, 64, stages=3, persistent=True, pingpong=True, laps="any")
 TWO_STAGES = replace(PLAIN, stages=2)
 STAGED = replace(PLAIN, tile_n=128, store="tma")
 CLUSTER = replace(STAGED, pending=1, cluster=2)
-WIDE = Schedule(128, 128, stages=2, persistent=True, pingpong=True, pending=1, registers=(40, 232))
+WIDE = Schedule(
+    128, 128, stages=2, persistent=True, pingpong=True, pending=1, registers=(40, 232), laps="any"
+)
+EVEN, ODD = replace(PLAIN, laps="even"), replace(STAGED, laps="odd")
 
 
 def checked(kernel: n.Kernel, policy: Policy = Policy.PRACTICAL, **values: int) -> KernelReport:
@@ -43,7 +47,7 @@ def checked(kernel: n.Kernel, policy: Policy = Policy.PRACTICAL, **values: int) 
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-@pytest.mark.parametrize("schedule", [PLAIN, STAGED, WIDE, CLUSTER])
+@pytest.mark.parametrize("schedule", [PLAIN, STAGED, WIDE, CLUSTER, EVEN, ODD])
 def test_proved(schedule: Schedule, policy: Policy) -> None:
     assert checked(build(product(), schedule, policy), policy).verdict is Verdict.PROVED
 
@@ -113,7 +117,9 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
         assert report.scope.kind is ScopeKind.ALL
 
 
-TURNS = Schedule(128, 128, stages=2, registers=(40, 232), persistent=True, pingpong=True, cluster=2)
+TURNS = Schedule(
+    128, 128, stages=2, registers=(40, 232), persistent=True, pingpong=True, cluster=2, laps="any"
+)
 TAKEN = "mbarrier.wait order[wg], turn"
 #: What a cluster of two that takes turns may lack in one place only.
 LACKS = {
@@ -149,12 +155,16 @@ def test_clusters_that_take_turns_are_proved_for_every_size_only_if_they_are_rig
         (WIDE, (136, 264, 136), 2),
         (PLAIN, (1, 8, 8), 4),
         (replace(STAGED, cluster=2, group=2), (264, 136, 136), 4),
+        (EVEN, (200, 136, 264), 2),
+        (replace(EVEN, group=2), (300, 136, 8), 1),
+        (ODD, (200, 136, 264), 2),
+        (replace(ODD, cluster=2, stages=2), (264, 136, 136), 4),
     ],
 )
 def test_simulated(schedule: Schedule, sizes: tuple[int, int, int], blocks: int) -> None:
     rng, (m, c, k) = np.random.default_rng(3), sizes
     a, b = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal((c, k)).astype(BF16)
-    values = launch_values(schedule, {"M": m, "N": c, "K": k}, blocks, 64)
+    values = launch_values(schedule, {"M": m, "N": c, "K": k}, blocks, 64, whole(product(), schedule))
     out = np.full((m, c), np.nan, BF16)
     got = simulate.run(build(product(), schedule), values, {"a": a, "b": b, "out": out})["out"]
     want = a.astype(np.float32) @ b.astype(np.float32).T
@@ -235,6 +245,66 @@ def test_the_other_warpgroups_slots_are_passed_over(register: str) -> None:
 
     assert flat_map(role.body, change) != role.body
     assert checked(changed(kernel, change)).verdict is Verdict.REFUTED
+
+
+# ---------------------------------------------------------------- whole laps of the ring
+
+
+@pytest.mark.parametrize("laps", ["even", "odd"])
+@pytest.mark.parametrize("stage", ["ir", "ptx"])
+def test_whole_laps_are_proved_for_every_size(laps: str, stage: str, tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    schedule = replace(STAGED, stages=2, pending=1, laps=laps)
+    assert not schedule.proved_by_launch
+    report = CompiledMatmul(product(), schedule, cache=Cache(tmp_path)).program().check(stage)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_lanes_that_part_at_the_end_part_before_all_is_explored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lane that has stored waits for its stores at the very end, which is explored last."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    explored: list[int] = []
+    branch = Settling.branch
+    monkeypatch.setattr(Settling, "branch", lambda *given: (explored.append(1), branch(*given))[1])
+    program = CompiledMatmul(
+        product(), replace(STAGED, stages=2, laps="even"), cache=Cache(tmp_path)
+    ).program()
+    assert program.check("ptx").verdict is Verdict.PROVED
+    with_probe = len(explored)
+    monkeypatch.setattr(sizes, "probe", lambda explorer: None)
+    assert program.check("ptx").verdict is Verdict.PROVED
+    assert with_probe < 2 * (len(explored) - with_probe) / 3
+
+
+#: What is wrong with tiles of whole laps: (laps, a text, what stands in its place).
+BEYOND = {
+    "the other's tile leaves the phase": ("odd", "      phase = phase ^ 1\n    }\n  }\n", "    }\n  }\n"),
+    "both begin in one phase": ("odd", "let phase = wg", "let phase = 0"),
+    "phases for an odd number of laps": ("even", "assume steps % 4 == 0", "assume steps % 4 == 2"),
+    "phases for an even number of laps": ("odd", "assume steps % 4 == 2", "assume steps % 4 == 0"),
+    "laps that are not whole": ("even", "assume steps % 4 == 0", "assume steps % 2 == 0"),
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_tiles_of_other_laps_are_refuted(what: str) -> None:
+    laps, old, new = BEYOND[what]
+    text = print_kernel(build(product(), replace(PLAIN, stages=2, laps=laps)))
+    assert text.count(old) == 1
+    (kernel,) = parse(text.replace(old, new), "k.syncir")
+    assert check_kernel(kernel, scope=ScopeKind.ALL).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    ("laps", "k", "steps"),
+    [("even", 8, 6), ("even", 400, 12), ("odd", 8, 3), ("odd", 200, 9), ("any", 400, 7)],
+)
+def test_steps_of_whole_laps(laps: str, k: int, steps: int) -> None:
+    schedule = replace(PLAIN, laps=laps)
+    values = launch_values(schedule, {"M": 64, "N": 64, "K": k}, 2, 64, whole(product(), schedule))
+    assert values["steps"] == steps
 
 
 # ---------------------------------------------------------------- what it is for

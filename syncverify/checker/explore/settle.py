@@ -417,7 +417,7 @@ class Settling:
             state.path,
             ends=seen.widenings >= self.limits.new_facts,
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
-            numbers=sorted({c for _, (c, parts) in view.sizes if not parts and c > 1}),
+            numbers=self.numbers(view),
             shifted=len(both.places.all) > 1,
             counts=self.counted(state, places),
             totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
@@ -445,6 +445,13 @@ class Settling:
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = seen.widenings + 1
+
+    def numbers(self, view: View) -> list[int]:
+        """Sizes that are numbers, which counters may stay below; none where each tile goes to its end
+        without a question, so that all that counts on counts tiles."""
+        if self.space.early:
+            return []
+        return sorted({c for _, (c, parts) in view.sizes if not parts and c > 1})
 
     def counted(self, state: State, places: list[Place]) -> set[int]:
         """Which rows count turns."""
