@@ -170,6 +170,7 @@ def _schedule(rng: Random, problem: Problem, sizes: dict[str, int]) -> Schedule:
     more: dict[str, Any] = {"consumers": consumers, "persistent": kind in ("many", "turns")}
     if kind == "turns":
         tile_m, more = rng.choice((64, 128)), {"persistent": True, "pingpong": True}
+        more["laps"] = Random(str(fields)).choice(("even", "odd", "any"))
     if kind == "split":
         more["split_k"] = rng.choice((2, 2, 3, 4))
     schedule = Schedule(tile_m, _width(rng, problem, fields, kind == "split"), **fields, **more)

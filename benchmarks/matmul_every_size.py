@@ -57,18 +57,20 @@ SCHEDULES = {
     "persistent, cluster, dependent": Schedule(
         128, 256, registers=TWO, persistent=True, store="tma", cluster=2, dependent=True
     ),
-    "ping-pong, 2 stages": Schedule(128, 128, stages=2, registers=TWO, persistent=True, pingpong=True),
+    "ping-pong, 2 stages": Schedule(
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, laps="any"
+    ),
     "ping-pong, pending": Schedule(
-        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, pending=1
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, laps="any", pending=1
     ),
     "ping-pong, staged": Schedule(
-        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, store="tma"
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, laps="any", store="tma"
     ),
     "ping-pong, staged, 4 stages": Schedule(
-        128, 128, stages=4, registers=TWO, persistent=True, pingpong=True, store="tma"
+        128, 128, stages=4, registers=TWO, persistent=True, pingpong=True, laps="any", store="tma"
     ),
     "ping-pong, cluster": Schedule(
-        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, store="tma", cluster=2
+        128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, laps="any", store="tma", cluster=2
     ),
     "shared by two, direct": Schedule(128, 128, stages=2, split_k=2),
     "shared by two, staged": Schedule(128, 256, stages=2, registers=TWO, split_k=2, store="tma"),
@@ -78,14 +80,16 @@ SCHEDULES = {
     "shared by two, dependent": Schedule(128, 128, stages=2, split_k=2, dependent=True),
     "shared by three": Schedule(128, 128, stages=2, split_k=3),
     "shared by four": Schedule(128, 128, stages=2, split_k=4),
-    "ping-pong, 4 stages": Schedule(128, 128, stages=4, registers=TWO, persistent=True, pingpong=True),
+    "ping-pong, 4 stages": Schedule(
+        128, 128, stages=4, registers=TWO, persistent=True, pingpong=True, laps="any"
+    ),
 }
 
 
 #: Fields of schedules of the menu that are changed, the menu's own first.
 FORMS: tuple[dict[str, Any], ...] = (
     {}, {"persistent": True}, {"cluster": 2}, {"cluster": 2, "persistent": True}, {"pending": 1},
-    {"pending": 1, "persistent": True}, {"dependent": True, "persistent": True},
+    {"pending": 1, "persistent": True}, {"dependent": True, "persistent": True}, {"laps": "odd"},
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.verify import check_kernel
 
+TURNS = Schedule(64, 128, stages=3, persistent=True, pingpong=True)
 #: One of each kind; small rings, so that every slot is soon used again.
 SCHEDULES = {
     "direct": Schedule(128, 64, stages=2),
@@ -37,11 +38,11 @@ SCHEDULES = {
     "persistent": Schedule(128, 64, stages=3, persistent=True, registers=(40, 232)),
     "persistent tma": Schedule(128, 128, stages=3, persistent=True, store="tma", registers=(40, 232)),
     "cluster": Schedule(128, 128, stages=3, persistent=True, store="tma", cluster=2),
-    "ping-pong": Schedule(64, 128, stages=3, persistent=True, store="tma", pingpong=True),
-    "ping-pong pending": Schedule(64, 64, stages=3, persistent=True, pingpong=True, pending=1),
-    "ping-pong cluster": Schedule(
-        64, 128, stages=3, persistent=True, store="tma", pingpong=True, cluster=2, registers=(40, 232)
-    ),
+    "ping-pong": replace(TURNS, store="tma", laps="any"),
+    "ping-pong pending": replace(TURNS, tile_n=64, pending=1, laps="any"),
+    "ping-pong cluster": replace(TURNS, store="tma", cluster=2, registers=(40, 232), laps="any"),
+    "ping-pong, even laps": replace(TURNS, store="tma"),
+    "ping-pong, odd laps": replace(TURNS, pending=1, laps="odd"),
     "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
     "split": Schedule(64, 128, consumers=1, stages=2, split_k=2),
     "split in three": Schedule(128, 256, stages=2, store="tma", split_k=3, registers=(40, 232)),
