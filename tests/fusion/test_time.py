@@ -138,7 +138,9 @@ def test_seconds_that_are_none(seconds: Any, cache: Cache) -> None:
 
 
 SIZES = {"M": 2048, "N": 2048, "K": 512}
-TURNS = Tiles(128, 128, registers=(40, 232), persistent=True, pingpong=True, pending=1, store="tma")
+TURNS = Tiles(
+    128, 128, registers=(40, 232), persistent=True, pingpong=True, pending=1, store="tma", laps="any"
+)
 PLAIN = Tiles(64, 64, consumers=1, stages=2)
 
 

@@ -27,12 +27,18 @@ def test_one_turn_needs_no_persistent_kernel() -> None:
     assert not choose(product(), sizes(1024, 1024, 1024), 132).persistent
 
 
-def test_short_products_in_many_turns_are_stored_while_others_multiply() -> None:
-    taken = choose(product(), sizes(16384, 16384, 256), 132)
-    assert taken.pingpong and taken.laps == "odd"  # of four stages
-    assert choose(product(), sizes(16384, 16384, 512), 132).laps == "even"
-    assert not choose(product(), sizes(16384, 16384, 4096), 132).pingpong
-    assert not choose(product(), sizes(1024, 1024, 256), 132).pingpong
+@pytest.mark.parametrize(
+    ("k", "laps"), [(64, "odd"), (256, "odd"), (320, "even"), (512, "even"), (4096, "even")]
+)
+def test_warpgroups_that_take_turns_have_laps_that_fit(k: int, laps: str) -> None:
+    (turns,) = [s for s, _ in menu(product(), sizes(16384, 16384, k)) if s.pingpong]
+    assert turns.fitted_stages(turns.staging([2])) == 4
+    assert (turns.laps, turns.proved_by_launch) == (laps, False)
+
+
+def test_what_is_timed_beside_whole_laps_begins_anywhere() -> None:
+    found = [s for s in candidates(product(), sizes(16384, 16384, 512), 132, 30) if s.pingpong]
+    assert found and {s.laps for s in found} == {"even", "any"}
 
 
 def test_ragged_rows_are_stored_directly() -> None:
