@@ -16,7 +16,7 @@ from syncverify.ir.expr import Int
 from syncverify.ir.nodes import If, MbarrierArrive, Stmt, TmaLoad, Wgmma
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choose import candidates, choose
-from syncverify.matmul.lower import launch_values
+from syncverify.matmul.lower import launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
 from syncverify.source import InputError
@@ -57,7 +57,7 @@ def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, **others: 
     rng = np.random.default_rng(3)
     a, b, b2 = (rng.standard_normal(s).astype(BF16) for s in ((m, k), (k, n), (k, n)))
     kernel = build(problem, schedule, vector=2 if n % 2 == 0 else 1)
-    values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64)
+    values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64, whole(problem, schedule))
     stored = {
         "a": np.ascontiguousarray(a.T if problem.a_t else a),
         **{x: np.ascontiguousarray(v.T if problem.b_t else v) for x, v in (("b", b), ("b2", b2))},

@@ -21,7 +21,7 @@ from syncverify.ir.expr import Int, Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
-from syncverify.matmul.lower import launch_values
+from syncverify.matmul.lower import launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
 from syncverify.source import InputError
@@ -63,8 +63,9 @@ def test_against_numpy(
     schedule: Schedule, m: int, n: int, k: int, layout: str, source: str, dtype: str
 ) -> None:
     a, b = RNG.standard_normal((m, k)).astype(NUMPY[source]), RNG.standard_normal((k, n)).astype(NUMPY[dtype])
-    kernel = build(problem(source, dtype, layout), schedule)
-    values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64)
+    ours = problem(source, dtype, layout)
+    kernel = build(ours, schedule)
+    values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64, whole(ours, schedule))
     out = np.full((m, n), np.nan, NUMPY[dtype])
     stored = np.ascontiguousarray(b.T) if layout == "KK" else b
     got = simulate.run(kernel, values, {"a": a, "b": stored, "out": out})["out"].reshape(m, n)
