@@ -22,7 +22,6 @@ from syncverify.checker.explore.explorer import (
 )
 from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.checker.explore.limits import alone, rotates, without_rotations
-from syncverify.checker.explore.probe import probe
 from syncverify.checker.explore.settle import Slots
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
@@ -390,8 +389,6 @@ class _Attempt:
             )
             explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
             try:
-                if space.dealing:
-                    probe(explorer)
                 for failed in explorer.failures():
                     if failed is None:
                         self.numbers.asked |= space.asked

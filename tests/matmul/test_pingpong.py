@@ -11,8 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import gate_ptx, simulate, sizes
-from syncverify.checker.explore.settle import Settling
+from syncverify import gate_ptx, simulate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.fusion import Tensor, gelu, trace
@@ -258,24 +257,6 @@ def test_whole_laps_are_proved_for_every_size(laps: str, stage: str, tmp_path: P
     assert not schedule.proved_by_launch
     report = CompiledMatmul(product(), schedule, cache=Cache(tmp_path)).program().check(stage)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
-
-
-def test_lanes_that_part_at_the_end_part_before_all_is_explored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The lane that has stored waits for its stores at the very end, which is explored last."""
-    pytest.importorskip("cuda.bindings.nvrtc")
-    explored: list[int] = []
-    branch = Settling.branch
-    monkeypatch.setattr(Settling, "branch", lambda *given: (explored.append(1), branch(*given))[1])
-    program = CompiledMatmul(
-        product(), replace(STAGED, stages=2, laps="even"), cache=Cache(tmp_path)
-    ).program()
-    assert program.check("ptx").verdict is Verdict.PROVED
-    with_probe = len(explored)
-    monkeypatch.setattr(sizes, "probe", lambda explorer: None)
-    assert program.check("ptx").verdict is Verdict.PROVED
-    assert with_probe < 2 * (len(explored) - with_probe) / 3
 
 
 #: What is wrong with tiles of whole laps: (laps, a text, what stands in its place).
