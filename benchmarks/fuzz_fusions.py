@@ -47,20 +47,22 @@ REDUCED: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, d: x.var(d), lambda x, d: f.logsumexp(x, d),
 )  # fmt: skip
 NORMS: tuple[Callable[[Any], Any], ...] = (f.softmax, f.log_softmax, f.rms_norm, f.layer_norm)
+CACHES = ("auto", "normal", "streaming", "loads", "past", "kept")
 #: What schedules set.
 OF_BOTH: dict[str, tuple[Any, ...]] = {
     "stages": (1, 2, 3), "arrive": ("warp", "thread"), "index": ("i32", "i64"), "blocks_per_sm": (1, 2, 3),
     "source": ("auto", "bulk", "direct"), "grid": ("auto", "persistent", "tiles"),
-    "dependent": ("auto", "yes", "no"),
+    "dependent": ("auto", "yes", "no"), "ahead": ("auto", "yes", "no"),
 }  # fmt: skip
 OF_TILES: dict[str, tuple[Any, ...]] = OF_BOTH | {
     "tile": (512, 1024, 2048, 4096), "prefetch": (1, 2), "async_warps": (1, 2, 3), "store_stages": (1, 2, 3),
     "mode": ("warp-specialized", "pipelined"), "store": ("direct", "tma", "role"),
-    "compute_warps": (1, 2, 4, 8), "cache": ("normal", "streaming", "loads"),
+    "compute_warps": (1, 2, 4, 8), "cache": CACHES,
 }  # fmt: skip
 OF_ROWS: dict[str, tuple[Any, ...]] = OF_BOTH | {
     "warps": (1, 2, 4, 8), "rows": (1, 2, 4), "split": ("auto", "yes", "no"), "stream": ("auto", "yes", "no"),
     "operands": ("auto", "registers", "reload"), "reread": ("auto", "yes", "no"),
+    "cache": CACHES,
 }  # fmt: skip
 SIZES = {"B": (1, 2, 3), "R": (1, 2, 5, 9, 17, 33), "C": (1, 3, 8, 31, 40, 64, 72, 100, 128, 200, 256, 264)}
 

@@ -25,11 +25,16 @@ _WHOLE = frozenset({"i32", "bool"})
 _SWIZZLE_UNITS = {"32B": 2, "64B": 4, "128B": 8}
 
 
-#: What caches are told: nothing; that copies and stores bring what nobody reads soon, or that loads do.
-Told = Literal["normal", "streaming", "loads"]
+#: What caches are told: nothing; that copies and stores bring what nobody reads soon, or that loads do; that
+#: L1 need not hold what is loaded; that L2 gives up what is loaded last, and so what is stored before.
+Told = Literal["normal", "streaming", "loads", "past", "kept"]
 #: The same; or that registers are loaded again, which the compiler must not leave out: what was loaded gives
 #: way behind the last time, and is "held" until then or not.
 Hint = Literal[Told, "again", "held"]
+
+
+#: The functions that load so.
+_LOADED: dict[Hint, str] = {"loads": "_streaming", "past": "_past", "kept": "_kept"}
 
 
 def kept(name: str, length: int) -> tuple[str, ...]:
@@ -56,7 +61,7 @@ class Accesses:
     def __init__(self, kernel: Kernel, hint: Hint) -> None:
         self.kernel_ir = kernel
         self.stored = "_streaming" if hint == "streaming" else ""
-        self.loaded = "_streaming" if hint == "loads" else ""
+        self.loaded = _LOADED.get(hint, "")
         loads = [s.name for s in statements(kernel.body) if isinstance(s, n.LdGlobal)]
         self.reloads = Counter(loads) if hint in ("again", "held") else Counter()
         # what is loaded once is told nothing

@@ -1,5 +1,14 @@
 // Thin names over PTX for blocks that reach beyond themselves, and for copies that are no bulk copies.
 
+// ---- what will be read soon comes to L2
+__device__ __forceinline__ void bulk_prefetch(const void* from, uint32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void bulk_prefetch_streaming(const void* from, uint32 bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;"
+               ::"l"(__cvta_generic_to_global(from)), "r"(bytes), "l"(evict_first()) : "memory");
+}
+
 // ---- cp.async
 template <int Bytes> __device__ __forceinline__ void cp_async(void* to, const void* from) {
   if constexpr (Bytes == 16)

@@ -12,7 +12,7 @@ from syncverify.ir.expr import Expr, Int
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 
 _BEYOND = (
-    n.CpAsync, n.CpAsyncCommit, n.CpAsyncWait, n.CpAsyncMbarrierArrive,
+    n.CpAsync, n.CpAsyncCommit, n.CpAsyncWait, n.CpAsyncMbarrierArrive, n.BulkPrefetch,
     n.ClusterArrive, n.ClusterWait, n.StAsync, n.AtomGlobal, n.SpinGlobal, n.GridDepWait, n.GridDepLaunch,
 )  # fmt: skip
 

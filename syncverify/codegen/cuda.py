@@ -28,7 +28,7 @@ _CTYPES = {
 _INTEGERS = {"i32": "int", "u32": "unsigned int", "i64": "long long", "u64": "unsigned long long"}
 #: Headers of functions that few kernels call.
 _MORE = {
-    r"\bload(_rows)?_(streaming|again|last|held|over)\b": "loads.cuh",
+    r"\bload(_rows)?_(streaming|past|kept|again|last|held|over)\b": "loads.cuh",
     r"\b(divide_fast|sigmoid)\b": "division.cuh",
 }
 _UNITS = {"threads": "tid", "warps": "warp", "warpgroups": "wg"}
@@ -308,6 +308,10 @@ class _Emitter(Accesses):
                 total = self._bytes(self.tensors[src.tensor], src.count)
                 operands = (self._shared_at(dst), self._copied_at(src), total, self._bar(bar))
                 return f"bulk_load{self.stored}({', '.join(operands)});"
+            case n.BulkPrefetch(src):
+                total = self._bytes(self.tensors[src.tensor], src.count)
+                once = self.loaded if self.loaded == "_streaming" else ""
+                return f"bulk_prefetch{once}({self._copied_at(src)}, {total});"
             case n.BulkStore(dst, src, None):
                 total = self._bytes(self.tensors[dst.tensor], dst.count)
                 return f"bulk_store{self.stored}({self._copied_at(dst)}, {self._shared_at(src)}, {total});"

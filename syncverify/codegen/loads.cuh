@@ -1,5 +1,6 @@
 // ---- loads of data that nobody will read soon: once, or again, which the compiler must not leave out
 template <class T> __device__ __forceinline__ T fetch_streaming(const T* from) { return __ldcs(from); }
+template <class T> __device__ __forceinline__ T fetch_past(const T* from) { return *from; }
 template <class T> __device__ __forceinline__ T fetch_again(const T* from) { return *static_cast<const volatile T*>(from); }
 template <class T> __device__ __forceinline__ T fetch_last(const T* from) { return fetch_again(from); }
 #define SYNCVERIFY_FETCH(How, Cache)                                                                                           \
@@ -16,6 +17,7 @@ template <class T> __device__ __forceinline__ T fetch_last(const T* from) { retu
   }
 SYNCVERIFY_FETCH(again, "")
 SYNCVERIFY_FETCH(last, ".L1::evict_first")
+SYNCVERIFY_FETCH(past, ".L1::no_allocate")
 #undef SYNCVERIFY_FETCH
 // what is read again stays in the caches; what is not makes room there for what is written
 __device__ __forceinline__ uint64 evict_last() {
@@ -23,6 +25,7 @@ __device__ __forceinline__ uint64 evict_last() {
   asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
   return policy;
 }
+template <class T> __device__ __forceinline__ T fetch_kept(const T* from) { return *from; }
 template <class T> __device__ __forceinline__ T fetch_held(const T* from) { return fetch_again(from); }
 template <class T> __device__ __forceinline__ T fetch_over(const T* from) { return fetch_again(from); }
 #define SYNCVERIFY_FETCH(How, Cache, Policy)                                                                                   \
@@ -38,6 +41,7 @@ template <class T> __device__ __forceinline__ T fetch_over(const T* from) { retu
         : "=r"(v.x), "=r"(v.y) : "l"(__cvta_generic_to_global(from)), "l"(Policy()));                                            \
     return v;                                                                                                                  \
   }
+SYNCVERIFY_FETCH(kept, "", evict_last)
 SYNCVERIFY_FETCH(held, ".L1::evict_last", evict_last)
 SYNCVERIFY_FETCH(over, ".L1::evict_first", evict_first)
 #undef SYNCVERIFY_FETCH
@@ -54,6 +58,8 @@ SYNCVERIFY_FETCH(over, ".L1::evict_first", evict_first)
       load_##How<Align>(reinterpret_cast<X (&)[N / Rows]>(x[r * (N / Rows)]), from + r * Pitch);                                \
   }
 SYNCVERIFY_LOADS(streaming)
+SYNCVERIFY_LOADS(past)
+SYNCVERIFY_LOADS(kept)
 SYNCVERIFY_LOADS(again)
 SYNCVERIFY_LOADS(last)
 SYNCVERIFY_LOADS(held)

@@ -87,7 +87,7 @@ class HalvesPlan:
         return make(self.fusion, schedule, policy, vector, observe, width=variant)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
-        return self.schedule.blocks_per_sm, self.schedule.cache
+        return self.schedule.blocks_per_sm, self.schedule.hint
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return self.schedule.most_blocks(resident)

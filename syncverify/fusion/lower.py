@@ -26,8 +26,8 @@ from syncverify.fusion.elements import (
     stored_node,
 )
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.persistent import dealt, facts, parameters, rounds, tile_of
-from syncverify.fusion.schedule import Schedule, overlaps, shared_per_block
+from syncverify.fusion.persistent import dealt, facts, fetched, parameters, rounds, tile_of
+from syncverify.fusion.schedule import Schedule, fetches, overlaps, shared_per_block
 from syncverify.ir.expr import Call, Expr, ExprLike, Int, Var, as_expr
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -115,12 +115,14 @@ def fitted(fusion: Fusion, schedule: Schedule) -> Schedule:
 
 def _started(fusion: Fusion, schedule: Schedule) -> Schedule:
     """With what it leaves open of when blocks start."""
-    if schedule.dependent != "auto":
-        return schedule
-    moved = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
-    moved += sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs)
-    waits = schedule.source == "direct" and overlaps(schedule.tile * moved)
-    return replace(schedule, dependent="yes" if waits else "no")
+    read = sum(DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed)
+    written = sum(DTYPE_BYTES[o.dtype] for o in fusion.outputs)
+    dependent = schedule.dependent
+    if dependent == "auto":
+        waits = schedule.source == "direct" and overlaps(schedule.tile * (read + written))
+        dependent = "yes" if waits else "no"
+    direct = dependent if schedule.source == "direct" else "no"
+    return replace(schedule, dependent=dependent, ahead=fetches(schedule.ahead, direct, read, written))
 
 
 def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
@@ -134,10 +136,18 @@ def loaded(fusion: Fusion, schedule: Schedule) -> Schedule:
         if widest not in OF_ONE or many:
             return direct
         warps, accesses, blocks = OF_ONE[widest]
-        return replace(direct, compute_warps=warps, tile=accesses * vector * warps * 32, blocks_per_sm=blocks)
+        tile = accesses * vector * warps * 32
+        return replace(_kept(direct, widest), compute_warps=warps, tile=tile, blocks_per_sm=blocks)
     few = len(fusion.inputs) <= 3 and len(fusion.outputs) == 1 and "random" not in fusion.ops()
+    if few and widest in OF_SEVERAL:
+        direct = _kept(direct, widest)
     warps, blocks = OF_SEVERAL[widest] if few and widest in OF_SEVERAL else (16, direct.blocks_per_sm)
     return replace(direct, compute_warps=warps, tile=vector * warps * 32, blocks_per_sm=blocks)
+
+
+def _kept(schedule: Schedule, widest: int) -> Schedule:
+    """Of 4 bytes, what is loaded leaves L2 last, and so what is stored in longer runs."""
+    return replace(schedule, cache="kept") if schedule.cache == "auto" and widest == 4 else schedule
 
 
 def _element_sizes(fusion: Fusion) -> list[int]:
@@ -233,8 +243,10 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
     tile = (
         _own_parts(fusion, schedule, vector) if direct else _tile_body(fusion, schedule, vector, loads, width)
     )
+    ahead = schedule.ahead == "yes" and direct
     body: list[Stmt] = [
         rounds(),
+        *(fetched(fusion, schedule.tile, schedule.blocks_per_sm) if ahead else ()),
         For("i", Int(0), Var("n"), Int(1), tuple(tile)),
         If(Var("block").eq(Var("grid") - 1), (_remainder(fusion, schedule, vector, width),)),
     ]

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from syncverify.fusion import pitches
+from syncverify.fusion.graph import Fusion
 from syncverify.ir.expr import Binary, Expr, Int, Var
-from syncverify.ir.nodes import Kernel, Let, Param
+from syncverify.ir.nodes import DTYPE_BYTES, BulkPrefetch, GlobalRegion, If, Kernel, Let, Param, Stmt
 from syncverify.source import InputError
+
+#: Multiprocessors of the largest machine, and bytes that are brought to L2 at most.
+SMS, MOST_FETCHED = 132, 16 << 20
 
 _I32 = ("more", "rest", "blocks")
 
@@ -46,6 +51,20 @@ def rounds(ragged: bool = False) -> Let:
     return Let("n", Var("each") + (Var("block") < more))
 
 
+def fetched(fusion: Fusion, tile: int, blocks_per_sm: int) -> list[Stmt]:
+    """The first tiles come to L2 while their blocks wait for the grid before: those of the blocks that run
+    together, whole ones of 16-byte units alone. Prefetches are hints: no value depends on them."""
+    sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
+    if pitches.pitches(fusion) or any(tile * size % 16 for size in sizes):
+        return []
+    first = min(SMS * blocks_per_sm, max(1, MOST_FETCHED // (tile * sum(sizes) or 1)))
+    whole = Var("each") + (Var("block") < Var("more")) > 0
+    who = Binary("and", Var("tid").eq(0), Binary("and", Var("block") < first, whole))
+    return [
+        If(who, tuple(BulkPrefetch(GlobalRegion(n, Var("block") * tile, Int(tile))) for n in fusion.streamed))
+    ]
+
+
 def tile_of(kernel: Kernel) -> int:
     """The tile of a kernel: it assumes that less than one is left over."""
     for fact in kernel.assumes:
@@ -55,4 +74,4 @@ def tile_of(kernel: Kernel) -> int:
     raise InputError(f"kernel {kernel.name} is no lowered fusion", kernel.span)
 
 
-__all__ = ["dealt", "facts", "parameters", "rounds", "tile_of"]
+__all__ = ["dealt", "facts", "fetched", "parameters", "rounds", "tile_of"]

@@ -83,7 +83,7 @@ class TilePlan:
         return build(self.fusion, self.schedule, policy, variant, observe)
 
     def resources(self, variant: int) -> tuple[int, Hint]:
-        return self.schedule.blocks_per_sm, self.schedule.cache
+        return self.schedule.blocks_per_sm, self.schedule.hint
 
     def most_blocks(self, variant: int, resident: int) -> int:
         return self.schedule.most_blocks(resident)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from syncverify.codegen.accesses import Told
 from syncverify.fusion.functions import COMPARISONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.nodes import DTYPE_BYTES
@@ -18,6 +19,22 @@ from syncverify.ir.nodes import DTYPE_BYTES
 Kind = Literal["sum", "loss", "scaled", "norm", "one", "several", "elementwise"]
 #: Warps of a row and blocks on an SM (0: by registers), by the length from which on they are chosen.
 Table = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again.
+
+    ``rows``: of a block, or 0. ``told``: what caches are told of rows that are read once, if not the usual.
+    """
+
+    warps: int
+    blocks: int
+    keeps: bool = False
+    rereads: bool = False
+    rows: int = 0
+    told: Told | None = None
+
 
 _TABLES: dict[tuple[Kind, int], Table] = {
     ("sum", 2): ((0, 1, 0), (1025, 4, 0), (4097, 8, 6), (8193, 8, 4), (16385, 16, 0), (32769, 32, 0)),
@@ -106,6 +123,28 @@ _REREAD: dict[tuple[Kind, int], tuple[tuple[int, int, int, int], ...]] = {
 _BESIDE: dict[tuple[Kind, int], tuple[tuple[int, int, int], ...]] = {
     ("norm", 2): ((512, 1024, 2),), ("loss", 4): ((512, 1024, 4),),
 }  # fmt: skip
+#: What was fastest where a schedule leaves all of it open: for rows longer than the first number, up to the
+#: second. Of those that are kept, what is loaded leaves L2 last, and so what is stored in longer runs.
+_WHOLE: dict[tuple[Kind, int], tuple[tuple[int, int, Choice], ...]] = {
+    ("sum", 2): (
+        (512, 1024, Choice(1, 8)), (1024, 2048, Choice(2, 8, rows=4)), (2048, 4096, Choice(4, 12)),
+        (16384, 32768, Choice(16, 2)),
+    ),
+    ("sum", 4): ((512, 1024, Choice(2, 8, rows=4)), (1024, 2048, Choice(4, 12))),
+    ("scaled", 2): (
+        (512, 1024, Choice(1, 3, told="kept")), (1024, 2048, Choice(4, 10, told="kept")),
+        (4096, 8192, Choice(16, 4, told="kept")),
+    ),
+    ("scaled", 4): (
+        (512, 1024, Choice(4, 0, keeps=True, told="kept")), (1024, 2048, Choice(8, 6, told="kept")),
+        (4096, 8192, Choice(16, 2, told="kept")), (16384, 32768, Choice(32, 1, told="kept")),
+    ),
+    ("norm", 2): ((512, 1024, Choice(1, 10, rows=2, told="kept")),),
+    ("norm", 4): (
+        (2048, 4096, Choice(8, 4, told="kept")), (4096, 8192, Choice(16, 3, told="kept")),
+    ),
+    ("one", 2): ((512, 1024, Choice(2, 6, rereads=True, rows=4)),),
+}  # fmt: skip
 #: The most rows of one shape that the caches hold for that.
 _MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
@@ -127,27 +166,17 @@ _REGISTERS = ((0, 64), (9, 96), (17, 128))
 MOST_BLOCKS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Warps of a row; blocks on an SM, or 0; whether vectors stay in registers, and rows are read again.
-
-    ``rows``: of a block, or 0.
-    """
-
-    warps: int
-    blocks: int
-    keeps: bool
-    rereads: bool = False
-    rows: int = 0
-
-
-def choice(fusion: Fusion, width: int, again: bool = True) -> Choice:
-    """What was fastest for such a fusion and rows of about this length; ``again``: they may be read again."""
+def choice(fusion: Fusion, width: int, again: bool = True, whole: bool = True) -> Choice:
+    """What was fastest for such a fusion and rows of about this length; ``again``: they may be read again,
+    ``whole``: all of it may be chosen."""
+    kind, size = key = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
+    together = _whole(fusion, key, width) if whole else None
+    if together is not None:
+        return together
     found = _again(fusion, width) if again else None
     if found is not None:
-        return Choice(*found, keeps=False, rereads=True)
-    kind, size = _kind(fusion), 2 if _widest(fusion) <= 2 else 4
-    warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[kind, size]) if width >= least)
+        return Choice(*found, rereads=True)
+    warps, blocks = next((w, b) for least, w, b in reversed(_TABLES[key]) if width >= least)
     kept = _KEPT.get((kind, size, _vectors(fusion)), range(0))
     rows = next((n for least, most, n in _BESIDE.get((kind, size), ()) if least < width <= most), 0)
     return Choice(warps, blocks, width in kept, rows=rows)
@@ -162,6 +191,13 @@ def ring(fusion: Fusion, width: int) -> bool:
 def rereads(fusion: Fusion, width: int) -> bool:
     """Whether rows are loaded again for every step, and stay in no registers."""
     return _again(fusion, width) is not None
+
+
+def _whole(fusion: Fusion, key: tuple[Kind, int], width: int) -> Choice | None:
+    """What was measured for such rows as a whole."""
+    found = next((c for least, most, c in _WHOLE.get(key, ()) if least < width <= most), None)
+    usual = len(fusion.streamed) == 1 and width * _widest(fusion) % 16 == 0 and _cheap(fusion)
+    return found if usual else None
 
 
 def _again(fusion: Fusion, width: int) -> tuple[int, int] | None:
@@ -181,10 +217,17 @@ def _cheap(fusion: Fusion) -> bool:
     return all(op in _CHEAP or op in _CASTS for op in fusion.ops())
 
 
-def once(fusion: Fusion, width: int) -> bool:
-    """Whether loads are said to be the last: each row becomes numbers, and little else is held in caches."""
+def told(fusion: Fusion, width: int) -> Told:
+    """What caches are told of rows that are read once, where it is not chosen with all else."""
     kind = _kind(fusion)
-    return kind == "sum" or (kind == "loss" and width * _widest(fusion) <= _ONCE)
+    if kind == "sum":
+        return "past"
+    return "loads" if kind == "loss" and width * _widest(fusion) <= _ONCE else "normal"
+
+
+def numbers(fusion: Fusion) -> bool:
+    """Whether each row becomes one sum."""
+    return _kind(fusion) == "sum"
 
 
 def early(fusion: Fusion, width: int) -> bool:
@@ -236,4 +279,4 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-__all__ = ["Choice", "choice", "early", "once", "rereads", "resident", "ring", "several"]
+__all__ = ["Choice", "choice", "early", "numbers", "rereads", "resident", "ring", "several", "told"]

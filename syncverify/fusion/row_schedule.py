@@ -10,7 +10,15 @@ from syncverify.codegen.accesses import Hint, Told
 from syncverify.fields import check_fields
 from syncverify.fusion import pitches, row_choices
 from syncverify.fusion.graph import Fusion
-from syncverify.fusion.schedule import apply_settings, choice, overlaps, require, shared_per_block
+from syncverify.fusion.schedule import (
+    YesNo,
+    apply_settings,
+    choice,
+    fetches,
+    overlaps,
+    require,
+    shared_per_block,
+)
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.source import InputError
 
@@ -48,8 +56,8 @@ class RowSchedule:
     ``stream``: blocks go through rows piece by piece (``streamed``), chosen where they are too long to keep.
     ``arrive``, ``index``, ``blocks_per_sm``: as in ``Schedule``; ``cache`` too, or ``held``: what is read
     again stays in the caches until the last time, and then gives way first.
-    ``dependent``: blocks start while the kernel before ends, and wait for that. ``group``: elements of a row
-    that one thread handles together, which its registers hold at a time.
+    ``dependent``: blocks start while the kernel before ends, and wait for that; ``ahead`` as in ``Schedule``.
+    ``group``: elements of a row that one thread handles together, which its registers hold at a time.
     """
 
     width: int = 4096
@@ -67,7 +75,8 @@ class RowSchedule:
     arrive: Literal["warp", "thread"] = "warp"
     index: Literal["i32", "i64"] = "i32"
     cache: Literal["auto", "held", Told] = "auto"
-    dependent: Literal["auto", "yes", "no"] = "auto"
+    dependent: YesNo = "auto"
+    ahead: YesNo = "auto"
     group: int = 0
 
     def check(self) -> None:
@@ -140,8 +149,8 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     schedule.check()
     # what was measured together is chosen together
     open_ = not (schedule.warps or schedule.blocks_per_sm or schedule.stages or schedule.split == "yes")
-    again = schedule.reread == "yes" or (schedule.reread == "auto" and open_ and schedule.source != "bulk")
-    choice = row_choices.choice(fusion, width, again)
+    whole = open_ and schedule.reread == "auto" and schedule.source != "bulk"
+    choice = row_choices.choice(fusion, width, whole or schedule.reread == "yes", whole)
     warps = schedule.warps or choice.warps
     rows = schedule.rows or (0 if schedule.warps else choice.rows) or (ROWS if warps == 1 else 1)
     tile = rows * row_bytes(fusion, width)
@@ -172,12 +181,16 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
         found = _ring(fusion, chosen, per_thread, tile)
     else:
         found = _direct(chosen, per_thread, None if schedule.warps else choice)
-    once: Told = "loads" if row_choices.once(fusion, width) else "normal"
-    told: Literal["held", Told] = "held" if chosen.reread == "yes" else once
-    waits = source == "direct" and overlaps(chosen.tile_rows * moved_bytes(fusion, width))
+    told: Literal["held", Told] = (
+        "held" if chosen.reread == "yes" else choice.told or row_choices.told(fusion, width)
+    )
+    moved, read = moved_bytes(fusion, width), row_bytes(fusion, width)
+    waits = source == "direct" and overlaps(chosen.tile_rows * moved, row_choices.numbers(fusion))
     waits = waits and row_choices.early(fusion, width)
+    dependent: YesNo = _either(found.dependent, "yes" if waits else "no")
+    direct = dependent if source == "direct" else "no"
     return replace(
-        found, dependent=_either(found.dependent, "yes" if waits else "no"),
+        found, dependent=dependent, ahead=fetches(schedule.ahead, direct, read, moved - read),
         grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, "streaming" if source == "bulk" else told),
     )  # fmt: skip
@@ -263,6 +276,7 @@ _PARSERS: dict[str, Any] = {
     "stream": choice("auto", "yes", "no"), "reread": choice("auto", "yes", "no"),
     "arrive": choice("warp", "thread"), "index": choice("i32", "i64"),
     "cache": choice("auto", "held", *get_args(Told)), "dependent": choice("auto", "yes", "no"),
+    "ahead": choice("auto", "yes", "no"),
 }  # fmt: skip
 _HELP = {
     "width": "a number", "warps": "a number", "lanes": "a number", "rows": "a number", "stages": "a number",
@@ -272,6 +286,7 @@ _HELP = {
     "grid": "auto, persistent or tiles", "operands": "auto, registers or reload",
     "stream": "auto, yes or no", "reread": "auto, yes or no",
     "arrive": "warp or thread", "index": "i32 or i64",
-    "cache": "auto, held, normal, streaming or loads", "dependent": "auto, yes or no",
+    "cache": f"auto, held, {', '.join(get_args(Told))}", "dependent": "auto, yes or no",
+    "ahead": "auto, yes or no",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(RowSchedule)}

@@ -31,7 +31,7 @@ from syncverify.fusion.graph import Fusion, Output
 from syncverify.fusion.lower import full_barrier, sized_beside, stored_node, tile_buffer
 from syncverify.fusion.moments import Moments, crowded, of_lane
 from syncverify.fusion.online import Squares, reduced_over_lanes, statistics
-from syncverify.fusion.persistent import dealt, facts, parameters, rounds
+from syncverify.fusion.persistent import dealt, facts, fetched, parameters, rounds
 from syncverify.fusion.row_schedule import MOST_ELEMENTS, RowSchedule, vector
 from syncverify.fusion.streamed import check_operands, part_buffer
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
@@ -187,7 +187,8 @@ class RowKernel:
         among = Var("tid") if self._grouped else Var("lane")
         member = [Let("member_", among % self.threads)] if self.member == Var("member_") else []
         rows = reduce(mul, map(Var, f.dims[:-1])) if f.dims[1:] else Int(1)
-        body: list[Stmt] = [rounds(self._grouped), *member, *self._held()]
+        ahead = fetched(f, s.tile_rows * self.width, s.blocks_per_sm) if s.ahead == "yes" and not bulk else []
+        body: list[Stmt] = [rounds(self._grouped), *ahead, *member, *self._held()]
         # threads without a row compute the last one again, and store nothing: all shuffle and meet alike
         if self._grouped:
             here = (Let("own_row", row), Let("row", Call("min", (Var("own_row"), rows - 1))))

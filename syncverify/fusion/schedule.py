@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any, Literal, TypeVar, get_args
 
-from syncverify.codegen.accesses import Told
+from syncverify.codegen.accesses import Hint, Told
 from syncverify.fields import check_fields
 from syncverify.fusion import pitches
 from syncverify.fusion.graph import Fusion
@@ -22,6 +22,10 @@ RESERVED = 2 * 1024
 MOST_BLOCKS = 2**31 - 1
 #: Bytes that a block reads and writes, if it starts while the kernel before ends.
 LEAST_MOVED, MOST_MOVED = 8 * 1024, 64 * 1024
+#: The same of a block that reads everything once, and writes next to nothing.
+MOST_READ = 128 * 1024
+#: What a schedule says, or leaves open.
+YesNo = Literal["auto", "yes", "no"]
 #: Slots of a circular buffer where the schedule does not say.
 STAGES = 3
 
@@ -42,10 +46,12 @@ class Schedule:
     ``arrive``: every reader signals a free slot, or one lane of every warp. ``registers``: per thread of the
     async and of the compute warpgroups, for setmaxnreg. ``blocks_per_sm``: the persistent grid's size.
     ``index``: width of element indices. ``cache``: whether L2 is told that what is copied and stored
-    (``streaming``), or loaded (``loads``), is used once.
+    (``streaming``), or loaded (``loads``), is used once; ``past``: L1 need not hold what is loaded; ``kept``:
+    what is loaded leaves L2 last, and so what is stored sooner.
     ``source``: tiles come by bulk copies, or each thread loads its own part. ``grid``: as many blocks as run
     together, which take one tile after the other, or a block for each tile. ``dependent``: blocks start while
-    the kernel before ends, and wait for that (programmatic dependent launch).
+    the kernel before ends, and wait for that (programmatic dependent launch). ``ahead``: those that run first
+    have their tiles brought to L2 while they wait.
     """
 
     tile: int = 0
@@ -61,10 +67,11 @@ class Schedule:
     registers: tuple[int, int] | None = None
     blocks_per_sm: int = 2
     index: Literal["i32", "i64"] = "i32"
-    cache: Told = "normal"
+    cache: Literal["auto", Told] = "auto"
     source: Literal["auto", "bulk", "direct"] = "auto"
     grid: Literal["auto", "persistent", "tiles"] = "auto"
-    dependent: Literal["auto", "yes", "no"] = "auto"
+    dependent: YesNo = "auto"
+    ahead: YesNo = "auto"
 
     def check(self) -> None:
         """Raises InputError for values that no fusion can use."""
@@ -105,14 +112,18 @@ class Schedule:
     @property
     def alone(self) -> bool:
         """Whether it says nothing of a ring of buffers and of who fills or empties it."""
-        shared = ("tile", "compute_warps", "blocks_per_sm", "index", "cache", "source", "grid", "dependent")
+        shared = ("tile", "compute_warps", "blocks_per_sm", "source", *_OPEN)
         return self == Schedule(**{name: getattr(self, name) for name in shared})
 
     @property
     def open(self) -> bool:
         """Whether it leaves to the compiler how data moves."""
-        own = ("index", "cache", "grid", "dependent")
-        return self == Schedule(**{name: getattr(self, name) for name in own})
+        return self == Schedule(**{name: getattr(self, name) for name in _OPEN})
+
+    @property
+    def hint(self) -> Hint:
+        """What caches are told of global data."""
+        return "normal" if self.cache == "auto" else self.cache
 
     def chosen(self) -> Schedule:
         """The schedule with its source, grid and stages: bulk copies where nothing is said of the source."""
@@ -145,12 +156,22 @@ class Schedule:
         return result
 
 
-def overlaps(moved: int) -> bool:
-    """Whether blocks that move so many bytes gain by starting while the kernel before ends.
+def overlaps(moved: int, once: bool = False) -> bool:
+    """Whether blocks that move so many bytes gain by starting while the kernel before ends; ``once``: they
+    read only.
 
     An H200 starts no more than 0.8 such blocks a nanosecond: small ones would be fewer than memory serves.
     """
-    return LEAST_MOVED <= moved <= MOST_MOVED
+    return LEAST_MOVED <= moved <= (MOST_READ if once else MOST_MOVED)
+
+
+def fetches(ahead: YesNo, dependent: YesNo, read: int, written: int) -> YesNo:
+    """Whether blocks that wait for the kernel before have their first tiles brought to L2 meanwhile: those
+    that read more than they write, for memory is busy with what was written. InputError if none waits."""
+    require(ahead != "yes" or dependent == "yes", "ahead=yes needs dependent=yes: without, no block waits")
+    if ahead != "auto":
+        return ahead
+    return "yes" if dependent == "yes" and read > written else "no"
 
 
 def check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: int) -> None:
@@ -162,6 +183,9 @@ def check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: in
         if index == "i32" and span + step + ahead >= 2**31:
             raise InputError(f"{fusion.name}: {name} spans {span} elements, for the schedule's index=i64")
 
+
+#: Fields that leave to the compiler how data moves.
+_OPEN = ("index", "cache", "grid", "dependent", "ahead")
 
 S = TypeVar("S")
 
@@ -226,9 +250,9 @@ _PARSERS: dict[str, Any] = {
     "mode": choice("warp-specialized", "pipelined"), "store": choice("direct", "tma", "role"),
     "store_stages": int, "compute_warps": int, "arrive": choice("warp", "thread"), "registers": _registers,
     "blocks_per_sm": int, "index": choice("i32", "i64"),
-    "cache": choice(*get_args(Told)),
+    "cache": choice("auto", *get_args(Told)),
     "source": choice("auto", "bulk", "direct"), "grid": choice("auto", "persistent", "tiles"),
-    "dependent": choice("auto", "yes", "no"),
+    "dependent": choice("auto", "yes", "no"), "ahead": choice("auto", "yes", "no"),
 }  # fmt: skip
 _HELP = {
     "tile": "a number", "stages": "a number", "prefetch": "a number or none", "async_warps": "a number",
@@ -236,7 +260,8 @@ _HELP = {
     "mode": "warp-specialized or pipelined", "store": "direct, tma or role",
     "store_stages": "a number", "compute_warps": "a number", "arrive": "warp or thread",
     "registers": "LOW,HIGH or none",
-    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": "normal, streaming or loads",
+    "blocks_per_sm": "a number", "index": "i32 or i64", "cache": f"auto, {', '.join(get_args(Told))}",
     "source": "auto, bulk or direct", "grid": "auto, persistent or tiles", "dependent": "auto, yes or no",
+    "ahead": "auto, yes or no",
 }  # fmt: skip
 assert set(_PARSERS) == {f.name for f in fields(Schedule)}

@@ -45,10 +45,10 @@ def _loud(kernel: n.Kernel, watched: frozenset[str] | None) -> n.Kernel:
     return replace(kernel, body=_without(body, unread, values))
 
 
-#: What a kernel does before it waits, and that touches no global memory.
+#: What a kernel does before it waits, and that touches no global memory; prefetches are hints.
 _SETS_UP = (
     n.Let, n.If, n.For, n.Role, n.Elect, n.MbarrierInit, n.Fence, n.FenceMbarrierInit, n.BarrierSync,
-    n.WarpSync, n.ClusterArrive, n.ClusterWait,
+    n.WarpSync, n.ClusterArrive, n.ClusterWait, n.BulkPrefetch, n.TmaPrefetch,
 )  # fmt: skip
 
 
@@ -236,9 +236,10 @@ class _Kept:
 
 
 def _plain(s: n.If | n.For, watched: frozenset[str]) -> bool:
-    """Whether a statement touches global memory, and nothing in it is another event or might fail."""
+    """Whether a statement touches global memory, or prefetches, and nothing in it is another event or might
+    fail."""
     inside = [x for b in bodies(s) for x in statements(b)]
-    touches = any(isinstance(x, n.LdGlobal | n.StGlobal) for x in inside)
+    touches = any(isinstance(x, n.LdGlobal | n.StGlobal | n.BulkPrefetch) for x in inside)
     return touches and all(_silent(x) and not _accesses(x, watched) for x in (s, *inside))
 
 
@@ -256,7 +257,7 @@ def _silent(s: n.Stmt) -> bool:
             return _total(cond)
         case n.For(_, lo, hi, step):
             return _total(lo) and _total(hi) and isinstance(step, Int) and step.value > 0
-        case n.LdGlobal(sem="weak") | n.StGlobal(sem="weak") | n.Compute():
+        case n.LdGlobal(sem="weak") | n.StGlobal(sem="weak") | n.Compute() | n.BulkPrefetch():
             return True
         case n.Let(_, value):
             return _total(value)
@@ -288,6 +289,8 @@ def _handed(s: n.If | n.For, live: frozenset[str], values: frozenset[str]) -> li
     data = {x.name for x in inside if isinstance(x, n.Compute | n.LdGlobal)}
     if not handed <= data - values:
         return None
+    if not handed:
+        return []
     tensor = next(x.src.tensor if isinstance(x, n.LdGlobal) else x.dst.tensor for x in inside
                   if isinstance(x, n.LdGlobal | n.StGlobal))  # fmt: skip
     return [n.LdGlobal(name, n.GlobalRegion(tensor, Var("tid")), span=s.span) for name in sorted(handed)]

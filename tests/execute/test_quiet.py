@@ -98,6 +98,13 @@ def test_barriers_may_be_set_up_before_the_wait() -> None:
     assert check_kernel(k, scope=ScopeKind.ALL).verdict is Verdict.PROVED
 
 
+def test_what_is_prefetched_before_the_wait_is_a_hint() -> None:
+    k = kernel("if tid == 0 and N > 3 {\n bulk.prefetch a[0 : 4]\n }\n" + WAIT + TAIL + "\nbar.sync 0")
+    assert guards(k) == 2 and guards(without_quiet(k)) == 0
+    for scope, values in ((ScopeKind.ALL, {}), (ScopeKind.EXACT, {"N": 50})):
+        assert check_kernel(k, values, scope=scope).verdict is Verdict.PROVED
+
+
 def test_a_cluster_may_meet_before_the_wait() -> None:
     met = "cluster.arrive.relaxed\ncluster.wait\n"
     (k,) = parse(
@@ -117,6 +124,7 @@ def test_a_cluster_may_meet_before_the_wait() -> None:
         TAIL + "\n" + WAIT,
         "if tid == 0 {\n mbarrier.init full, 1\n ld.global x, a[tid]\n }\nbar.sync 0\n" + WAIT,
         "if tid == 0 {\n griddep.wait\n }\n" + TAIL,
+        "if tid == 0 {\n bulk.prefetch a[0 : 4]\n }\n" + TAIL + "\n" + WAIT,
         "griddep.launch\n" + TAIL + "\ngriddep.wait",
         "if tid < 32 {\n griddep.wait\n }\n" + TAIL,
         "role late warps 0..1 {\n griddep.wait\n }\n" + TAIL,

@@ -50,10 +50,17 @@ def test_proved_for_every_size(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("hint", "texts"),
-    [("streaming", ["st.global.cs.v4"]), ("loads", ["ld.global.cs.v4"])],
+    [
+        ("streaming", ["st.global.cs.v4"]),
+        ("loads", ["ld.global.cs.v4"]),
+        ("past", ["ld.global.L1::no_allocate.v4"]),
+        ("normal", ["ld.global.nc.v4", "st.global.v4"]),
+        ("auto", ["createpolicy.fractional.L2::evict_last", "ld.global.L2::cache_hint.v4"]),
+    ],
 )
 def test_what_caches_are_told(hint: str, texts: list[str], tmp_path: Path) -> None:
-    schedule = Schedule(source="direct").with_settings([f"cache={hint}"])
+    source = ["source=direct"] if hint != "auto" else []
+    schedule = Schedule().with_settings([f"cache={hint}", "dependent=no", *source])
     kernel = gate.compile(examples.mul, schedule, cache=Cache(tmp_path))
     assert kernel.ptx_report.scope.kind is ScopeKind.ALL
     assert all(text in kernel.ptx for text in texts), kernel.ptx
