@@ -127,12 +127,13 @@ def warm(path: Path, args: argparse.Namespace, points: list[Point], end: float) 
 # ---------------------------------------------------------------- timing
 
 
-def measured(bench: Any, machine: Any, plugin: Any, point: Point, elements: int) -> dict[str, Any]:
-    """One point: eager, both of torch.compile, and ours."""
+def measured(bench: Any, machine: Any, plugin: Any, point: Point, elements: int, few: bool) -> dict[str, Any]:
+    """One point: eager, unless there shall be ``few``, both of torch.compile, and ours."""
     (name, dtype, width), rows = point, elements // point[2]
 
     def functions(*of: Any) -> list[tuple[str, Any]]:
-        return [("eager", bench.FUSIONS[name][0]), *(plugin.fusion(*of) if plugin else ())]
+        eager = [] if few else [("eager", bench.FUSIONS[name][0])]
+        return [*eager, *(plugin.fusion(*of) if plugin else ())]
 
     found: dict[str, Any] = bench.fusion_case(
         machine, name, dtype, rows, width, SimpleNamespace(fusion=functions), True
@@ -188,7 +189,7 @@ def shown(found: dict[str, Any], copy: float) -> str:
 
 def proofs(args: argparse.Namespace) -> subprocess.Popen[bytes]:
     """A process that compiles and proves this project's kernels."""
-    plugin = [sys.executable, str(HERE / "peer_plugin.py"), "--prepare"]
+    plugin = [sys.executable, str(HERE / "peer_plugin.py"), "--prepare", *(["--chosen"] if args.few else [])]
     text = (args.out / "prepare.txt").open("w")
     return subprocess.Popen(
         [*plugin, "--workers", str(args.jobs), "--widths", args.widths], stdout=text, stderr=subprocess.STDOUT
@@ -204,6 +205,7 @@ def main() -> int:
     parser.add_argument("--warm-seconds", type=float, default=150.0)
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--few", action="store_true", help="neither eager nor other schedules of ours")
     parser.add_argument("--cases", default="")
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
@@ -239,13 +241,15 @@ def main() -> int:
     print(f"warm after {whole['warm seconds']} s; copy {copy:.0f} GB/s", flush=True)
     if not args.cpu:
         import peer_plugin
+
+        peer_plugin.others = not args.few
     for point in points:
         if time.time() - start > args.seconds - 8:
             whole["left out"].append(point)
             continue
         try:
             whole["fusion"].append(
-                measured(bench, machine, None if args.cpu else peer_plugin, point, args.elements)
+                measured(bench, machine, None if args.cpu else peer_plugin, point, args.elements, args.few)
             )
             print(shown(whole["fusion"][-1], copy), flush=True)
         except Exception as e:  # one point's trouble is no other's

@@ -25,6 +25,8 @@ from syncverify import gate  # noqa: E402
 from syncverify.source import InputError  # noqa: E402
 
 WIDTHS = (4096, 32768, 8192, 16384, 1024, 2048)
+#: Whether other schedules than the chosen one are tried, too.
+others = True
 _compiled: dict[tuple[str, str, int, str], Any] = {}
 
 
@@ -41,7 +43,7 @@ def fusion(case: str, dtype: str, rows: int, width: int) -> list[tuple[str, Call
     found: list[tuple[str, Callable[..., Any]]] = []
     if case not in CASES:
         return found
-    for name in schedules(case, width):
+    for name in list(schedules(case, width))[: None if others else 1]:
         try:
             found.append((f"syncverify/{name}", kernel(case, dtype, width, name)))
         except (gate.VerificationError, InputError) as e:
@@ -62,6 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--chosen", action="store_true", help="no other schedules than the chosen ones")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
     args = parser.parse_args()
@@ -70,7 +73,7 @@ def main() -> None:
         for width in args.widths.split(",")
         for case in args.cases.split(",")
         for dtype in ("bf16", "fp32")
-        for name in schedules(case, int(width))
+        for name in list(schedules(case, int(width)))[: 1 if args.chosen else None]
     ]
     failed = 0
     with ProcessPoolExecutor(args.workers) as pool:

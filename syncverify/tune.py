@@ -28,14 +28,15 @@ Timer = Callable[[gate.CompiledKernel, Mapping[str, int]], float]
 #: Settings that are tried beside the default ones, the most promising first.
 _TILES = (
     "", "source=direct", "source=direct compute_warps=4", "source=direct blocks_per_sm=4",
-    "source=direct cache=streaming", "source=direct cache=kept", "source=bulk", "stages=4", "blocks_per_sm=4 stages=2",
-    "blocks_per_sm=1 stages=6", "async_warps=2",
+    "source=direct cache=streaming", "source=direct cache=kept", "source=bulk", "stages=4",
+    "blocks_per_sm=4 stages=2", "blocks_per_sm=1 stages=6", "async_warps=2",
     "store=tma", "mode=pipelined", "tile=2048 stages=4", "compute_warps=4 blocks_per_sm=4",
 )  # fmt: skip
 _ROWS = (
     "", "source=direct", "source=bulk", "warps=4", "warps=8", "warps=16", "warps=32", "source=bulk stages=2",
     "source=bulk stages=4", "grid=persistent", "blocks_per_sm=2", "blocks_per_sm=4", "cache=streaming",
-    "cache=loads", "cache=normal", "cache=past", "cache=kept", "operands=registers", "operands=reload", "split=yes stages=1",
+    "cache=loads", "cache=normal", "cache=past", "cache=kept", "operands=registers", "operands=reload",
+    "split=yes stages=1",
     "reread=yes", "reread=yes warps=4 blocks_per_sm=12", "reread=yes warps=8 blocks_per_sm=6",
     "reread=yes warps=16 blocks_per_sm=3", "reread=yes warps=32 blocks_per_sm=1",
     "warps=1 rows=4 blocks_per_sm=6",

@@ -133,7 +133,7 @@ _WHOLE: dict[tuple[Kind, int], tuple[tuple[int, int, Choice], ...]] = {
     ("sum", 4): ((512, 1024, Choice(2, 8, rows=4)), (1024, 2048, Choice(4, 12))),
     ("scaled", 2): (
         (512, 1024, Choice(1, 3, told="kept")), (1024, 2048, Choice(4, 10, told="kept")),
-        (4096, 8192, Choice(16, 4, told="kept")),
+        (4096, 8192, Choice(16, 4, told="kept")), (8192, 16384, Choice(16, 2, told="kept")),
     ),
     ("scaled", 4): (
         (512, 1024, Choice(4, 0, keeps=True, told="kept")), (1024, 2048, Choice(8, 6, told="kept")),
@@ -149,6 +149,8 @@ _WHOLE: dict[tuple[Kind, int], tuple[tuple[int, int, Choice], ...]] = {
 _MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
 _ONCE = 65536
+#: The longest row of a sum in f32 that L1 alone is told not to hold.
+_PAST = 4096
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
 #: And those that are cheap to compute once more.
@@ -219,10 +221,10 @@ def _cheap(fusion: Fusion) -> bool:
 
 def told(fusion: Fusion, width: int) -> Told:
     """What caches are told of rows that are read once, where it is not chosen with all else."""
-    kind = _kind(fusion)
+    kind, widest = _kind(fusion), _widest(fusion)
     if kind == "sum":
-        return "past"
-    return "loads" if kind == "loss" and width * _widest(fusion) <= _ONCE else "normal"
+        return "past" if widest <= 2 or width <= _PAST else "loads"
+    return "loads" if kind == "loss" and width * widest <= _ONCE else "normal"
 
 
 def numbers(fusion: Fusion) -> bool:

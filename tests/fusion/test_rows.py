@@ -365,6 +365,7 @@ def test_a_launch_has_a_block_for_each_row() -> None:
         (examples.rms_norm, 32768, ("direct", "tiles", "held", "reload")),
         (examples.rms_norm, 8192, ("direct", "tiles", "kept", "reload")),
         (examples.row_sum, 4096, ("direct", "tiles", "past", "reload")),
+        (examples.row_variance, 8192, ("direct", "tiles", "loads", "reload")),  # f32
         (examples.cross_entropy, 16384, ("direct", "tiles", "loads", "reload")),
         (examples.cross_entropy, 32761, ("direct", "tiles", "loads", "reload")),  # no multiple of 16 bytes
     ],
