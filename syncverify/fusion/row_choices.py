@@ -149,7 +149,7 @@ _WHOLE: dict[tuple[Kind, int], tuple[tuple[int, int, Choice], ...]] = {
 _MOST_READ = 2
 #: The longest row of a loss, in bytes, whose loads are said to be the last: longer ones were slower.
 _ONCE = 65536
-#: The longest row of a sum in f32 that L1 alone is told not to hold.
+#: The longest row of a sum in f32 that L1 alone is told not to hold, and that is fetched ahead.
 _PAST = 4096
 #: Operations that need no registers beside their result.
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "neg", "sqrt", "rsqrt", "size", "const", "input"})
@@ -221,10 +221,15 @@ def _cheap(fusion: Fusion) -> bool:
 
 def told(fusion: Fusion, width: int) -> Told:
     """What caches are told of rows that are read once, where it is not chosen with all else."""
-    kind, widest = _kind(fusion), _widest(fusion)
+    kind = _kind(fusion)
     if kind == "sum":
-        return "past" if widest <= 2 or width <= _PAST else "loads"
-    return "loads" if kind == "loss" and width * widest <= _ONCE else "normal"
+        return "past" if fetched(fusion, width) else "loads"
+    return "loads" if kind == "loss" and width * _widest(fusion) <= _ONCE else "normal"
+
+
+def fetched(fusion: Fusion, width: int) -> bool:
+    """Whether it pays to bring such rows to L2 while their blocks wait: not long ones of 4 bytes of a sum."""
+    return _kind(fusion) != "sum" or _widest(fusion) <= 2 or width <= _PAST
 
 
 def numbers(fusion: Fusion) -> bool:
@@ -281,4 +286,15 @@ def _widest(fusion: Fusion) -> int:
     return max(sizes, default=4)
 
 
-__all__ = ["Choice", "choice", "early", "numbers", "rereads", "resident", "ring", "several", "told"]
+__all__ = [
+    "Choice",
+    "choice",
+    "early",
+    "fetched",
+    "numbers",
+    "rereads",
+    "resident",
+    "ring",
+    "several",
+    "told",
+]

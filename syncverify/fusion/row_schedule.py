@@ -189,8 +189,9 @@ def fitted(fusion: Fusion, schedule: RowSchedule, width: int) -> RowSchedule:
     waits = waits and row_choices.early(fusion, width)
     dependent: YesNo = _either(found.dependent, "yes" if waits else "no")
     direct = dependent if source == "direct" else "no"
+    ahead: YesNo = _either(schedule.ahead, "auto" if row_choices.fetched(fusion, width) else "no")
     return replace(
-        found, dependent=dependent, ahead=fetches(schedule.ahead, direct, read, moved - read),
+        found, dependent=dependent, ahead=fetches(ahead, direct, read, moved - read),
         grid=_either(found.grid, "tiles" if source == "direct" else "persistent"),
         cache=_either(found.cache, "streaming" if source == "bulk" else told),
     )  # fmt: skip

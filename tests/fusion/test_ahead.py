@@ -92,6 +92,9 @@ def test_only_whole_tiles_are_fetched_and_few_of_them(f: Fusion, schedule: Sched
 
 def test_who_has_tiles_fetched() -> None:
     assert [fitted(f, RowSchedule(), 4096).ahead for f in (rows.row_sum, rows.softmax)] == ["yes", "no"]
+    long = trace(lambda x: x.sum(), {"x": Tensor("f32", ("R", "C"))})
+    assert [fitted(long, RowSchedule(), w).ahead for w in (4096, 16384, 32768)] == ["yes", "no", "no"]
+    assert fitted(long, RowSchedule(ahead="yes"), 16384).ahead == "yes"
     asked = fitted(rows.softmax, RowSchedule(ahead="yes"), 4096)
     assert asked.dependent == asked.ahead == "yes"
     chosen = [plan_of(f).schedule for f in (fusions.mul, fusions.bias_gelu)]
