@@ -198,6 +198,10 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
         yield unknown(_asked(firsts[0].stuck), k.span)
         return
     if clusters > MAX_COMPARED:
+        wrong = _wrong_somewhere(k, firsts[0], (0, clusters - 1))
+        if wrong is not None:
+            yield wrong
+            return
         text = (
             f"what a block does depends on its place in the {clusters} clusters of the grid: "
             f"at most {MAX_COMPARED} are compared"
@@ -205,6 +209,17 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
         yield unknown(text, k.span)
         return
     yield from _each_cluster(k, firsts[0], clusters)
+
+
+def _wrong_somewhere(k: Kernel, first: PtxSystem, numbers: Iterable[int]) -> Outcome | None:
+    """What one of some clusters does wrong, which is wrong in the whole grid."""
+    for number in numbers:
+        for lane in elected(k, first.program, first.launch, number, first):
+            system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            outcome = _judged(k, system)
+            if outcome.verdict is Verdict.REFUTED:
+                return outcome
+    return None
 
 
 def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
