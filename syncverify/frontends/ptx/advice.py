@@ -8,6 +8,7 @@ from dataclasses import replace
 from syncverify.checker.necessity import DRAINS, FENCES, advise
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import KernelReport, Verdict
+from syncverify.frontends.ptx.effect_wmma import stores_matrix
 from syncverify.frontends.ptx.nodes import Function, Instr
 from syncverify.model.events import System
 
@@ -39,4 +40,5 @@ def _worth_a_try(i: Instr) -> bool:
 
 def _writes_global(i: Instr) -> bool:
     """Whether an ordinary access may write global memory."""
-    return i.op in ("st", "atom", "red", "stmatrix") and not any(m in _OTHER_SPACES for m in i.mods)
+    writes = i.op in ("st", "atom", "red", "stmatrix") or stores_matrix(i)
+    return writes and not any(m in _OTHER_SPACES for m in i.mods)

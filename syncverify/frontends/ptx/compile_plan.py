@@ -13,8 +13,10 @@ from syncverify.frontends.ptx.compile_pointers import names_shared, shared_point
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.effect_fragments import fragment_events
+from syncverify.frontends.ptx.effect_parts import spaces, window
 from syncverify.frontends.ptx.effect_table import decode
 from syncverify.frontends.ptx.effect_uses import late_uses
+from syncverify.frontends.ptx.effect_wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
@@ -22,7 +24,7 @@ from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
-from syncverify.frontends.ptx.nodes import Function, Instr, Module, Reg
+from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.origins import Origins
 from syncverify.frontends.ptx.printer import instruction_text
@@ -58,7 +60,7 @@ class Plan:
         self.flow = Flow(function)
         self.body = function.body
         #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
-        writers = [{m.split("::")[0] for m in i.mods} for i in self.body if i.op in ("st", "red", "atom")]
+        writers = [{m.split("::")[0] for m in i.mods} for i in self.body if _writes(i)]
         self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
         self.holds = holds
         self.apart = apart
@@ -76,6 +78,8 @@ class Plan:
                 )
                 access = access if generic[k] else None
             found = access or decode(i, function)
+            if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
+                found = None
             if found is None and (i.op == "call" or stops(i)):
                 found = _stop(i)
             if found is not None:
@@ -110,10 +114,13 @@ class Plan:
                 self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
                 if k in locks and locks[k] in self.handing.accesses:
                     self.decoded[locks[k]] = free_effect(self.body[locks[k]])
+            self._refuse_matrices()
             self.decoded = dict(sorted(self.decoded.items()))
             if teams is not None:
                 self._leave_out(teams)
         else:
+            if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
+                self._refuse_matrices()
             for k, e in self.decoded.items():
                 if isinstance(e, Effect):
                     self.decoded[k] = untracked(self.body[k], e)
@@ -265,6 +272,21 @@ class Plan:
             self.constants.setdefault(self.at, set()).add(name)
         return found
 
+    def _leaves(self, i: Instr, pointers: frozenset[str]) -> bool:
+        """Whether a matrix whose state space the text leaves out lies in global memory."""
+        at = next(op for op in i.operands if isinstance(op, Mem))
+        inside = pointers.intersection(registers(at)) or names_shared(at, self.function, self.module)
+        return not inside and window(i.mods) == "generic"
+
+    def _refuse_matrices(self) -> None:
+        """Matrices in global memory are not followed where it matters what lies there."""
+        for k, i in enumerate(self.body):
+            if moves_matrix(i) and k not in self.decoded:
+                why = (
+                    "is not followed in global memory, where the kernel hands data over or bulk copies write"
+                )
+                self.decoded[k] = Unsupported(f"{i.name} {why}")
+
     @cached_property
     def bits(self) -> dict[int, int]:
         """The width of each slot that holds a register, or what a parameter gives it."""
@@ -274,12 +296,17 @@ class Plan:
         return {s: width(types[name]) for s, name in held.items() if name in types}
 
 
+def _writes(i: Instr) -> bool:
+    return i.op in ("st", "red", "atom") or stores_matrix(i)
+
+
 def _loads_global(i: Instr) -> bool:
     return i.op == "ld" and "global" in i.mods
 
 
 def _reads_shared(e: Decoded, i: Instr) -> bool:
-    return i.op == "ldmatrix" or (isinstance(e, Access) and e.code == Ev.READ)
+    matrix = i.op == "ldmatrix" or (moves_matrix(i) and not stores_matrix(i))
+    return matrix or (isinstance(e, Access) and e.code == Ev.READ)
 
 
 def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsupported:

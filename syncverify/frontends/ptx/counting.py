@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from syncverify.frontends.ptx.effect_parts import spaces
+from syncverify.frontends.ptx.effect_wmma import matrix_in_global, moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import semantics, space_of
 from syncverify.frontends.ptx.global_detect import global_operand
@@ -67,16 +68,27 @@ def _origins(flow: Flow, generic: Collection[int], origins: Origins) -> dict[int
     return {
         k: origins.of(_address(i))
         for k, i in enumerate(flow.body)
-        if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic or _bulk(i))
+        if flow.block_of[k] in flow.reached
+        and (space_of(i) == "global" or k in generic or _bulk(i) or matrix_in_global(i))
     }
 
 
 def _written(flow: Flow, names: Mapping[int, frozenset[str]]) -> list[int] | None:
     """Accesses that may write; None where some may write anywhere."""
-    written = [k for k in names if flow.body[k].op not in ("ld", "ldu")]
+    written = [k for k in names if flow.body[k].op not in ("ld", "ldu") and not _loads_matrix(flow.body[k])]
     lost = any(not names[k] or ANYWHERE in names[k] for k in written)
-    elsewhere = (flow.block_of[k] in flow.reached and i.op in _ELSEWHERE for k, i in enumerate(flow.body))
+    elsewhere = (flow.block_of[k] in flow.reached and _unfollowed(i) for k, i in enumerate(flow.body))
     return None if lost or any(elsewhere) else written
+
+
+def _loads_matrix(i: Instr) -> bool:
+    return moves_matrix(i) and not stores_matrix(i)
+
+
+def _unfollowed(i: Instr) -> bool:
+    """Whether it may write global memory anywhere: a matrix does whose state space the text leaves out."""
+    generic = stores_matrix(i) and not any(m == "global" or m.startswith("shared") for m in i.mods)
+    return i.op in _ELSEWHERE or generic
 
 
 def _bulk(i: Instr) -> bool:

@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.effect_fences import decode_fence
 from syncverify.frontends.ptx.effect_matrix import decode_ldmatrix, decode_stmatrix, decode_wgmma
 from syncverify.frontends.ptx.effect_mbarrier import decode_mbarrier
 from syncverify.frontends.ptx.effect_tensor import decode_tensor, decode_tensormap
+from syncverify.frontends.ptx.effect_wmma import decode_wmma
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.nodes import Function, Instr
 
@@ -33,13 +34,13 @@ _DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
     "st": decode_async_store,
     "stmatrix": decode_stmatrix,
     "wgmma": decode_wgmma,
+    "wmma": decode_wmma,
 }
 
 #: Opcodes that exist, may matter, and are not modelled: why.
 _UNSUPPORTED = {
     "tcgen05": "is no sm_90 instruction",
     "clusterlaunchcontrol": "is no sm_90 instruction",
-    "wmma": "is not modelled: its accesses to memory have a layout of their own",
 }
 
 #: Hints, and instructions that touch neither shared memory nor synchronization (PTX ISA, cache hints;

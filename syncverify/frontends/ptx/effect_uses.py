@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from syncverify.frontends.ptx.effect_wmma import moves_matrix
 from syncverify.frontends.ptx.flow import Flow, live_before
 from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.operands import results, sources
@@ -82,7 +83,7 @@ def _pins(i: Instr) -> bool:
     """Whether an instruction runs before a later release, and so what it reads is there."""
     if i.op in ("ld", "st"):
         return _NO_MEMORY.isdisjoint(i.mods)
-    return i.op in _PINNED
+    return i.op in _PINNED or moves_matrix(i)
 
 
 def _into(i: Instr) -> tuple[str, ...]:

@@ -64,6 +64,8 @@ def results(i: Instr) -> tuple[str, ...]:
         if i.op == "call":
             return registers(i.operands[0])
         return ()
+    if i.op == "wmma" and i.mods[:1] == ("store",):
+        return ()
     if i.op == "mbarrier" and i.mods[0] in ("init", "inval", "expect_tx", "complete_tx"):
         return ()
     if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
@@ -107,6 +109,8 @@ def harmless(i: Instr) -> bool:
         "exit",
     ):
         return False
+    if i.op == "wmma":
+        return i.mods[:1] == ("mma",)
     if i.op in (
         "ld",
         "ldmatrix",
