@@ -64,6 +64,11 @@ def test_arithmetic(instructions: str, expected: int) -> None:
         ("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 4; vote.sync.any.pred %p2, %p1, -1; "
          "selp.b32 %r0, 1, 2, %p2;", [1] * 32),
         ("mov.u32 %r1, %tid.x; redux.sync.max.u32 %r0, %r1, -1;", [31] * 32),
+        ("mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1; match.any.sync.b32 %r0, %r1, -1; "
+         "and.b32 %r0, %r0, 65535;", [0x5555, 0xAAAA] * 16),
+        ("mov.u64 %rd1, 7; match.any.sync.b64 %r0, %rd1, -1; shr.u32 %r0, %r0, 16;", [0xFFFF] * 32),
+        ("mov.u32 %r1, %tid.x; shr.u32 %r1, %r1, 4; match.all.sync.b32 %r0|%p1, %r1, -1;", [0] * 32),
+        ("mov.u32 %r1, 5; match.all.sync.b32 %r2|%p1, %r1, 65535; selp.u32 %r0, %r2, 0, %p1;", [65535] * 32),
         ("elect.sync %r1|%p1, -1; selp.b32 %r0, 9, 2, %p1;", [9] + [2] * 31),
     ],
 )  # fmt: skip

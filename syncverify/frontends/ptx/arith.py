@@ -341,6 +341,26 @@ def vote(mode: str, p: Any, mask: Any, live: int) -> Any:
     return int(all(known) if mode == "all" else any(known))
 
 
+def match(mode: str, a: Any, mask: Any, live: int) -> tuple[Any, Any]:
+    """match.sync: which lanes of ``mask`` hold each lane's value (``any``), or all of them if all hold one
+    (``all``), and whether they do."""
+    if mask.__class__ not in INTS:
+        return mask, mask
+    values = lanes_of(a)
+    inside = [i for i in range(WARP) if mask & live & 1 << i]
+    missing = next((values[i] for i in inside if values[i].__class__ not in INTS), None)
+    if missing is not None or not inside:
+        found = ELSEWHERE if missing is None else missing
+        return found, found
+    if mode == "all":
+        same = len({values[i] for i in inside}) == 1
+        return (sum(1 << i for i in inside) if same else 0), int(same)
+    groups: dict[int, int] = {}
+    for i in inside:
+        groups[values[i]] = groups.get(values[i], 0) | 1 << i
+    return vec([groups.get(values[i], ELSEWHERE) if i in inside else ELSEWHERE for i in range(WARP)]), 1
+
+
 _REDUCE: dict[str, Callable[[list[int]], int]] = {
     "add": lambda v: sum(v) & 0xFFFFFFFF,
     "min.u32": min,

@@ -36,7 +36,7 @@ NAMES: Mapping[str, Any] = {
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs equal is_null float_test float_product select shfl vote redux"
+            "popc clz sabs equal is_null float_test float_product select shfl vote match redux"
         ).split()
     },
 }  # fmt: skip
@@ -486,6 +486,15 @@ class Expressions:
             raise NotPlain
         p, mask = self.text(i.operands[1]), self.text(i.operands[2], 32)
         return self._one(i, f"vote({i.mods[1]!r}, {p}, {mask}, {self.special('%@live')})")
+
+    def op_match(self, i: Instr) -> list[tuple[str, str]]:
+        a, mask = self.text(i.operands[1], width(i.mods[-1])), self.text(i.operands[2], 32)
+        both = f"r[{self.slot('%match')}]"
+        out = [("%match", f"match({i.mods[0]!r}, {a}, {mask}, {self.special('%@live')})")]
+        for k, d in enumerate(_both(i.operands[0])):
+            if isinstance(d, Reg):
+                out.append((d.name, f"{both}[{k}]"))
+        return out
 
     def op_redux(self, i: Instr) -> list[tuple[str, str]]:
         if kind(i.mods[-1]) == "f":

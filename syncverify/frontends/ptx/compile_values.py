@@ -27,7 +27,7 @@ class Values(Text):
             return
         for name, text in self._assignments(k, i):
             slot = self.p.slot(name)
-            if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl"):
+            if name.startswith("%") and name in ("%carry", "%total", "%test", "%shfl", "%match"):
                 self._text(f"r[{slot}] = {text}")
             elif name not in self.wanted:
                 continue

@@ -259,7 +259,7 @@ class PtxSystem:
         r[PC], r[QUEUE] = program.entry, ()
         r[PARTED] = ()
         for name, slot in program.slots.items():
-            if name.startswith(("%carry", "%total", "%test", "%shfl", "%use", "%turn", TAKE)):
+            if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
         for name, slot in program.symbols.items():
             r[slot] = self._constant(name, cta, warp)
