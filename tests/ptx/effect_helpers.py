@@ -55,7 +55,7 @@ class FakeContext:
     def each(self, value: Any, what: str) -> tuple[int, ...]:
         return value if isinstance(value, tuple) else (self.number(value, what),) * len(self.lanes)
 
-    def anywhere(self, site: int, address: Any, why: str, bits: int) -> None:
+    def anywhere(self, site: int, address: Any, why: str, bits: int) -> bool:
         raise Opaque(why)
 
     def shared(self, address: int, space: str, what: str) -> tuple[int, int]:

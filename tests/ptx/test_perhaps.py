@@ -122,3 +122,40 @@ def test_values_that_steer_are_not_taken_from_what_data_may_overwrite(check: Any
         "st.global.b32 [%rd3], %r7;", "setp.eq.u32 %p4, %r7, 7; @%p4 bra OUT; bar.sync 0; OUT:"
     )
     assert verdict(check, body.replace("BARRIER", "bar.sync 0;"))[0] == "unknown"
+
+
+LEAST = f"""{HEAD}
+    st.shared.b32 [%r5], %r2;
+    mov.u32 %r6, 32;
+    TURN:
+    BARRIER
+    setp.ge.u32 %p1, %r1, %r6;
+    @%p1 bra NEXT;
+    ld.shared.f32 %f1, [%r5];
+    shl.b32 %r7, %r6, 2;
+    add.u32 %r7, %r7, %r5;
+    ld.shared.f32 %f2, [%r7];
+    setp.geu.f32 %p2, %f2, %f1;
+    @%p2 bra NEXT;
+    st.shared.f32 [%r5], %f2;
+    NEXT:
+    shr.u32 %r6, %r6, 1;
+    setp.ne.u32 %p3, %r6, 0;
+    @%p3 bra TURN;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("barrier", "wanted"), [("bar.sync 0;", "proved"), ("", "refuted")])
+def test_numbers_in_shared_memory_say_whether_one_is_stored(check: Any, barrier: str, wanted: str) -> None:
+    """The least of 64: floating-point numbers are data, whatever is stored in shared memory."""
+    assert verdict(check, LEAST.replace("BARRIER", barrier))[0] == wanted
+
+
+def test_what_goes_wrong_without_such_accesses_is_wrong(check: Any) -> None:
+    """All lanes read what their neighbours have stored, whatever data decides besides."""
+    wrong = PERHAPS.replace("setp.gt.u32 %p1", "st.shared.b32 [%r5], 0; setp.gt.u32 %p1", 1)
+    body = wrong.replace("BARRIER", "")
+    found, said = verdict(check, body)
+    assert found == "refuted", said
+    assert verdict(check, wrong.replace("BARRIER", "bar.sync 0;"))[0] == "proved"

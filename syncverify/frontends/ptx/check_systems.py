@@ -256,20 +256,15 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
     if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
         return unknown(system.tables.unplaced[0], k.span)
     if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
-        return unknown(next(iter(system.tables.perhaps.values())), k.span)
+        sure = k.checker.judge(_anew(k, system, replace(system.launch, sure=True)), k.policy)
+        if sure.verdict is not Verdict.REFUTED:
+            return unknown(next(iter(system.tables.perhaps.values())), k.span)
+        return sure
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)
     if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
-        launch = with_boxes(system.launch, k.boxes.facts(least=True))
-        least = PtxSystem.fresh(
-            system.program,
-            launch,
-            system.cluster,
-            system.info.elected_lane,
-            k.hash,
-            clusters=system.info.clusters,
-        )
+        least = _anew(k, system, with_boxes(system.launch, k.boxes.facts(least=True)))
         if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
             unsure = []
     if unsure:
@@ -282,6 +277,12 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
         return outcome
     others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
     return replace(outcome, diagnostics=(torn, *others))
+
+
+def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:
+    """The same clusters of another launch."""
+    lane, clusters = system.info.elected_lane, system.info.clusters
+    return PtxSystem.fresh(system.program, launch, system.cluster, lane, k.hash, clusters=clusters)
 
 
 def _place(reason: str) -> bool:

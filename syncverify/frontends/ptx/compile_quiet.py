@@ -137,6 +137,7 @@ class Quiet:
         why = f"whether the access is made depends on {v.why}"
         for e in events:
             tables.perhaps.setdefault(e[1], why)
+        events = [] if tables.sure else events
         for s in region.slots:
             r[s] = v.derived()
         r[PC], r[QUEUE] = (QUEUED, (region.join, *events)) if events else (region.join, ())

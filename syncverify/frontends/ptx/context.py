@@ -78,7 +78,7 @@ class ClassContext:
     def barrier(self, cta: int, offset: int) -> int:
         return self.tables.barrier(self.first + cta, offset)
 
-    def anywhere(self, site: int, address: Value, why: str, bits: int) -> None:
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
         t = self.tables
         values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
         data = all(v.source == "data" for v in values if isinstance(v, Unknown))
@@ -87,6 +87,7 @@ class ClassContext:
             raise Opaque(why)
         t.perhaps.setdefault(site, why)
         t.loose.add(site)
+        return not t.sure
 
     def footprint(self, fp: Footprint) -> int:
         if self.first and fp.memory >= 0:

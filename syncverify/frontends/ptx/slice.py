@@ -63,6 +63,7 @@ def slice_of(
 #: Instructions of which the values of stores may be computed for their own sake, and how many registers.
 _PLAIN = frozenset("mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3".split())
 _MOST_COMPUTED = 16
+_FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 
 
 class _Slicer:
@@ -241,7 +242,7 @@ class _Slicer:
     def _load(self, k: int, name: str) -> None:
         """What is stored where a register is loaded from matters."""
         i = self.body[k]
-        if i.op in ("ld", "ldu", "atom"):
+        if i.op in ("ld", "ldu", "atom") and not loads_float(i):
             for space in _spaces(i):
                 whole = i.op == "atom" or space.startswith("param")
                 self._keep(space, _ALL if whole else _bytes(i, i.operands[0], name))
@@ -307,8 +308,15 @@ def _parameter(m: Mem) -> str:
     return f"param {m.base.name}" if isinstance(m.base, Sym) else "param"
 
 
+def loads_float(i: Instr) -> bool:
+    """Whether an instruction loads floating-point numbers from shared memory: data, whatever is stored there."""
+    return i.op == "ld" and i.mods[-1] in _FLOATS and any(m.startswith("shared") for m in i.mods)
+
+
 def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
+    if loads_float(i):
+        return True
     if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp"):
         return False
     if float_product(i):

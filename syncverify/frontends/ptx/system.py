@@ -72,6 +72,7 @@ class Launch:
     #: by CTA: its block, in the same case
     places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
     team: Places | None = None  # the blocks are a team that stands for all: what they reach
+    sure: bool = False  # accesses that data decides on are left out
 
     @property
     def ctas(self) -> int:
@@ -128,7 +129,7 @@ class PtxSystem:
             )
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
-            tables.memory, tables.holds = launch.memory, program.holds
+            tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.team
