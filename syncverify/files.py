@@ -5,6 +5,7 @@ Each front end is loaded when a file asks for it: most of a short check is loadi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -36,6 +37,7 @@ class SourceFile:
     kernels: tuple[Kernel, ...]
     hash: str
     module: Module | None = None
+    assumptions: tuple[str, ...] = ()  # of every report
     suppressions: tuple[Suppression, ...] = ()
 
     @property
@@ -79,17 +81,22 @@ def read_ir(path: str, taker: str) -> SourceFile:
 def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
     from syncverify.frontends.ptx.parser import parse as parse_ptx
 
+    made: tuple[str, ...] = ()
     if path.suffix == ".cu":
         from syncverify.frontends.cuda import DEFAULTS, compile_cuda
+        from syncverify.frontends.cuda_nvcc import MARK
 
         text = compile_cuda(path, cuda or DEFAULTS)
+        made = ("the PTX that nvcc makes: NVRTC takes no host code",) if text.endswith(MARK) else ()
     else:
         text = decode(data, str(path))
     module = parse_ptx(text, str(path))
     if not module.entries:
-        raise InputError("no kernel in this file", Span(str(path)))
+        template = path.suffix == ".cu" and re.search(rb"\btemplate\s*<", data)
+        why = "; a template is compiled where something instantiates it" if template else ""
+        raise InputError(f"no kernel in this file{why}", Span(str(path)))
     ignored = find_suppressions(decode(data, str(path)), str(path))
-    return SourceFile(str(path), (), text_hash(data), module, ignored)
+    return SourceFile(str(path), (), text_hash(data), module, made, ignored)
 
 
 def check_source(
@@ -159,7 +166,8 @@ def _checked(
             scope=scope,
             infer=infer,
         )
-        return [_spelled(proved.advised(r, source.module, policy) if advice else r) for r in found]
+        made = [replace(r, assumptions=(*r.assumptions, *source.assumptions)) for r in found]
+        return [_spelled(proved.advised(r, source.module, policy) if advice else r) for r in made]
     from syncverify.verify import check_launched
 
     reports: list[KernelReport] = []

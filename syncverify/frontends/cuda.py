@@ -1,4 +1,7 @@
-"""CUDA sources: compiled to PTX by NVRTC, with every place on a line of the author's files."""
+"""CUDA sources: compiled to PTX by NVRTC, with every place on a line of the author's files.
+
+What NVRTC does not take, host code, is left to nvcc where there is one.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from syncverify import nvrtc
 from syncverify.frontends.cuda_lines import author_lines
+from syncverify.frontends.cuda_nvcc import TOOLKIT, compile_with, has_host_code, nvcc
 from syncverify.source import InputError, Span, decode, read_bytes
 from syncverify.store import Store, default_root, digest
 
@@ -59,11 +63,46 @@ def compile_cuda(
             raise InputError(
                 f"{e.message}; a kernel that nvFuser printed needs --prelude nvfuser", e.span
             ) from None
-        raise
+        host_code = has_host_code(source)
+        if headers or not (host_code or _NO_FILE.search(e.message)):
+            raise
+        return _by_nvcc(str(path), options, arch, store, key, e, host_code)
     unpacked = [_scratch().name] if _scratch.cache_info().currsize else []
     ptx = author_lines(compiled, str(path), foreign=(*headers, str(store.root), *unpacked))
     if key:
         store.write(f"{key}.ptx", ptx.encode())
+    return ptx
+
+
+def _by_nvcc(
+    file: str,
+    options: CudaOptions,
+    arch: str,
+    store: Store,
+    key: str | None,
+    why: InputError,
+    host_code: bool,
+) -> str:
+    """The PTX of a file that NVRTC does not take; ``why`` is raised where there is no nvcc, or where it does
+    not take it either and no host code is to blame."""
+    tool = nvcc()
+    if tool is None:
+        raise why
+    where = key and digest(f"{key} {tool} {Path(tool).resolve().stat().st_mtime_ns}")
+    stored = store.read(f"{where}.ptx") if where else None
+    if stored is not None:
+        return stored.decode()
+    flags = [f"-std={options.std}", *(f"-I{p}" for p in options.include_paths)]
+    flags += [f"-D{define}" for define in options.defines]
+    try:
+        compiled = compile_with(tool, file, flags, arch)
+    except InputError:
+        if not host_code:
+            raise why from None
+        raise
+    ptx = author_lines(compiled, file, foreign=TOOLKIT)
+    if where:
+        store.write(f"{where}.ptx", ptx.encode())
     return ptx
 
 
@@ -132,6 +171,7 @@ def _located(error: nvrtc.CompileError, file: str) -> InputError:
     first = found[0]
     if _NO_FILE.search(first["text"]):
         more += "; NVRTC compiles device code only: use -I, or hide host code behind #ifndef __CUDACC_RTC__"
+        more += "; a file with host code is compiled by nvcc, if it is on the path"
     return InputError(first["text"] + more, Span(first["file"], int(first["line"])))
 
 

@@ -33,7 +33,10 @@ MAX_SEQUENCES = 256
 def outcomes(k: Kernel) -> Iterator[Outcome]:
     """The outcomes of all systems that stand for the launch."""
     if k.facts.block is None:
-        yield unknown("the number of threads is not known: give block in a launch file", k.span)
+        example = '<input>.launch.toml, with the lines [kernel."*"] and block = [128]'
+        yield unknown(
+            f"the number of threads is not known: give block in a launch file, say {example}", k.span
+        )
         return
     if k.facts.cluster is None and uses_clusters(k.function):
         yield unknown("the kernel is written for clusters: give cluster in a launch file", k.span)

@@ -52,7 +52,8 @@ class Context(Protocol):
 
     def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
         """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
-        that. False where such accesses are left out. Opaque with ``why`` where it may go elsewhere, or contents of shared memory steer."""
+        that. False where such accesses are left out. Opaque with ``why`` where it may go elsewhere, or
+        contents of shared memory steer."""
 
     def part(self, active: Value) -> Context | None:
         """The lanes of the class for which a guard holds."""

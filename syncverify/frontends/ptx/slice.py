@@ -309,7 +309,7 @@ def _parameter(m: Mem) -> str:
 
 
 def loads_float(i: Instr) -> bool:
-    """Whether an instruction loads floating-point numbers from shared memory: data, whatever is stored there."""
+    """Whether floating-point numbers are loaded from shared memory: data, whatever is stored there."""
     return i.op == "ld" and i.mods[-1] in _FLOATS and any(m.startswith("shared") for m in i.mods)
 
 
