@@ -20,6 +20,8 @@ SWIZZLES = ("none", "32B", "64B", "128B")
 CLUSTER_DIMENSION = 4
 #: CUfunction_attribute, CUpointer_attribute.
 NUM_REGS, MEMORY_TYPE = 4, 2
+#: Width, height and depth of the cluster that a function is compiled or set for, 0 if it is not.
+REQUIRED_CLUSTER = (11, 12, 13)
 #: What precedes the parts of a buffer of parameters.
 BUFFER_POINTER, BUFFER_SIZE = 1, 2
 
@@ -100,6 +102,9 @@ class Driver(Protocol):
     def registers(self, function: int) -> int:
         """Registers per thread at entry; 0 if the driver does not say."""
 
+    def cluster(self, function: int) -> tuple[int, ...]:
+        """The cluster of a launch that gives none; () if the driver does not say."""
+
     def is_address(self, value: int) -> bool:
         """Whether a number is an address that the driver knows."""
 
@@ -128,6 +133,15 @@ class LibCuda:
         value = c_int()
         failed = self.lib.cuFuncGetAttribute(ctypes.byref(value), NUM_REGS, c_void_p(function))
         return 0 if failed else value.value
+
+    def cluster(self, function: int) -> tuple[int, ...]:
+        found: list[int] = []
+        for attribute in REQUIRED_CLUSTER:
+            value = c_int()
+            if self.lib.cuFuncGetAttribute(ctypes.byref(value), attribute, c_void_p(function)):
+                return ()
+            found.append(max(value.value, 1))
+        return tuple(found)
 
     def is_address(self, value: int) -> bool:
         kind = c_uint()

@@ -36,7 +36,7 @@ class Image:
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One launch. ``params``: the bytes of each parameter; ``pointers``: the values among them, at multiples
-    of 8 bytes, that are addresses on the device; ``cluster``: () where the launch does not say it;
+    of 8 bytes, that are addresses on the device; ``cluster``: () where it is not known;
     ``registers``: per thread at entry, 0 if not known; ``image``: number of the loaded code, -1 if not known.
     """
 

@@ -98,6 +98,7 @@ class Listener:
         values = tuple(_values(sizes, params, extra))
         addresses = (v for p in values for _, v in words(p) if v and self.driver.is_address(v))
         registers = self.driver.registers(function)
+        cluster = cluster or self.driver.cluster(function)
         launch = Launch(name, grid, block, smem, values, frozenset(addresses), cluster, registers, image)
         self.journal.add(launch)
 

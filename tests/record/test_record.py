@@ -64,12 +64,16 @@ class Driver:
 
     def __init__(self) -> None:
         self.sizes: list[tuple[int, int]] | None = [(0, 8), (64, 128), (192, 4), (196, 4), (200, 16)]
+        self.required: tuple[int, ...] = ()
 
     def param_sizes(self, function: int) -> list[tuple[int, int]] | None:
         return self.sizes
 
     def registers(self, function: int) -> int:
         return 40
+
+    def cluster(self, function: int) -> tuple[int, ...]:
+        return self.required
 
     def is_address(self, value: int) -> bool:
         return IN <= value < IN + 4096
@@ -79,7 +83,8 @@ class Program:
     """A program whose calls a listener is told of."""
 
     def __init__(self) -> None:
-        self.listener = Listener(Driver())
+        self.driver = Driver()
+        self.listener = Listener(self.driver)
         self.kept: list[Any] = []
 
     def keep(self, data: bytes) -> int:
@@ -235,6 +240,16 @@ def test_parameters_in_one_buffer(tmp_path: Path) -> None:
     table = _written(program, tmp_path)
     assert (table["grid"], table["cluster"], table["dynamic_smem"]) == ([4, 1, 1], [2, 1, 1], 1024)
     assert table["params"]["2"] == 5
+
+
+@pytest.mark.parametrize("required", [(), (1, 1, 1), (2, 1, 1)])
+def test_the_cluster_of_a_launch_that_gives_none(tmp_path: Path, required: tuple[int, ...]) -> None:
+    """A kernel written for clusters is checked without asking for what the driver knows."""
+    program = Program()
+    program.driver.required = required
+    program.load(PTX.encode() + b"\0")
+    program.launch(_values(program))
+    assert tuple(_written(program, tmp_path).get("cluster", ())) == required
 
 
 def _elf(size: int) -> bytes:
