@@ -49,6 +49,8 @@ MOST_EXACT = 8
 #: Part of the reason where blocks of a grid are other cases each, and too many.
 _PLACES = " of the grid"
 _DATA = "depends on data (ld.global"
+#: Names a load from shared memory as what decides.
+_CONTENTS = "(ld.shared"
 
 
 def check_module(
@@ -81,12 +83,24 @@ def check_module(
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
-            reports.append(_every_size(k, _check(k)) if scope is ScopeKind.ALL else _check(k))
+            k, report = _checked(k)
+            reports.append(_every_size(k, report) if scope is ScopeKind.ALL else report)
         except InputError as e:
             if on_error is None:
                 raise
             on_error(e)
     return reports
+
+
+def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
+    """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
+    report = _check(k)
+    if report.verdict is Verdict.UNKNOWN and _CONTENTS in str(report.reason):
+        loose = replace(k, contents=False, program=[], assumptions=[])
+        again = _check(loose)
+        if again.verdict is not Verdict.UNKNOWN:
+            return loose, again
+    return k, report
 
 
 def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
@@ -124,13 +138,19 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
 
 
 def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
-    """What is found for every size, if need be with what is loaded and has no number as sizes too."""
+    """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
+    what lies in shared memory as data."""
     found = _tried(k)
     if _DATA in str(report.reason if found is None else found.reason):
         words = replace(k, words=True, program=[], assumptions=[])
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             return words, again
+    if k.contents and _CONTENTS in str(report.reason if found is None else found.reason):
+        loose = replace(k, contents=False, program=[], assumptions=[])
+        again = _tried(loose)
+        if again is not None and again.verdict is not Verdict.UNKNOWN:
+            return loose, again
     return k, found
 
 

@@ -64,6 +64,7 @@ class Kernel:
     assumptions: list[str] = field(default_factory=list)
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
     words: bool = False  # what is loaded and has no number is a size
+    contents: bool = True  # what lies in shared memory may steer; else it is data
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
@@ -87,11 +88,10 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    found = Program(k.module, function, apart, ints, holds(k.facts), k.words, teams)
+    more = (apart, ints, holds(k.facts), k.words, teams, k.contents)
+    found = Program(k.module, function, *more)
     plain = predicated(function, found.takes)
-    return (
-        found if plain is function else Program(k.module, plain, apart, ints, holds(k.facts), k.words, teams)
-    )
+    return found if plain is function else Program(k.module, plain, *more)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:

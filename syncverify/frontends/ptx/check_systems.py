@@ -39,10 +39,8 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
         )
         return
     if k.facts.cluster is None and uses_clusters(k.function):
-        yield unknown(
-            "the kernel is written for clusters: give cluster in a launch file, [1, 1, 1] if it is launched without",
-            k.span,
-        )
+        example = "give cluster in a launch file, [1, 1, 1] if it is launched without"
+        yield unknown(f"the kernel is written for clusters: {example}", k.span)
         return
     launch, program = compiled(k)
     if k.facts.registers is None and launch.registers is not None:

@@ -42,7 +42,8 @@ class Plan:
     ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
-    ``teams``: blocks share global memory in teams, any of which stands for all.
+    ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
+    shared memory may steer; else it is data.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Plan:
         holds: bool = False,
         words: bool = False,
         teams: Teams | None = None,
+        contents: bool = True,
     ) -> None:
         self.module = module
         self.function = function
@@ -63,6 +65,7 @@ class Plan:
         writers = [{m.split("::")[0] for m in i.mods} for i in self.body if _writes(i)]
         self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
         self.holds = holds
+        self.contents = contents
         self.apart = apart
         self.teams = teams
         self.numbers = numbers
@@ -142,7 +145,9 @@ class Plan:
         self.stops: frozenset[int] = frozenset()
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}
         self.reads = holds or words  # what lies in global memory may be known wherever it is read
-        needed = slice_of(self.flow, effects, fragments, holds=self.reads, takes=self.takes)
+        needed = slice_of(
+            self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
+        )
         self._write(needed, sized=False)
 
     def _leave_out(self, teams: Teams) -> None:
@@ -165,7 +170,7 @@ class Plan:
         effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
         fragments = [k for k in self.fragments if flow.block_of[k] not in stops]
         also = [*fragments, *(flow.blocks[b].lo for b in stops)]
-        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes)
+        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
         self.flow, self.stops = flow, stops
         return found.steering or found
 

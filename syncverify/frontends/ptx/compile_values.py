@@ -10,7 +10,6 @@ from syncverify.frontends.ptx.compile_state import SPACES, TAKE
 from syncverify.frontends.ptx.compile_text import Text
 from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.operands import registers, results
-from syncverify.frontends.ptx.slice import loads_float
 from syncverify.frontends.ptx.types import width
 
 
@@ -102,8 +101,6 @@ class Values(Text):
                     yield d.name, found
                 else:
                     yield d.name, self._unknown(k)
-            elif loads_float(i):
-                yield d.name, self._unknown(k)
             else:
                 address = self.expr.text(m.base)
                 yield d.name, f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"

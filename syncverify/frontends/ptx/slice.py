@@ -48,12 +48,13 @@ def slice_of(
     control: bool = True,
     holds: bool = False,
     takes: frozenset[int] = frozenset(),
+    contents: bool = True,
 ) -> Slice:
     """The slice of a function whose instructions have the given effects; ``also``: others whose control
     matters. Without ``control``: of what the effects operate on alone, however they are come to. ``holds``:
     something is known of what lies in global memory, wherever it is read. ``takes``: atomics that count
-    there."""
-    slicer = _Slicer(flow, effects, control, holds, takes)
+    there. ``contents``: what lies in shared memory may steer; else what is loaded from there is data."""
+    slicer = _Slicer(flow, effects, control, holds, takes, contents)
     for k in also:
         if flow.block_of[k] in flow.reached:
             slicer.control(k)
@@ -63,13 +64,19 @@ def slice_of(
 #: Instructions of which the values of stores may be computed for their own sake, and how many registers.
 _PLAIN = frozenset("mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3".split())
 _MOST_COMPUTED = 16
-_FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
 
 
 class _Slicer:
     def __init__(
-        self, flow: Flow, effects: Decoded, control: bool, holds: bool, takes: frozenset[int]
+        self,
+        flow: Flow,
+        effects: Decoded,
+        control: bool,
+        holds: bool,
+        takes: frozenset[int],
+        contents: bool,
     ) -> None:
+        self.contents = contents
         self.roots = control
         self.takes = takes
         self.holds = holds
@@ -242,8 +249,10 @@ class _Slicer:
     def _load(self, k: int, name: str) -> None:
         """What is stored where a register is loaded from matters."""
         i = self.body[k]
-        if i.op in ("ld", "ldu", "atom") and not loads_float(i):
+        if i.op in ("ld", "ldu", "atom"):
             for space in _spaces(i):
+                if space == "shared" and not self.contents:
+                    continue
                 whole = i.op == "atom" or space.startswith("param")
                 self._keep(space, _ALL if whole else _bytes(i, i.operands[0], name))
 
@@ -308,15 +317,8 @@ def _parameter(m: Mem) -> str:
     return f"param {m.base.name}" if isinstance(m.base, Sym) else "param"
 
 
-def loads_float(i: Instr) -> bool:
-    """Whether floating-point numbers are loaded from shared memory: data, whatever is stored there."""
-    return i.op == "ld" and i.mods[-1] in _FLOATS and any(m.startswith("shared") for m in i.mods)
-
-
 def _is_data(i: Instr) -> bool:
     """Whether the result is data whatever the operands are: floating-point arithmetic and the like."""
-    if loads_float(i):
-        return True
     if i.op in ("ld", "ldu", "mov", "selp", "and", "or", "xor", "not", "shl", "shr", "st", "setp"):
         return False
     if float_product(i):
