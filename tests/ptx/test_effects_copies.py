@@ -182,7 +182,6 @@ def test_bulk_copy_needs_a_peer() -> None:
     [
         ({"a": DST + 8}, "SV701"),
         ({"r1": 24}, "SV701"),
-        ({"r1": 0}, "SV701"),
         ({"b": BAR + 4}, "SV701"),
         ({"a": 232448 - 16}, "SV114"),
         ({"a": PEER + DST}, "SV208"),
@@ -193,6 +192,16 @@ def test_bulk_copy_needs_a_peer() -> None:
 def test_faults_of_a_bulk_load(changed: dict[str, int], rule: str) -> None:
     values = {"a": DST, "b": BAR, "r1": 32} | changed
     assert emitted(f"{BULK} [%a], [%d1], %r1, [%b]", cluster(), **values)[0][:2] == ("FAULT", rule)
+
+
+@pytest.mark.parametrize("line", [
+    f"{BULK} [%a], [%d1], %r1, [%b]",
+    "cp.async.bulk.global.shared::cta.bulk_group [%d1], [%a], %r1",
+])  # fmt: skip
+def test_a_copy_of_nothing(line: str) -> None:
+    """No bytes are a multiple of 16; a place that is not aligned is a fault all the same."""
+    assert emitted(line, cluster(), a=DST, b=BAR, r1=0) == []
+    assert emitted(line, cluster(), a=DST + 8, b=BAR, r1=0)[0][:2] == ("FAULT", "SV701")
 
 
 def test_source_of_a_store_is_the_own_cta() -> None:

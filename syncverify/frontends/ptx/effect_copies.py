@@ -182,11 +182,11 @@ def _bulk(instr: Instr) -> Decoded:
 
 
 def size_of(ctx: Context, site: int, faults: list[Event], value: Value) -> int:
-    """Bytes of a bulk copy (PTX ISA, cp.async.bulk: a multiple of 16)."""
+    """Bytes of a bulk copy (PTX ISA, cp.async.bulk: a multiple of 16). None are a copy without effects."""
     size = ctx.number(value, "the size of a bulk copy")
-    if size % 16 or size <= 0:
-        faults.append(fault(site, "SV701", f"{size} bytes are no positive multiple of 16"))
-    return max(size, 0)
+    if size % 16:
+        faults.append(fault(site, "SV701", f"{size} bytes are no multiple of 16"))
+    return size
 
 
 def targets(ctx: Context, site: int, faults: list[Event], to: Region, bar: Value, mask: Value | None,
@@ -216,7 +216,7 @@ def _bulk_load(operands: Sequence[Operand]) -> Decoded:
         size = size_of(ctx, site, faults, v[2])
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
         found = targets(ctx, site, faults, to, v[3], v[4] if len(v) > 4 else None, size)
-        if not found:
+        if not found or not size:
             return faults
         return [*faults, (Ev.BULK_LOAD, site, found, ctx.global_bytes(v[1], size), -1)]
 
@@ -235,6 +235,8 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
         size = size_of(ctx, site, faults, v[2])
         source = region(ctx, site, faults, v[1], "shared", size, 16, "the source")
         own_source(ctx, site, faults, source)
+        if not size:
+            return faults
         to = ctx.global_bytes(v[0], size)
         return [*faults, (Ev.BULK_STORE, site, source.footprint(ctx), to, -1, reduces)]
 
@@ -249,7 +251,7 @@ def _bulk_copy(operands: Sequence[Operand]) -> Decoded:
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
         own_source(ctx, site, faults, source)
         b, cta, _ = barrier_at(ctx, site, faults, v[3], "shared")
-        if not _remote(ctx, site, faults, to.cta, b, cta, "cp.async.bulk"):
+        if not _remote(ctx, site, faults, to.cta, b, cta, "cp.async.bulk") or not size:
             return faults
         return [*faults, (Ev.BULK_COPY, site, source.footprint(ctx), to.footprint(ctx), b, size)]
 
