@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from syncverify.checker.diagnose import _FIX
+from syncverify.diagnostics import ScopeKind
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.wording import _SPELLED, as_ptx
-from syncverify.launch import facts_for
+from syncverify.launch import facts_for, read_facts
+from tests.ptx.execute_helpers import module_text
 
 CORPUS = Path(__file__).parents[2] / "corpus" / "ptx"
 
@@ -46,3 +48,18 @@ def test_reports_on_ptx_speak_ptx() -> None:
     (report,) = check_source(read_source(path), facts=facts_for(path))
     fix = report.diagnostics[0].fix
     assert fix is not None and fix.startswith("fence.proxy.async.shared::cta ")
+
+
+@pytest.mark.parametrize(
+    ("register", "hint"),
+    [
+        ("ld.param.u32 %r1, [k_n];", r"param0 has to be a number: give one, by --param NAME=VALUE"),
+        ("mov.u32 %r1, %ctaid.y;", r"ctaid\.y\d* has to be a number: give grid"),
+    ],
+)
+def test_a_number_is_asked_for_as_it_is_given(tmp_path: Path, register: str, hint: str) -> None:
+    body = f"{register} xor.b32 %r2, %r1, 5; setp.ne.u32 %p1, %r2, 3; @%p1 bra OUT; bar.sync 0; OUT: ret;"
+    (path := tmp_path / "k.ptx").write_text(module_text(body))
+    (facts := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\n")
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    assert re.search(hint, str(report.reason)), report.reason

@@ -91,7 +91,7 @@ class PtxAgent:
                         r[slot] = value
                     raise
                 except Symbolic as e:
-                    raise Symbolic(self._located(str(e))) from None
+                    raise Symbolic(self._located(_asking(str(e)))) from None
                 self.ticks += 1
                 if event is not None:
                     if event[0] == Ev.EXIT and r[SHARED] is not None:
@@ -234,6 +234,13 @@ class PtxAgent:
         kept = self.program.live_at(self._pc())
         where = (self.cls, r[PC], r[QUEUE], r[PARTED])
         return (*where, *[_frozen(r[s]) for s in kept], *map(_cells, self._memories()))
+
+
+def _asking(reason: str) -> str:
+    """A reason that asks for a number, with how to give it."""
+    if not reason.endswith("has to be a number"):
+        return reason
+    return f"{reason}: give {'grid' if 'ctaid' in reason else 'one, by --param NAME=VALUE for example'}"
 
 
 def _frozen(value: Any) -> Hashable:
