@@ -63,3 +63,21 @@ def test_a_number_is_asked_for_as_it_is_given(tmp_path: Path, register: str, hin
     (facts := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\n")
     (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
     assert re.search(hint, str(report.reason)), report.reason
+
+
+@pytest.mark.parametrize(
+    ("params", "load", "hint"),
+    [
+        (".param .u64 k_n", "[k_n]", 'write 0 = {ptr = "A"} under params'),
+        (".param .align 8 .b8 k_n[16]", "[k_n+8]", 'write 0 = [{ptr = "A", at = 8}] under params'),
+    ],
+)
+def test_a_pointer_is_asked_for_as_one(tmp_path: Path, params: str, load: str, hint: str) -> None:
+    body = f"""ld.param.u64 %rd1, {load};
+    red.release.gpu.global.add.u32 [%rd1], 1;
+    WAIT: ld.acquire.gpu.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra WAIT;
+    ret;"""
+    (path := tmp_path / "k.ptx").write_text(module_text(body, params=params))
+    (facts := tmp_path / "k.toml").write_text("[kernel.k]\nblock = [64]\ngrid = [1]\n")
+    (report,) = check_source(read_source(path), facts=read_facts(facts), scope=ScopeKind.ALL)
+    assert hint in str(report.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,7 +51,8 @@ class ClassContext:
         if isinstance(value, Unknown):
             answer = self.answer(value)
             if answer is None:
-                raise Opaque(f"{what} depends on {value.why}", value.source == UNWRITTEN)
+                why = _pointed(value.why) if what.startswith("the address of a") else value.why
+                raise Opaque(f"{what} depends on {why}", value.source == UNWRITTEN)
             return answer
         return value.number() if isinstance(value, Size) else value
 
@@ -321,6 +323,11 @@ class ClassContext:
         if contents is None or rank >= len(contents.of):
             return Bytes()
         return contents.of[rank]
+
+
+def _pointed(why: str) -> str:
+    """The same where what is asked for is a pointer."""
+    return re.sub(r"\[\{[ui]64 = N, ", '[{ptr = "A", ', why.replace(" = N under", ' = {ptr = "A"} under'))
 
 
 def _sized(value: Value, lanes: Sequence[int]) -> bool:
