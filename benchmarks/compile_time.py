@@ -25,9 +25,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 from syncverify import gate, gate_ptx, gate_sequence, verify  # noqa: E402, F401
+from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.diagnostics import Policy  # noqa: E402
 from syncverify.examples import attention, fusions, losses, norms, rows  # noqa: E402
 from syncverify.fusion import Fusion, RowSchedule, Schedule  # noqa: E402
+from syncverify.fusion.built import built  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 from syncverify.fusion.segments import whole  # noqa: E402
 
@@ -62,7 +64,8 @@ def compiled(name: str, width: int, settings: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     plan = plan_of(fusion, schedule)
     blocks, hint = plan.resources(plan.main)
-    program = gate.Program(plan.build(plan.main, Policy.PRACTICAL), Policy.PRACTICAL, blocks, hint)
+    kernel = built(plan, plan.main, Policy.PRACTICAL, Cache.default())
+    program = gate.Program(kernel, Policy.PRACTICAL, blocks, hint)
     _ = program.source
     found["passes"] = lap()
     _ = program.code
