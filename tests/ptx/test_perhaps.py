@@ -158,6 +158,20 @@ def test_numbers_in_shared_memory_say_whether_one_is_stored(
     assert verdict(check, body)[0] == wanted
 
 
+@pytest.mark.parametrize(("barrier", "wanted"), [("bar.sync 0;", "proved"), ("", "refuted")])
+def test_of_more_blocks_than_are_compared_any_is_shown(check: Any, barrier: str, wanted: str) -> None:
+    """The least of 64, or the most, by the block's number."""
+    parity = "mov.u32 %r10, %ctaid.x; and.b32 %r10, %r10, 1; setp.eq.u32 %p4, %r10, 0;"
+    capped = "ld.shared.u32 %r11, [%r5]; setp.gt.u32 %p5, %r11, 7; @%p5 bra BIG; st.shared.u32 [%r5], 7; BIG:"
+    body = LEAST.replace("BARRIER", barrier).replace(
+        "mov.u32 %r6, 32;", f"mov.u32 %r6, 32; {capped} {parity}"
+    )
+    body = body.replace("geu.f32", "ge.u32").replace("%f", "%r2").replace(".f32", ".u32")
+    body = body.replace("    @%p2 bra NEXT;", "    xor.pred %p2, %p4, %p2; @%p2 bra NEXT;")
+    found = check(module_text(body, params=PARAMS), 64, FACTS.replace("[1]", "[1024]"))
+    assert found["verdict"] == wanted, found["reason"]
+
+
 def test_what_goes_wrong_without_such_accesses_is_wrong(check: Any) -> None:
     """All lanes read what their neighbours have stored, whatever data decides besides."""
     wrong = PERHAPS.replace("setp.gt.u32 %p1", "st.shared.b32 [%r5], 0; setp.gt.u32 %p1", 1)

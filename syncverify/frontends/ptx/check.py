@@ -110,7 +110,10 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
         return _smallest(k, report)
     start = time.perf_counter()
     k, found = _with_words(k, report)
-    undecided = _PLACES in str(report.reason) if found is None else found.verdict is Verdict.UNKNOWN
+    if found is None:
+        undecided = any(part in str(report.reason) for part in (_PLACES, _DATA, _CONTENTS))
+    else:
+        undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
         wider, again = _with_words(wider, report)
         # where no assertion fails for some grid, one may for this
