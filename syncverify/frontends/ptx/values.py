@@ -108,8 +108,9 @@ class Vec:
 
     def __init__(self, lanes: tuple[Any, ...]) -> None:
         self.lanes = lanes
-        self.fixed = all(v.__class__ in INTS or isinstance(v, Unknown) for v in lanes)
-        self.adds = all(map(_adds, lanes))
+        kinds = set(map(type, lanes))
+        self.fixed = all(kind in INTS or issubclass(kind, Unknown) for kind in kinds)
+        self.adds = all(kind in INTS or getattr(kind, "adds", False) for kind in kinds)
         self.memo: dict[Any, Any] = {}
         self.views: dict[int, Any] = {}
 
@@ -165,11 +166,11 @@ _KNOWN: dict[tuple[Any, ...], Vec] = {}
 def vec(lanes: Sequence[Any]) -> Any:
     """A register's content: a single value where all lanes hold the same."""
     key = tuple(lanes)
-    first = key[0]
+    first, last = key[0], key[-1]  # most often these differ
     if first.__class__ in INTS:
-        if all(v.__class__ in INTS and v == first for v in key):
+        if last.__class__ in INTS and last == first and all(v.__class__ in INTS and v == first for v in key):
             return first
-    elif all(v is first for v in key):
+    elif last is first and all(v is first for v in key):
         return first
     found = _KNOWN.get(key)
     if found is None:
@@ -222,16 +223,13 @@ def _scalar(f: Callable[..., Any], args: Sequence[Any]) -> Any:
 
 
 def _operator(f: Callable[[Any, Any], Any]) -> tuple[Any, Any, Any]:
-    def plain(a: Any, b: Any) -> Any:
-        return f(a, b)
-
     def left(self: Vec, o: Any) -> Any:
-        return lift_operator(plain, self, o)
+        return lift_operator(f, self, o)
 
     def right(self: Vec, o: Any) -> Any:
-        return lift_operator(plain, o, self)
+        return lift_operator(f, o, self)
 
-    return left, right, plain
+    return left, right, f
 
 
 def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
@@ -244,7 +242,7 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     key = (f, *[x if x.__class__ in INTS else (x is other and name) or id(x) for x in (a, b)])
     found = owner.memo.get(key)
     if found is None:
-        lanes = [f(x, y) for x, y in zip(lanes_of(a), lanes_of(b), strict=True)]
+        lanes = tuple(map(f, lanes_of(a), lanes_of(b)))
         if not (sums or (fixed(a) and fixed(b))):
             return vec(lanes)
         if sums and len(owner.memo) >= _MOST_SUMS:
