@@ -90,8 +90,10 @@ def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, in
     open_ = facts.symbols()
     places: dict[str, object] = {f"grid.{axis}": e for axis, e in zip("xyz", facts.grid, strict=True)}
     for i, leaves in enumerate(facts.params):
-        for leaf in leaves:
-            places[f"params.{i}" + (f"+{leaf.offset}" if len(leaves) > 1 else "")] = leaf.value
+        for leaf in (*leaves, *(facts.leaf(i, *load) for load in facts.loads[i])):
+            places[f"params.{i}+{leaf.offset}"] = leaf.value
+            if not leaf.offset:
+                places[f"params.{i}"] = leaf.value
     for place, e in places.items():
         if isinstance(e, Var) and e.name in open_ and place in values:
             yield e.name, values[place]

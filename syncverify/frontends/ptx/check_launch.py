@@ -29,8 +29,10 @@ def numbers_of(facts: PtxFacts) -> dict[str, int]:
             out[f"grid.{axis}"] = extent
     for i, leaves in enumerate(facts.params):
         for leaf in leaves:
-            if leaf.given and isinstance(leaf.value, int) and leaf.kind[0] in "iub" and leaf.kind != "bf16":
-                out[f"params.{i}" + (f"+{leaf.offset}" if len(leaves) > 1 else "")] = leaf.value
+            counts = leaf.kind == "open" or (leaf.kind[0] in "iub" and leaf.kind != "bf16")
+            if leaf.given and isinstance(leaf.value, int) and counts:
+                part = f"+{leaf.offset}" if len(leaves) > 1 or leaf.offset else ""
+                out[f"params.{i}{part}"] = leaf.value
     return out
 
 
