@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 #: Libraries with threads of their own, of which a copy of the process would have none.
 THREADED = ("torch", "cupy", "jax", "tensorflow")
+#: Whether other processes of this program have the other cores.
+_one_of_many = False
 
 
 @contextmanager
@@ -33,9 +35,15 @@ def beside(work: Callable[[], object]) -> Iterator[None]:
         thread.join()
 
 
+def one_of_many() -> None:
+    """Says that other processes of this program have the other cores: this one makes no copies."""
+    global _one_of_many
+    _one_of_many = True
+
+
 def may_fork() -> bool:
     """Whether a copy of this process does no harm, and has a core to run on."""
-    if not hasattr(os, "fork") or not hasattr(os, "sched_getaffinity"):
+    if _one_of_many or not hasattr(os, "fork") or not hasattr(os, "sched_getaffinity"):
         return False
     alone = threading.active_count() == 1 and not any(name in sys.modules for name in THREADED)
     return alone and len(os.sched_getaffinity(0)) > 1 and not _holds_gpu()
@@ -87,6 +95,7 @@ def apart(work: Callable[[], T]) -> Iterator[Callable[[], T | None] | None]:
 
 def _answer(work: Callable[[], object], read: int, write: int) -> None:
     """What the copy does: it says what the work gave, or nothing, and ends at once."""
+    one_of_many()
     try:
         os.close(read)
         answer = pickle.dumps(work())
@@ -104,4 +113,4 @@ def _heard(source: Any) -> Any:
         return None
 
 
-__all__ = ["apart", "beside", "may_fork"]
+__all__ = ["apart", "beside", "may_fork", "one_of_many"]

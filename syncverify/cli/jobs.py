@@ -11,6 +11,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
+from syncverify.beside import one_of_many
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -68,6 +70,7 @@ def _start(work: Callable[[Item], Any]) -> tuple[Connection, BaseProcess]:
 
 
 def _serve(there: Connection, work: Callable[[Item], Any]) -> None:
+    one_of_many()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends its children
     while True:
         there.send(work(there.recv()))

@@ -23,12 +23,13 @@ FEW_TIMES = 8
 @dataclass(slots=True)
 class Deals:
     """``slots``: of the ring that turns go round, 0 while that is not known; ``names``: the sizes that turns
-    which are dealt out take anew."""
+    which are dealt out take anew; ``groups``: offsets of barriers that go round the ring, by slot."""
 
     slots: int = 0
     names: set[str] = field(default_factory=set)
     sums: bool = False  # stages go on by whole turns at once
     taken: set[str] = field(default_factory=set)  # atoms that some turn has taken anew
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 def part(space: Space, x: Term, m: int) -> None:

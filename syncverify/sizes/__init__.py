@@ -23,6 +23,7 @@ from syncverify.checker.explore.explorer import (
 from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.checker.explore.limits import alone, rotates, without_rotations
 from syncverify.checker.explore.settle import Slots
+from syncverify.checker.explore.traces import Groups
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
@@ -36,6 +37,8 @@ from syncverify.model.symbols import SizedSystem
 from syncverify.model.terms import Space, Symbolic
 from syncverify.sizes.assertions import always_stopped
 from syncverify.sizes.early import answered, open_ended
+from syncverify.sizes.found import Found, told_aside
+from syncverify.sizes.lanes import alike, finer, refined
 from syncverify.sizes.members import Joined
 from syncverify.sizes.numbers import MOST_EARLY, Numbers, Problem, Ranges, total_of, true_of
 from syncverify.source import InputError
@@ -44,8 +47,8 @@ from syncverify.source import InputError
 MOST_COLUMNS = 1_024
 #: Class splits after which an exploration gives up.
 MAX_RESTARTS = 256
-#: Classes of one warp, before all its lanes are told apart at once.
-MOST_PARTS = 4
+#: How often an exploration begins anew with what was asked of a size too late; what ends takes three.
+MOST_LATE = 8
 #: Decisions that are explored beyond a refutation, for a smaller one.
 MORE_NODES = 150
 #: And after so many failing runs in a row of which no smaller sizes are found, no more are looked at.
@@ -68,6 +71,9 @@ THREE_IN_A_TEAM = replace(TEAMS, events=1_500_000, nodes=8_000)
 LARGER_TEAMS = replace(TEAMS, events=100_000, nodes=500)
 #: And for one launch of such a kernel: one run, of any length.
 LAUNCHED_TEAMS = replace(TEAMS, events=3_000_000, path=3_000_000, nodes=500)
+
+#: A path with the systems that start on it; and whether some size has no number there.
+Item = tuple[tuple[Path, list[SizedSystem]], bool]
 
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
@@ -248,7 +254,7 @@ def _first_look(problem: Problem, policy: Policy, limits: Limits, numbers: Numbe
     if deals is None or not deals.names:
         return attempt, found
     if attempt.slots:
-        deals = Deals(attempt.slots, deals.names, deals.sums, deals.taken)
+        deals = Deals(attempt.slots, deals.names, deals.sums, deals.taken, attempt.groups)
         attempt, found = _look(problem, policy, limits, True, numbers, False, deals, attempt.space.early)
     if found.verdict is not Verdict.UNKNOWN:
         return attempt, found
@@ -267,7 +273,7 @@ def _look(
 ) -> tuple[_Attempt, Sized]:
     """One exploration of a problem; where it led nowhere round a ring, one without."""
     early = set(early)
-    while True:
+    for _ in range(MOST_LATE):
         space = Space(deals)
         space.early |= early
         attempt = _Attempt(problem, policy, limits, forgets, numbers, space=space, small=small)
@@ -275,7 +281,9 @@ def _look(
         if space.late <= early or not (space.summing and deals is not None and deals.slots):
             break
         early |= space.late
-        early |= {(name, k, c) for name, k, most in space.late if k == 1 for c in range(most, -1)}
+        least = {(name, c if k == 1 else -c - 1) for name, k, c in space.late if abs(k) == 1}
+        # the steps before the first that asks are asked of next
+        early |= {(name, 1, c) for name, most in least for c in range(min(most, -deals.slots - 2), -1)}
     if attempt.unturned and not (deals is not None and deals.names):
         attempt = _Attempt(problem, policy, limits, forgets, numbers, small=small)
         with without_rotations():
@@ -292,7 +300,8 @@ class _Attempt:
     numbers: Numbers
     space: Space = field(default_factory=Space)
     small: bool = True
-    explorers: list[Explorer] = field(default_factory=list)
+    explorers: list[Explorer] = field(default_factory=list)  # of the systems of one path
+    found: list[Found] = field(default_factory=list)
     unconfirmed: int = 0
     reason: str | None = None
     exceeded: bool = False  # a limit was in the way
@@ -300,21 +309,25 @@ class _Attempt:
     restores: bool = True  # flags in global memory are left as they were found
     unturned: bool = False  # it has a ring, round which it could not be explored
     slots: int = 0  # of a ring that was found where turns are dealt out
+    groups: Groups = ()  # and its barriers
     turns: bool = True  # where no size is taken anew, a ring is looked for
 
     def run(self) -> Sized:
         try:
             starts = self.starts()
             open_ = [open_ended(self.space, path) for path, _ in starts]
-            for (path, systems), further in zip(starts, open_, strict=True):
-                first = len(self.explorers)
-                self.further = further
-                for system in systems:
-                    refuted = self.explored(path, system)
-                    if refuted is not None:
-                        return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
-                self.join(path, self.explorers[first:])
-            self.reason = self.reason or always_stopped(self.explorers, self.numbers)
+            items = [*zip(starts, open_, strict=True)]
+            numbers = [x for x in items if not x[1]]
+            several = len(numbers) if self.space.early and any(open_) else 0
+            with told_aside(lambda: self.each_alone(numbers), several) as answer:
+                refuted = self.all_of(items if answer is None else [x for x in items if x[1]])
+                told = answer() if answer is not None and refuted is None else ()
+            if told is None:
+                refuted = self.all_of(numbers)
+            if refuted is not None:
+                return Sized(Verdict.REFUTED, values=refuted, stats=self.stats())
+            self.found += told or ()
+            self.reason = self.reason or always_stopped(self.found, self.numbers)
         except (Symbolic, Unmodelled) as e:
             self.reason = str(e)
             self.exceeded = isinstance(e, Exceeded)
@@ -322,14 +335,32 @@ class _Attempt:
         except InputError as e:
             self.reason = e.message
         except Slots as e:
-            self.reason, self.slots = "turns are dealt out", e.size
+            self.reason, self.slots, self.groups = "turns are dealt out", e.size, e.groups
         if self.reason is not None:
             return Sized(Verdict.UNKNOWN, reason=self.reason, stats=self.stats())
-        notes = {k: d for e in self.explorers for k, d in e.notes.items()}
-        graphs = tuple(e.graph for e in self.explorers)
+        notes = {k: d for e in self.found for k, d in e.notes.items()}
+        graphs = tuple(e.graph for e in self.found)
         found = Sized(Verdict.PROVED, diagnostics=tuple(notes.values()), stats=self.stats(), graphs=graphs)
-        found.stopped = {line: why for e in self.explorers for line, why in e.stopped.items()}
-        return replace(found, restores=self.restores and all(e.restores for e in self.explorers))
+        found.stopped = {line: why for e in self.found for line, why in e.stopped.items()}
+        return replace(found, restores=self.restores and all(e.restores for e in self.found))
+
+    def all_of(self, items: Iterable[Item]) -> dict[str, int] | None:
+        """Explores all systems; the smallest sizes that refute one, if one is refuted."""
+        for (path, systems), self.further in items:
+            self.explorers = []
+            for system in systems:
+                refuted = self.explored(path, system)
+                if refuted is not None:
+                    return refuted
+            self.join(path, self.explorers)
+        return None
+
+    def each_alone(self, items: Iterable[Item]) -> list[Found] | None:
+        """What some starts come to; None if anything but clean ends was met."""
+        late = set(self.space.late)
+        refuted = self.all_of(items)
+        met = refuted is not None or self.reason is not None or self.unconfirmed or self.space.late != late
+        return None if met or not self.restores else self.found
 
     def join(self, path: Path, explorers: list[Explorer]) -> None:
         """Puts clusters of a team that were explored alone together."""
@@ -402,6 +433,7 @@ class _Attempt:
                     if self.unconfirmed > (0 if self.forgets else self.limits.failures):
                         break
                 self.explorers.append(explorer)
+                self.found.append(Found.of(explorer))
                 return None
             except ColumnsExhausted:
                 slack *= 4
@@ -409,12 +441,12 @@ class _Attempt:
                     raise Symbolic("too many synchronization objects") from None
             except LaneSplit as split:
                 space.path = path
-                split = _finer(system, split)
+                split = finer(system, split)
                 again = split.parts in parted  # soon those of other warps, most likely
                 parted.add(split.parts)
-                for one in _alike(system, split) if again else [split]:
+                for one in alike(system, split) if again else [split]:
                     splits.append((one.cls, one.parts))
-                    system = _refined(space, system, one)
+                    system = refined(system, one)
         raise Symbolic("lane classes did not settle")
 
     def smaller(self, explorer: Explorer, found: dict[str, int]) -> dict[str, int]:
@@ -447,35 +479,14 @@ class _Attempt:
         return None
 
     def stats(self) -> dict[str, int]:
-        graphs = [e.graph for e in self.explorers]
+        graphs = [e.graph for e in self.found]
         return {
             "nodes": sum(len(g.nodes) for g in graphs),
             "covered": sum(g.count(Settled.COVERED) for g in graphs),
             "widened": sum(g.count(Settled.WIDENED) for g in graphs),
-            "events": sum(e.events for e in self.explorers),
+            "events": sum(e.events for e in self.found),
             "exact_checks": len(self.numbers.known),
         }
-
-
-def _finer(system: SizedSystem, split: LaneSplit) -> LaneSplit:
-    """The split, or where its warp has parted often, one into single lanes: every split begins all anew."""
-    classes = system.info.classes
-    here = classes[split.cls]
-    parts = sum((c.cta, c.warp) == (here.cta, here.warp) for c in classes)
-    if len(split.parts) < 2 or parts < MOST_PARTS:
-        return split
-    return LaneSplit(split.cls, tuple(1 << i for i in range(here.lanes.bit_length()) if here.lanes >> i & 1))
-
-
-def _refined(space: Space, system: SizedSystem, split: LaneSplit) -> SizedSystem:
-    return system.refined(split)
-
-
-def _alike(system: SizedSystem, split: LaneSplit) -> list[LaneSplit]:
-    """The split, and the same of the classes of other warps with the same code, one after the other. Parts
-    stand where their class stood, so the last class comes first."""
-    found = getattr(system, "alike", lambda cls: [cls])(split.cls)
-    return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
 
 
 __all__ = [

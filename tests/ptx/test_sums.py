@@ -304,3 +304,23 @@ def test_roles_that_skip_too_little_or_do_not_wait_for_their_turn_are_refuted(
     tmp_path: Path, old: str, new: str
 ) -> None:
     assert check(tmp_path, in_turn(old, new), threads=96).verdict is Verdict.REFUTED
+
+
+#: The loop over tiles begins with the wait for a turn, and jumps back to it as the wait itself does.
+AGAIN = (
+    "add.u32 %r21, %r21, %r57;\n    bra TILE;",
+    """add.u32 %r21, %r21, %r57;
+    setp.lt.s32 %p3, %r21, %r20;
+    @%p3 bra MINE;
+    bra END;""",
+)
+
+
+def test_a_loop_over_tiles_may_begin_where_a_wait_does(tmp_path: Path) -> None:
+    report = check(tmp_path, in_turn(*AGAIN), threads=96)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_such_a_loop_with_another_role_that_is_not_let_on_is_refuted(tmp_path: Path) -> None:
+    text = in_turn(*AGAIN).replace("mbarrier.arrive.shared::cta.b64 _, [%r56];", "")
+    assert check(tmp_path, text, threads=96).verdict is Verdict.REFUTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,10 +11,15 @@ from syncverify import sizes
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.compile_blocks import Writer
+from syncverify.frontends.ptx.compile_run import NOT_ENTERED
 from syncverify.frontends.ptx.parser import parse
+from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.turned import TURNS, at_least
+from syncverify.frontends.ptx.turns import KEPT
 from syncverify.launch import read_facts
 from syncverify.model.again import renewed
+from syncverify.model.deals import Deals
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
 from tests.ptx.execute_helpers import module_text
@@ -384,3 +390,16 @@ def test_what_goes_wrong_in_a_late_turn_of_a_grid_of_any_size(tmp_path: Path, tu
     report = check(tmp_path, body)
     assert report.verdict is Verdict.REFUTED, report.reason
     assert report.scope.values["params.2"] == turn + 1
+
+
+def test_who_has_been_through_a_turn_of_known_length_lets_others_ask_first() -> None:
+    space = Space(Deals(names={"K"}))
+    size = Size(space.atom("K", 1, None), 32)
+    renewal = SimpleNamespace(deal=object(), trips=frozenset({"%r1"}))
+    slots = {"%r1": 0, KEPT + "%r1": 1}
+    p = SimpleNamespace(hesitant={8}, teams=None, renewals={1: renewal}, slots=slots)
+    writer = SimpleNamespace(p=p)
+    assert Writer._pauses(writer, [size, NOT_ENTERED], 8)  # type: ignore[arg-type]
+    assert Writer._pauses(writer, [3, size], 8)  # type: ignore[arg-type]
+    assert not Writer._pauses(writer, [3, 3], 8)  # type: ignore[arg-type]
+    assert not Writer._pauses(writer, [size, size], 9)  # type: ignore[arg-type]

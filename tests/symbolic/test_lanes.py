@@ -12,7 +12,7 @@ from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
 from syncverify.model.events import LaneSplit
-from syncverify.sizes import MOST_PARTS
+from syncverify.sizes.lanes import MOST_PARTS, alike, refined
 from syncverify.verify import check_kernel
 
 from .brute import brute, fallback
@@ -47,11 +47,9 @@ def kernel(between: str) -> Kernel:
 @pytest.fixture
 def splits(monkeypatch: pytest.MonkeyPatch) -> list[LaneSplit]:
     """All splits that explorations come to."""
-    from syncverify import sizes
 
     found: list[LaneSplit] = []
-    old = sizes._refined
-    monkeypatch.setattr(sizes, "_refined", lambda a, b, s: found.append(s) or old(a, b, s))
+    monkeypatch.setattr(sizes, "refined", lambda system, s: found.append(s) or refined(system, s))
     return found
 
 
@@ -76,6 +74,6 @@ def test_one_length_that_fails_is_found(between: str, smallest: int) -> None:
 
 def test_classes_like_one_that_is_split_are_split_last_first() -> None:
     system = SimpleNamespace(alike=lambda cls: [1, cls, 7])
-    found = sizes._alike(system, LaneSplit(4, (1, 6)))
+    found = alike(system, LaneSplit(4, (1, 6)))
     assert [(s.cls, s.parts) for s in found] == [(7, (1, 6)), (4, (1, 6)), (1, (1, 6))]
-    assert [s.cls for s in sizes._alike(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]
+    assert [s.cls for s in alike(SimpleNamespace(), LaneSplit(4, (1, 6)))] == [4]

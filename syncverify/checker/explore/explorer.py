@@ -106,6 +106,8 @@ class Explorer(Settling):
                     case Found():
                         self.kinds.counters |= counting(self._seen.values(), e.ring.places)
                         self.ring, self.turns, self.kinds.size = e.ring, False, e.ring.size
+                    case KnowsTooLittle() if self.groups and not e.warns:
+                        self.traceless = False
                     case KnowsTooLittle():
                         # states that know all may meet it first
                         self.lowers = e.warns and self.goes_round and len(self.graph.nodes) < MOST_PLAIN

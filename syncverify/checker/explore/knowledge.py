@@ -28,6 +28,7 @@ from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place, demoted, strict_alone
 from syncverify.checker.explore.thresholds import ALL, ORDER
+from syncverify.checker.explore.traces import Groups, at_all_slots
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.ledger import Step, Told
 from syncverify.checker.shadow import Record
@@ -164,14 +165,17 @@ def matched(mine: Known, other: Known, partly: bool = False) -> set[tuple[int, i
     return pairs
 
 
+def comparable(run: Run) -> bool:
+    """Whether a run is compared by what it knows."""
+    if run.grid_waits or run.early or run.spun or any(True for _ in tails.pending(run)):
+        return False
+    return not (run.info.edits_maps or run.info.in_turn or run.locations)  # flags are no part of the key
+
+
 def knowledge(run: Run) -> Known | None:
     """What a run knows; None where states are not compared so."""
-    if run.grid_waits or run.early or run.spun or any(True for _ in tails.pending(run)):
-        return None
-    if run.info.edits_maps or run.info.in_turn or run.locations:  # flags are no part of the key
-        return None
-    loose = Loose(run)
-    return known(loose) if loose.taken_apart() else None
+    loose = Loose(run) if comparable(run) else None
+    return known(loose) if loose is not None and loose.taken_apart() else None
 
 
 def known(loose: Loose) -> Known:
@@ -196,8 +200,9 @@ def known(loose: Loose) -> Known:
     )
 
 
-def lower(run: Run, less: Known) -> None:
+def lower(run: Run, less: Known, groups: Groups = ()) -> None:
     """Makes a run know no more than another with the same key did, of all that both have on record.
+    ``groups``: barriers that go round a ring, of all slots of which the same is forgotten.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
@@ -214,16 +219,21 @@ def lower(run: Run, less: Known) -> None:
             holders.setdefault(place, []).append(j)
     change = _Change(loose)
     todo: list[tuple[Place, list[int]]] = []
+    reached: list[Reached] = []
     for kind, (there, here) in enumerate(less.pairs(mine, records)):
         bad = mine.rows(kind, less, here) & ~less.rows(kind, mine, there)
         width = change.width(kind)
         kept = np.unpackbits(mine.bits[kind][:width], axis=1, count=mine.sizes[kind]).view(np.bool_)
-        for k, number in enumerate(here.tolist()):
-            kept[:, number] &= ~bad[:width, k]
-        for number in np.flatnonzero(kept.any(axis=0)).tolist():
-            change.kept[kind, number] = set(np.flatnonzero(kept[:, number]).tolist())
+        reached.append(kept)
         for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
+    todo += at_all_slots(loose, groups, todo) if groups else []
+    todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
+    for (kind, number), rows in todo:
+        reached[kind][rows, number] = False
+    for kind, kept in enumerate(reached):
+        for number in np.flatnonzero(kept.any(axis=0)).tolist():
+            change.kept[kind, number] = set(np.flatnonzero(kept[:, number]).tolist())
     for place, rows in todo:
         change.forget(place, rows, holders.get(place, []))
     change.all(run)
@@ -394,4 +404,14 @@ class _Change:
             t.stores = [new(r) for r in t.stores]
 
 
-__all__ = ["Known", "always_lesser", "asks_more", "hides", "knowledge", "loosen", "lower", "strict_alone"]
+__all__ = [
+    "Known",
+    "always_lesser",
+    "asks_more",
+    "comparable",
+    "hides",
+    "knowledge",
+    "loosen",
+    "lower",
+    "strict_alone",
+]

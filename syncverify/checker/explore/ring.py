@@ -69,6 +69,12 @@ class Ring:
     def places(self) -> int:
         return 2 * self.size
 
+    @property
+    def offsets(self) -> tuple[tuple[int, ...], ...]:
+        """Of the barriers of each group in CTA 0, by slot."""
+        of = self.info.barriers
+        return tuple([tuple([of[b].offset for b in g]) for g in {*self.groups.values()} if of[g[0]].cta == 0])
+
     def barrier(self, b: int, by: int) -> int:
         """The barrier that stands for one, so many places further on."""
         slot = self.barriers.get(b)

@@ -14,13 +14,14 @@ from syncverify.checker.explore import limits as at_most
 from syncverify.checker.explore.collectives import forget_agreed
 from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.kin import Loops, Rounds, Seen, alike, stands_for
-from syncverify.checker.explore.knowledge import Known, knowledge, loosen, lower
+from syncverify.checker.explore.knowledge import Known, comparable, knowledge, loosen, lower
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.places import Kinds, Together, counting, together
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
 from syncverify.checker.explore.states import FAR, Place, State, Taken, View
+from syncverify.checker.explore.traces import Groups, forget_traces
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
@@ -43,9 +44,9 @@ class Found(Exception):  # noqa: N818 -- control flow: begin again with
 class Slots(Exception):  # noqa: N818 -- control flow: begin again with
     """A ring of so many slots was found where turns are dealt out."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, groups: Groups) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.groups = size, groups
 
 
 class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
@@ -77,6 +78,7 @@ class Settling:
     newest: int = 0  # the last node whose key was a new one
     lowers: bool = True  # states may be made to know less
     plain: int = 0  # but not the first ones
+    traceless: bool = True  # where turns are dealt out, traces of where tiles began are forgotten
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
     turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
@@ -114,6 +116,12 @@ class Settling:
         """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
         it soonest."""
         return self.turns and self.limits.asks_last and self.ended and not self.repeats
+
+    @property
+    def groups(self) -> Groups:
+        """Barriers of the ring that tiles begin anywhere in, where turns are dealt out."""
+        deals = self.space.deals
+        return deals.groups if self.traceless and self.space.dealing and deals is not None else ()
 
     @property
     def times(self) -> int:
@@ -189,7 +197,11 @@ class Settling:
         state.begin_at_next()
         forget_waits(state.run)
         forget_agreed(state.run)
-        knows = knowledge(state.run) if self.crowded(state) else None
+        crowded = self.crowded(state)
+        if crowded and self.groups and comparable(state.run):
+            loosen(state.run, self.policy)
+            forget_traces(state.run, self.groups)
+        knows = knowledge(state.run) if crowded else None
         if knows is not None:
             loosen(state.run, self.policy)
         form = None if knows is None else knows.key
@@ -285,7 +297,7 @@ class Settling:
             rows=tuple(both.rows.values()),
             less=less.node.number,
         )
-        lower(state.run, less.known)
+        lower(state.run, less.known, self.groups)
         state.formed, state.general = None, True
         state.put(view, Taken(seen.path.fork()), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
@@ -438,7 +450,7 @@ class Settling:
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            lower(state.run, less.known)
+            lower(state.run, less.known, self.groups)
             state.formed, state.general = None, True
         state.put(view, w, seen.view)
         self.look_for_ring(state.run)
@@ -488,7 +500,7 @@ class Settling:
         self.searched = len(run.trace)
         ring = find(run)
         if ring is not None:
-            raise Slots(ring.size) if self.space.dealing else Found(ring)
+            raise Slots(ring.size, ring.offsets) if self.space.dealing else Found(ring)
 
 
 __all__ = ["Found", "KnowsTooLittle", "Settling", "Slots"]

@@ -363,8 +363,9 @@ class Writer(Effects):
         p = self.p
         if label not in p.hesitant or p.teams is not None:
             return False
-        values = [r[p.slots[x]] for n in p.renewals.values() if n.deal for x in n.trips]
-        return deals_of(values) is not None
+        trips = [x for n in p.renewals.values() if n.deal for x in n.trips]
+        # those of this turn may be numbers
+        return deals_of(r[p.slots[kept + x]] for kept in ("", KEPT) for x in trips) is not None
 
     def _go_past(self, r: Registers, block: int) -> dict[int, Any]:
         """A block that goes past the first turn, another's, reads the sizes of that; returns what it held."""

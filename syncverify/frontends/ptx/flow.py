@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from syncverify.frontends.ptx.asserts import failing
-from syncverify.frontends.ptx.flow_graph import Block, dominators, loops, reached, with_exits
+from syncverify.frontends.ptx.flow_graph import Block, dominators, jumps_back, loops, reached, with_exits
 from syncverify.frontends.ptx.nodes import (
     Function,
     Imm,
@@ -116,6 +116,11 @@ class Flow:
         if not inside:
             return False
         loop = min(inside, key=len)
+        # a loop around may begin where the wait does, and jump back to it too
+        parts = [body for body in self._jumps_back if body < loop and self.block_of[poll] in body]
+        return any(self._spins_in(x, poll) for x in (loop, *parts))
+
+    def _spins_in(self, loop: frozenset[int], poll: int) -> bool:
         body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
         asked = self.body[poll]
         if sum(map(is_poll, body)) != 1 or not all(map(harmless, body)):
@@ -188,6 +193,10 @@ class Flow:
             grown = not more <= moving
             moving |= more
         return moving
+
+    @cached_property
+    def _jumps_back(self) -> list[frozenset[int]]:
+        return [body for _, body in jumps_back(self.blocks, self.idom)]
 
     @cached_property
     def _readers(self) -> dict[str, set[int]]:

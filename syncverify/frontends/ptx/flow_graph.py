@@ -98,20 +98,29 @@ def meet(a: int, b: int, idom: Sequence[int], rank: dict[int, int]) -> int:
 
 def loops(blocks: Sequence[Block], idom: Sequence[int]) -> list[frozenset[int]]:
     """Natural loops, those of one head joined, without code that nothing reaches."""
+    found: dict[int, frozenset[int]] = {}
+    for head, body in jumps_back(blocks, idom):
+        found[head] = found.get(head, frozenset()) | body
+    return [*found.values()]
+
+
+def jumps_back(blocks: Sequence[Block], idom: Sequence[int]) -> list[tuple[int, frozenset[int]]]:
+    """The head and the natural loop of each jump back."""
     alive = reached(blocks)
-    found: dict[int, set[int]] = {}
+    found: list[tuple[int, frozenset[int]]] = []
     for b, block in enumerate(blocks):
         for head in block.succ:
             if head >= len(blocks) or not above(head, b, idom):
                 continue
-            body = found.setdefault(head, {head})
+            body = {head}
             work = [b]
             while work:
                 x = work.pop()
                 if x not in body and x in alive:
                     body.add(x)
                     work += blocks[x].pred
-    return [frozenset(x) for x in found.values()]
+            found.append((head, frozenset(body)))
+    return found
 
 
 def above(a: int, b: int, idom: Sequence[int]) -> bool:
