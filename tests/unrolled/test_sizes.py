@@ -13,7 +13,7 @@ from syncverify.simulate import replay
 from syncverify.unrolled import unroll
 from tests.ptx.execute_helpers import module_text
 
-#: One warp reads what the other stores, as often as the word at AT says; BARRIER stands before the first store.
+#: One warp reads what the other stores, as often as the word at AT says; BARRIER stands before each store.
 KERNEL = """
     .shared .align 16 .b8 slot[16];
     mov.u32 %r1, %tid.x;
