@@ -403,3 +403,22 @@ def test_who_has_been_through_a_turn_of_known_length_lets_others_ask_first() -> 
     assert Writer._pauses(writer, [3, size], 8)  # type: ignore[arg-type]
     assert not Writer._pauses(writer, [3, 3], 8)  # type: ignore[arg-type]
     assert not Writer._pauses(writer, [size, size], 9)  # type: ignore[arg-type]
+
+
+def test_code_that_a_class_never_comes_to_is_no_way_out_of_its_tiles() -> None:
+    body = (
+        RING.replace("RESET", "setp.eq.u32 %p7, %r1, 7;\n    @%p7 bra ODD;")
+        .replace("mov.u32 %r23, 0;", "setp.eq.u32 %p7, %r1, 7;\n    @%p7 bra ODD;\n    mov.u32 %r23, 0;", 1)
+        .replace("END: ret;", "bra END;\n    ODD: bar.sync 1;\n    END: ret;")
+    )
+    whole = sized(body)
+    (odd,) = (n for n, b in enumerate(whole.flow.blocks) if whole.body[b.lo].line == _line_of(body, "ODD:"))
+    (found,) = whole.renewals.values()
+    assert "%r1" not in found.trips
+    (found,) = whole.along(frozenset({odd})).renewals.values()
+    assert "%r1" in found.trips
+
+
+def _line_of(body: str, label: str) -> int:
+    lines = module_text(body, params=PARAMS).splitlines()
+    return next(n for n, line in enumerate(lines, 1) if line.strip().startswith(label))

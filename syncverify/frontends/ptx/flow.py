@@ -31,6 +31,7 @@ class Flow:
     def __init__(self, function: Function, stops: Collection[int] = ()) -> None:
         """``stops``: blocks at which control is taken to end."""
         self.function = function
+        self.stops = frozenset(stops)
         self.body = function.body
         self.blocks, self.block_of = _blocks(function)
         self.end = len(self.blocks)

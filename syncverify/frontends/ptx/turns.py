@@ -193,7 +193,8 @@ def _decides(flow: Flow, needed: Slice, block: int) -> bool:
 
 
 def _leaves(flow: Flow, loop: frozenset[int], block: int) -> bool:
-    return any(s not in loop for s in flow.blocks[block].succ)
+    """Whether a loop may be left from a block, other than for code that nobody comes to."""
+    return any(s not in loop and s not in flow.stops for s in flow.blocks[block].succ)
 
 
 def _before(flow: Flow, block: int) -> frozenset[int]:
