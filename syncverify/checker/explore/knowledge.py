@@ -229,6 +229,7 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> None:
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
     todo += at_all_slots(loose, groups, todo) if groups else []
     todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
+    todo = [(place, rows) for place, rows in todo if rows]
     for (kind, number), rows in todo:
         reached[kind][rows, number] = False
     for kind, kept in enumerate(reached):
