@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
-from syncverify.matmul.choose import TWO, menu  # noqa: E402
+from syncverify.matmul.choose import SPLITS, TWO, menu, possible, proved_soon  # noqa: E402
 from syncverify.source import InputError  # noqa: E402
 
 SCHEDULES = {
@@ -72,14 +72,18 @@ SCHEDULES = {
     "ping-pong, cluster": Schedule(
         128, 128, stages=2, registers=TWO, persistent=True, pingpong=True, laps="any", store="tma", cluster=2
     ),
-    "shared by two, direct": Schedule(128, 128, stages=2, split_k=2),
-    "shared by two, staged": Schedule(128, 256, stages=2, registers=TWO, split_k=2, store="tma"),
-    "shared by two, any order": Schedule(128, 128, stages=2, split_k=2, store="tma", sums="any"),
-    "shared by two, 4 stages": Schedule(128, 128, stages=4, split_k=2),
-    "shared by two clusters": Schedule(128, 128, stages=2, split_k=2, cluster=2),
-    "shared by two, dependent": Schedule(128, 128, stages=2, split_k=2, dependent=True),
-    "shared by three": Schedule(128, 128, stages=2, split_k=3),
-    "shared by four": Schedule(128, 128, stages=2, split_k=4),
+    "shared by two, direct": Schedule(128, 128, stages=2, split_k=2, shares="any"),
+    "shared by two, staged": Schedule(
+        128, 256, stages=2, registers=TWO, split_k=2, shares="any", store="tma"
+    ),
+    "shared by two, any order": Schedule(
+        128, 128, stages=2, split_k=2, shares="any", store="tma", sums="any"
+    ),
+    "shared by two, 4 stages": Schedule(128, 128, stages=4, split_k=2, shares="any"),
+    "shared by two clusters": Schedule(128, 128, stages=2, split_k=2, shares="any", cluster=2),
+    "shared by two, dependent": Schedule(128, 128, stages=2, split_k=2, shares="any", dependent=True),
+    "shared by three": Schedule(128, 128, stages=2, split_k=3, shares="any"),
+    "shared by four": Schedule(128, 128, stages=2, split_k=4, shares="any"),
     "ping-pong, 4 stages": Schedule(
         128, 128, stages=4, registers=TWO, persistent=True, pingpong=True, laps="any"
     ),
@@ -105,6 +109,18 @@ def of_menu() -> dict[str, Schedule]:
             except InputError:
                 continue
             found.setdefault(schedule.title, schedule)
+    return found | _shared()
+
+
+def _shared() -> dict[str, Schedule]:
+    """Those whose blocks share tiles."""
+    found: dict[str, Schedule] = {}
+    for shares, q in SPLITS:
+        for persistent in (False, True):
+            for s, _ in menu(product(), {"M": 4096, "N": 4096, "K": 4096}):
+                schedule = replace(s, split_k=q, shares=shares, persistent=persistent)
+                if possible(product(), schedule) and proved_soon(schedule):
+                    found[schedule.title] = schedule
     return found
 
 

@@ -44,10 +44,12 @@ SCHEDULES = {
     "ping-pong, even laps": replace(TURNS, store="tma"),
     "ping-pong, odd laps": replace(TURNS, pending=1, laps="odd"),
     "one consumer": Schedule(64, 64, consumers=1, stages=2, persistent=True, store="tma"),
-    "split": Schedule(64, 128, consumers=1, stages=2, split_k=2),
-    "split in three": Schedule(128, 256, stages=2, store="tma", split_k=3, registers=(40, 232)),
-    "split, any order": Schedule(64, 128, consumers=1, stages=2, split_k=3, sums="any"),
-    "split of clusters": Schedule(64, 128, consumers=1, stages=2, store="tma", split_k=2, cluster=2),
+    "split": Schedule(64, 128, consumers=1, stages=2, split_k=2, shares="any"),
+    "split in three": Schedule(128, 256, stages=2, store="tma", split_k=3, shares="any", registers=(40, 232)),
+    "split, any order": Schedule(64, 128, consumers=1, stages=2, split_k=3, shares="any", sums="any"),
+    "split of clusters": Schedule(
+        64, 128, consumers=1, stages=2, store="tma", split_k=2, shares="any", cluster=2
+    ),
     "dependent": Schedule(128, 64, stages=2, persistent=True, dependent=True),
 }
 

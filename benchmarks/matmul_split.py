@@ -11,9 +11,11 @@ all candidates of a shape and cuBLAS take turns, medians. Nothing is proved here
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -22,44 +24,55 @@ from syncverify.matmul import Schedule, product
 
 Arm = Callable[[Any, Any, Any], Any]
 TWO, THREE = (40, 232), (32, 160)
-SCHEDULES = {
-    "128x256t": Schedule(128, 256, registers=TWO, store="tma"),
-    "128x256pt": Schedule(128, 256, registers=TWO, store="tma", persistent=True),
-    "128x192t": Schedule(128, 192, registers=TWO, store="tma"),
-    "128x192pt": Schedule(128, 192, registers=TWO, store="tma", persistent=True),
-    "128x128t": Schedule(128, 128, store="tma"),
-    "128x64t": Schedule(128, 64, store="tma"),
-    "64x64t": Schedule(64, 64, consumers=1, store="tma"),
-    "128x256t/2": Schedule(128, 256, registers=TWO, store="tma", split_k=2),
-    "128x256t/3": Schedule(128, 256, registers=TWO, store="tma", split_k=3),
-    "128x256t/4": Schedule(128, 256, registers=TWO, store="tma", split_k=4),
-    "128x256t/4 any": Schedule(128, 256, registers=TWO, store="tma", split_k=4, sums="any"),
-    "128x256t/8": Schedule(128, 256, registers=TWO, store="tma", split_k=8),
-    "128x256/2": Schedule(128, 256, registers=TWO, split_k=2),
-    "128x256/3": Schedule(128, 256, registers=TWO, split_k=3),
-    "256x128t/2": Schedule(256, 128, registers=TWO, store="tma", split_k=2),
-    "256x128t/3": Schedule(256, 128, registers=TWO, store="tma", split_k=3),
-    "256x128t/5": Schedule(256, 128, registers=TWO, store="tma", split_k=5),
-    "128x192t/3": Schedule(128, 192, registers=TWO, store="tma", split_k=3),
-    "192x192t/3": Schedule(192, 192, consumers=3, registers=THREE, store="tma", split_k=3),
-    "128x192t/6": Schedule(128, 192, registers=TWO, store="tma", split_k=6),
-    "128x128t/2": Schedule(128, 128, store="tma", split_k=2),
-    "128x128t/4": Schedule(128, 128, store="tma", split_k=4),
-    "128x128t/4 any": Schedule(128, 128, store="tma", split_k=4, sums="any"),
-    "64x64t/2": Schedule(64, 64, consumers=1, store="tma", split_k=2),
-    "64x128t/4": Schedule(64, 128, consumers=1, store="tma", split_k=4),
-    "64x128t/4 any": Schedule(64, 128, consumers=1, store="tma", split_k=4, sums="any"),
-    "64x256t/8": Schedule(64, 256, consumers=1, store="tma", split_k=8),
+TILES = {
+    "128x256": Schedule(128, 256, registers=TWO, store="tma"),
+    "256x128": Schedule(256, 128, registers=TWO, store="tma"),
+    "128x192": Schedule(128, 192, registers=TWO, store="tma"),
+    "192x192": Schedule(192, 192, consumers=3, registers=THREE, store="tma"),
+    "128x128": Schedule(128, 128, store="tma"),
+    "128x64": Schedule(128, 64, store="tma"),
+    "64x256": Schedule(64, 256, consumers=1, store="tma"),
+    "64x128": Schedule(64, 128, consumers=1, store="tma"),
+    "64x64": Schedule(64, 64, consumers=1, store="tma"),
+    "64x32": Schedule(64, 32, consumers=1),
+    "192x176": Schedule(192, 176, consumers=3, registers=THREE),
 }
+
+
+def scheduled(name: str) -> Schedule:
+    """By the title of a schedule of those tiles, whose results are staged where they can be."""
+    tile = TILES[re.match(r"\d+x\d+", name).group()]  # type: ignore[union-attr]
+    split = re.search(r"/(\d+)(one|runs|)(any|)", name)
+    fields: dict[str, Any] = {}
+    if split is not None:
+        fields["split_k"] = int(split[1])
+        fields["shares"] = {"one": "one", "runs": "any", "": "pairs"}[split[2]]
+        fields["sums"] = "any" if split[3] else "ordered"
+    marks = name.removeprefix(f"{tile.tile_m}x{tile.tile_n}").partition("/")[0]
+    fields |= {"persistent": "p" in marks, "dependent": "d" in marks, "pending": int("+" in marks)}
+    found = replace(tile, cluster=2 if "c" in marks else 1, **fields)
+    assert found.title == name, (found.title, name)
+    return found
+
+
 #: What is timed: the best without a split first.
 SPEED: dict[tuple[int, int, int, str], tuple[str, ...]] = {
-    (3648, 480, 8632, "MN"): (
-        "128x128t", "128x256t/2", "128x256/2", "256x128t/2", "192x192t/3", "128x192t/3",
+    (4096, 2112, 7168, "KK"): (
+        "128x192pt", "128x192pt/3", "128x192ptd/3", "128x192pt+/3", "128x192ptd+/3", "128x192t/3runs",
+        "128x192td/3runs", "128x192td+/3runs", "256x128ptcd/8one", "192x176pd",
     ),
-    (1176, 1840, 44280, "MN"): ("128x192t", "256x128t/5", "128x256t/3", "128x256t/8", "256x128t/3"),
-    (4096, 2112, 7168, "KK"): ("128x192pt", "128x192t/3", "128x192t/6", "128x256t/2", "128x256t/3"),
-    (64, 4096, 4096, "KK"): ("64x64t", "64x64t/2", "64x128t/4", "64x128t/4 any", "64x256t/8"),
-    (128, 7168, 2048, "KK"): ("128x64t", "128x128t/2", "128x256t/4", "128x256t/4 any", "128x192t/3"),
+    (3648, 480, 8632, "MN"): ("128x128t", "128x256t/2", "128x256td/2", "128x256t/2runs", "256x128t/2"),
+    (1176, 1840, 44280, "MN"): ("128x192t", "128x256t/3", "128x256t/3runs", "256x128t/5runs"),
+    (64, 4096, 4096, "KK"): ("64x32", "64x64t", "64x64t/2", "64x128t/4one", "64x128t/4runs", "64x256t/8one"),
+    (128, 7168, 2048, "KK"): ("128x64t", "128x128t/2", "128x256t/4one", "128x256t/4runs"),
+    (2560, 4096, 4096, "KK"): ("128x256pt", "128x256pt/2", "128x256ptd/2", "128x256t/2runs", "128x128pt"),
+    (2304, 4096, 8192, "KK"): ("128x256pt", "128x256pt/4one", "128x256pt/3one", "128x256t/5runs"),
+    (64, 1024, 16384, "KK"): (
+        "64x64t", "64x64t/8one", "64x64t/8runs", "64x64t/8runsany", "64x128t/13one",
+    ),
+    (512, 512, 16384, "KK"): (
+        "128x128t", "128x128t/8one", "128x128t/8runs", "128x64t/4one", "128x256t/13one",
+    ),
 }  # fmt: skip
 #: Ragged and tiny sizes; those that a layout's or an output's 16-byte rows do not allow are left out.
 SHAPES = [
@@ -68,10 +81,12 @@ SHAPES = [
 ]  # fmt: skip
 #: Schedules whose results are compared, and sizes that are computed a hundred times over.
 COMPARED = (
-    "128x256t/2", "128x256/3", "128x192t/3", "256x128t/5", "192x192t/3", "64x64t/2", "64x128t/4 any",
-    "128x128t/4", "128x128t/4 any", "128x192t/6",
+    "128x192pt/3", "128x256pt/2", "128x256t/3", "64x64t/2", "128x128pt/4one", "64x128t/4one", "128x128t/8one",
+    "128x192ptd+/3", "128x128ptc/2", "192x192t/4", "64x128t/4runsany", "128x192t/3runs",
 )  # fmt: skip
-STREAMS = "128x128t/4"
+STREAMS = "128x128pt/4one"
+#: By name, all of them.
+SCHEDULES = {x: scheduled(x) for x in (*COMPARED, STREAMS, *(x for v in SPEED.values() for x in v))}
 AGAIN = [(333, 328, 2056), (129, 136, 72)]
 
 
@@ -81,11 +96,11 @@ def jobs() -> list[dict[str, Any]]:
         cases = [[*shape, name] for name in names]
         found.append({"what": "split speed", "schedule": " ".join(map(str, shape)), "shapes": cases})
     correct: list[dict[str, Any]] = []
-    for names in (COMPARED[:1], COMPARED[1:4], COMPARED[4:7], COMPARED[7:]):
+    for names in (COMPARED[:1], COMPARED[1:4], COMPARED[4:7], COMPARED[7:10], COMPARED[10:]):
         cases = []
         for name in names:
             layouts = ("KK", "MN", "MK", "KN") if name == COMPARED[0] else ("KK", "MN")
-            cases += [[*s, x, 3, name] for x in layouts for s in SHAPES if allowed(*s, x, SCHEDULES[name])]
+            cases += [[*s, x, 3, name] for x in layouts for s in SHAPES if allowed(*s, x, scheduled(name))]
             cases += [[*s, "KK", 100, name] for s in AGAIN]
         correct.append({"what": "split correct", "schedule": " ".join(names), "shapes": cases})
     streams = {"what": "split streams", "schedule": STREAMS, "shapes": [[333, 328, 2056, "KK", 50, STREAMS]]}
@@ -119,7 +134,7 @@ def child(torch: Any, job: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=64)
 def _kernel(layout: str, name: str) -> CompiledMatmul:
-    return CompiledMatmul(product(layout=layout), SCHEDULES[name])
+    return CompiledMatmul(product(layout=layout), scheduled(name))
 
 
 def factors(torch: Any, m: int, n: int, k: int, layout: str) -> tuple[Any, Any]:

@@ -166,7 +166,7 @@ def _assumed(kernel: Kernel, found: Sized) -> tuple[str, ...]:
     """What a proof for every size takes for granted."""
     if found.launches:
         return ()
-    return assumed(kernel) or execute_teams.assumed(kernel, found.restores)
+    return execute_teams.assumed(kernel, found.restores) or assumed(kernel)
 
 
 def _one_by_one(

@@ -296,10 +296,11 @@ def decided(at: Location, spin: Spin) -> bool:
 
 def _sum_decided(at: Location, spin: Spin, early: list[Write]) -> bool:
     """A counter: every add the spin was joined with, each lane of it, is needed for the value."""
-    holds = COMPARE[spin.compare]
-    if spin.compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
+    compare = ">" if (spin.compare, spin.value) == ("!=", 0) else spin.compare  # it was 0, and only grows
+    holds = COMPARE[compare]
+    if compare not in (">=", ">", "==") or any((w.added or 0) < 0 for w in early):
         return False
-    if spin.compare == "==" and sum(w.added or 0 for w in early) != spin.value:
+    if compare == "==" and sum(w.added or 0 for w in early) != spin.value:
         return False  # it may be passed over
     for w in at.writes[: spin.seen]:
         others = sum(o.added or 0 for o in early if o is not w and o.past[w.cls] < w.time)

@@ -243,18 +243,36 @@ def _meet(some: tuple[Bytes, ...], others: tuple[Bytes, ...]) -> bool:
     return False
 
 
+def _meeting(some: Sequence[Access], others: Sequence[Access]) -> Iterator[tuple[int, int]]:
+    """The numbers of accesses, one of each side, that have a byte in common, in order."""
+    starts = [
+        (c, d, side, i)
+        for side, accesses in enumerate((some, others))
+        for i, x in enumerate(accesses)
+        for c, d in x.places
+    ]
+    found: set[tuple[int, int]] = set()
+    open_: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])  # ends, and whose
+    for c, d, side, i in sorted(starts):
+        beside = open_[1 - side]
+        beside[:] = [x for x in beside if x[0] > c]
+        found.update((j, i) if side else (i, j) for _, j in beside)
+        open_[side].append((d, i))
+    yield from sorted(found, key=lambda pair: pair[::-1])
+
+
 def _between(one: Account, other: Account) -> Iterator[tuple[int, int, bool | None]]:
     """The pairs of accesses that meet, and must be in order. That the value of a read was used (K1) is not
     looked at."""
-    for j, second in enumerate(other.accesses):
-        for i, first in enumerate(one.accesses):
-            need = ordering(first.kind, second.kind).need
-            if need is Need.NOTHING or not _meet(first.places, second.places):
-                continue
-            if not (first.atomic and second.atomic):
-                yield i, j, need not in (Need.ORDER, Need.COMPLETION)
-            elif first.kind.proxy != second.kind.proxy or min(first.scope, second.scope) < Scope.GPU:
-                yield i, j, None
+    for i, j in _meeting(one.accesses, other.accesses):
+        first, second = one.accesses[i], other.accesses[j]
+        need = ordering(first.kind, second.kind).need
+        if need is Need.NOTHING:
+            continue
+        if not (first.atomic and second.atomic):
+            yield i, j, need not in (Need.ORDER, Need.COMPLETION)
+        elif first.kind.proxy != second.kind.proxy or min(first.scope, second.scope) < Scope.GPU:
+            yield i, j, None
 
 
 __all__ = ["Access", "Account", "Handed", "Look", "Pairs", "Signal", "Together"]

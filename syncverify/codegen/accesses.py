@@ -113,10 +113,14 @@ class Accesses:
         yield from each(name, length, f"{frag}[{first}{'k' if length > 1 else '0'}]")
 
     def _frag_write(self, frag: str, e: Expr, start: Expr | None) -> Iterator[str]:
-        """Pairs of a narrow fragment's elements, rounded to its type."""
+        """Elements of an f32 fragment, or pairs of a narrow one's, rounded to its type."""
         f = next(f for f in self.kernel_ir.fragments if f.name == frag)
         values = self._values()
         length = values.length(e)
+        if f.dtype == "f32":
+            first = "" if start is None or start == Int(0) else f"{self._index(start)} + "
+            yield from each(frag, length, value(e, values), first)
+            return
         if DTYPE_BYTES[f.dtype] != 2 or length != 2:
             raise InputError(f"{frag}: frag.write has code generation for two 16-bit elements at a time")
         place = "0" if start is None else self._index(start)
@@ -293,10 +297,10 @@ def _access_form(count: int, rows: int, pitch: int, width: int) -> str:
     return f"<{align}>" if align else ""
 
 
-def each(name: str, length: int, text: str) -> Iterator[str]:
-    """An assignment to every element of a register."""
+def each(name: str, length: int, text: str, first: str = "") -> Iterator[str]:
+    """An assignment to every element of a register, or to those behind its ``first``."""
     if length == 1:
-        yield f"{name}[0] = {text};"
+        yield f"{name}[{first}0] = {text};"
     else:
         yield "#pragma unroll"
-        yield f"for (int k = 0; k < {length}; ++k) {name}[k] = {text};"
+        yield f"for (int k = 0; k < {length}; ++k) {name}[{first}k] = {text};"

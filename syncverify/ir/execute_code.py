@@ -244,7 +244,8 @@ class Code(TurnText):
                 e = self._ready(value)
                 self.control.assigned.setdefault(name, []).append((e, tuple(self.inside)))
                 counted = e if self.program.space is None else counting(e, set(self.program.symbols))
-                self._text(f"r[{self._name(name)}] = {self._value(counted, decision=False)}")
+                text = self._choose(name, e) or self._value(counted, decision=False)
+                self._text(f"r[{self._name(name)}] = {text}")
                 if name in self.named_once and names(e) <= set(self.program.symbols) and plain_sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):

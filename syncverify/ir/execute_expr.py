@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, evaluate, names, walk
-from syncverify.ir.nodes import Assign, Elect, For, If, Let, Role, Stmt
+from syncverify.ir.nodes import Assign, Elect, For, If, Kernel, Let, Role, Stmt
 from syncverify.ir.remembered import once
 from syncverify.model.terms import Term
 from syncverify.source import Span
@@ -366,9 +366,54 @@ def once_named(body: tuple[Stmt, ...]) -> frozenset[str]:
     return frozenset(x for x in given if given.count(x) == 1 and x not in others)
 
 
-def control_names(body: tuple[Stmt, ...], apart: frozenset[str] = frozenset()) -> frozenset[str]:
+@once
+def chosen_ends(kernel: Kernel) -> frozenset[str]:
+    """The names of what comparisons choose among sums, in a loop, only for other loops to end there."""
+    ends: set[str] = set()
+    others: set[str] = set()
+    given: dict[str, list[Expr]] = {}
+    for s in statements(kernel.body):
+        if isinstance(s, For) and isinstance(s.hi, Var):
+            ends.add(s.hi.name)
+            others |= names(s.lo) | names(s.step)
+        else:
+            own = (getattr(s, f.name) for f in fields(s))
+            others |= {x for e in own for y in expressions(e, (Stmt,)) for x in names(y)}
+        if isinstance(s, Let | Assign):
+            given.setdefault(s.name, []).append(s.value)
+    return frozenset(x for x in ends - others if any(map(choice, given.get(x, ()))))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What comparisons choose among values: differences are compared with 0, as the ``form`` says."""
+
+    form: str
+    differences: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+
+
+def choice(e: Expr) -> Choice | None:
+    """The expression as a choice among sums; None for others."""
+    match e:
+        case Call("select", (Binary(op, a, b), x, y)) if op in ORDER and plain_sum(a) and plain_sum(b):
+            left, right = _either(x), _either(y)
+            if left is not None and right is not None:
+                form = f"({op} {left.form} {right.form})"
+                differences = (Binary("-", a, b), *left.differences, *right.differences)
+                return Choice(form, differences, left.values + right.values)
+    return None
+
+
+def _either(e: Expr) -> Choice | None:
+    return Choice("x", (), (e,)) if plain_sum(e) else choice(e)
+
+
+def control_names(
+    body: tuple[Stmt, ...], apart: frozenset[str] = frozenset(), without: frozenset[str] = frozenset()
+) -> frozenset[str]:
     """Names that decide control inside some statements, also by way of values that these give names to; not
-    those of conditions that name one of ``apart``."""
+    those of conditions that name one of ``apart``, or of what is given to names ``without``."""
     found: set[str] = set()
     given: dict[str, set[str]] = {}
     for s in statements(body):
@@ -379,7 +424,7 @@ def control_names(body: tuple[Stmt, ...], apart: frozenset[str] = frozenset()) -
                 found |= names(s.lo) | names(s.hi) | names(s.step)
             case Role():
                 found |= names(s.lo) | names(s.hi)
-            case Let() | Assign():
+            case Let() | Assign() if s.name not in without or choice(s.value) is None:
                 given.setdefault(s.name, set()).update(names(s.value))
     work = list(found)
     while work:

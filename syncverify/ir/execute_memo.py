@@ -11,6 +11,7 @@ from typing import Any
 
 from syncverify.ir.execute_text import Vec, symbolic
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
+from syncverify.model.inequalities import Parts
 from syncverify.model.terms import Term
 
 _STRAIGHT = frozenset("+-*")
@@ -30,10 +31,21 @@ def bent(exprs: Iterable[Expr]) -> frozenset[str]:
 
 
 def keeps(key: Any, values: Sequence[Any], team: Any, bends: Iterable[Any]) -> bool:
-    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the team;
-    ``bends``: registers of names that are bent."""
-    atoms = {a for x in _flat((key, values, team)) if isinstance(x, Term) for a, _ in x.parts}
-    return len(atoms) == 1 and isinstance(team, Term) and not any(map(symbolic, bends))
+    """Whether the event of a key may be kept. ``values``: of its operands; ``team``: the number of the team,
+    or of the cluster, by which the place moves; ``bends``: registers of names that are bent."""
+    if not isinstance(team, Term) or any(map(symbolic, bends)):
+        return False
+    return multiples((x for x in _flat((key, values)) if isinstance(x, Term)), team)
+
+
+def multiples(some: Iterable[Term], unit: Term) -> bool:
+    """Whether sums are multiples of another one, but for numbers."""
+    return all(_multiple(parts, unit.parts) for parts in {x.parts for x in some})
+
+
+def _multiple(parts: Parts, unit: Parts) -> bool:
+    (atom, first), times = unit[0], dict(parts)
+    return times.keys() == dict(unit).keys() and all(times[a] * first == times[atom] * k for a, k in unit)
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -46,4 +58,4 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-__all__ = ["bent", "keeps"]
+__all__ = ["bent", "keeps", "multiples"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_tables import Tables
-from syncverify.ir.expr import Expr, Int, Var
+from syncverify.ir.expr import Expr, Int, Var, names
 from syncverify.ir.footprints import (
     Place,
     Range,
@@ -23,7 +23,7 @@ from syncverify.ir.footprints import (
 )
 from syncverify.model.events import GLOBAL_MEMORY, TENSOR_SHIFT, Ev, Event, Flag
 from syncverify.model.proxies import Scope
-from syncverify.model.symbols import TEAM
+from syncverify.model.symbols import MEMBER, TEAM
 from syncverify.model.terms import Symbolic
 
 SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
@@ -240,13 +240,15 @@ class Ops:
         sizes = {i for i in (start, count, rows, pitch) if i >= 0}
         op.addresses |= sizes
         tensor, el = self.t.tensors[g.tensor]
-        moved = op.add(Var(TEAM if self.t.team else "block")) if self.t.relay or self.t.team else -1
+        each = bool(self.t.of_each & names(g.start))
+        number = (MEMBER if each else TEAM) if self.t.team else "block"
+        moved = op.add(Var(number)) if self.t.relay or self.t.team else -1
         op.places = ((start, moved),) if moved >= 0 else ()
 
         def build(where: Where, v: Sequence[Value]) -> int:
             base, low = tensor << TENSOR_SHIFT, 0
             if self.t.team:
-                low = -FARTHEST
+                base, low = base + self.t.ahead(_int(v[moved]) * el, each), -FARTHEST
             elif moved >= 0 and v[moved]:
                 base, low = self.t.window(tensor, where.cta, _int(v[moved]) * el), -FARTHEST
 
@@ -264,7 +266,7 @@ class Ops:
             ranges = one(0) if alike else [one(j) for j in range(len(where.lanes))]
             found = footprint(GLOBAL_MEMORY, ranges, where.lanes)
             if self.t.team:
-                self.t.keep_within(tensor, _int(v[moved]) * el, found)
+                self.t.keep_within(tensor, _int(v[moved]) * el, each, found)
             return self.t.footprints.add(found)
 
         return build

@@ -14,11 +14,21 @@ from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_relays import Moved, flag_tensors, placed, two_blocks, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
-from syncverify.ir.execute_teams import members, one_team, team_size, tracked
+from syncverify.ir.execute_teams import (
+    any_member,
+    in_rows,
+    members,
+    one_team,
+    team_size,
+    told_from_block,
+    tracked,
+)
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
 from syncverify.ir.quiet import without_quiet
-from syncverify.model.symbols import TEAM
+from syncverify.model.events import ANY, TENSOR_SHIFT
+from syncverify.model.neighbours import Strides
+from syncverify.model.symbols import MEMBER, TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Clusters of a grid with a number that are run one by one.
@@ -62,7 +72,8 @@ def open_systems(
         for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
             del builtins[name]
             symbols[name] = value
-    named = symbols | dict.fromkeys(("block", *(f"block.{a}" for a in _AXES), *([TEAM] if team else [])))
+    placing = ("block", *(f"block.{a}" for a in _AXES), *([TEAM, MEMBER] if team else []))
+    named = symbols | dict.fromkeys(placing)
     choice = elections(kernel, known, grid)
     for blocks in two_blocks(across, space) if flags and not team else ():
         laid = tables(kernel, values, len(blocks), True, written(kernel))
@@ -76,13 +87,19 @@ def open_systems(
         clusters = team // grid.ctas
         laid = tables(kernel, values, 1 if alone else clusters, True, tracked(kernel))
         laid.team = True
-        here, laid.alone = one_team(across, team, space)
+        anyone = alone and in_rows(kernel) > 0
+        if anyone:
+            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), told_from_block(kernel)
+            each = [(ANY, any_member(team, grid.ctas, space))]
+        else:
+            here, laid.alone = one_team(across, team, space, in_rows(kernel) > 0)
+            each = list(enumerate(members(here, grid.ctas) if alone else [here]))
         program = Program(kernel, known | builtins, laid, named, space)
-        for i, some in enumerate(members(here, grid.ctas) if alone else [here]):
+        for i, some in each:
             for lane in elected_lanes(program, grid, 0, choice, symbols, some):
                 system = IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, some)
                 if alone:
-                    info = replace(system.info, in_turn=False, member=(i, clusters))
+                    info = replace(system.info, in_turn=False, member=(i, clusters), neighbours=laid.anyone)
                     system = replace(system, info=info)
                 yield system
         return
@@ -100,6 +117,11 @@ def open_systems(
         here = places or _placed(grid, cluster)
         for lane in elected_lanes(program, grid, cluster, choice, symbols, here):
             yield IrSystem.fresh(program, grid, dict(values), cluster, lane, "", symbols, here)
+
+
+def _tensor_of(address: int) -> int:
+    """Where the tensor starts that an address lies in."""
+    return address >> TENSOR_SHIFT << TENSOR_SHIFT
 
 
 def _placed(grid: Grid, cluster: int) -> dict[int, dict[str, Any]]:

@@ -12,6 +12,7 @@ from syncverify.ir.footprints import Footprints
 from syncverify.ir.layout import BufferLayout, layout
 from syncverify.ir.remembered import once
 from syncverify.model.events import TENSOR_SHIFT, WINDOW_SHIFT, BarrierInfo, Footprint, Windows
+from syncverify.model.neighbours import Strides
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
 
@@ -62,6 +63,8 @@ class Tables:
     team: bool = False  # the blocks are a team that stands for all of a grid
     alone: bool = False  # there is no other
     strides: dict[int, int] = field(default_factory=dict)  # by tensor: bytes from team to team
+    anyone: Strides | None = None  # the system is any cluster of such a team
+    of_each: frozenset[str] = frozenset()  # what is then told from which cluster it is
 
     def __post_init__(self) -> None:
         self.footprints = Footprints(self.footprint_table)
@@ -79,10 +82,18 @@ class Tables:
             raise Symbolic("global memory is reached in too many ways")
         return (tensor << TENSOR_SHIFT) + (number << WINDOW_SHIFT) + (1 << WINDOW_SHIFT - 1)
 
-    def keep_within(self, tensor: int, step: int, reached: Footprint) -> None:
+    def ahead(self, step: int, each: bool) -> int:
+        """How far a place is told beyond where it is, which moves by so many bytes with the team, or with
+        ``each`` cluster of it."""
+        return 0 if self.anyone is None else self.anyone.ahead(step, each)
+
+    def keep_within(self, tensor: int, step: int, each: bool, reached: Footprint) -> None:
         """Raises Symbolic where a team of blocks may reach what is another's: all that it reaches of a tensor
         lies within as many bytes as places move by from team to team."""
         base = tensor << TENSOR_SHIFT
+        if self.anyone is not None:
+            self.anyone.keep(base, step, each, reached.intervals)
+            return
         if self.alone:
             return
         if self.strides.setdefault(tensor, step) != step:

@@ -12,7 +12,7 @@ from syncverify.ir.execute_expr import expressions, statements
 from syncverify.ir.execute_relays import flag_tensors, written
 from syncverify.ir.execute_tables import exchanged, mixes_atomics, synchronizes_globally
 from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
-from syncverify.model.symbols import TEAM
+from syncverify.model.symbols import MEMBER, TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Blocks that are run together.
@@ -25,19 +25,33 @@ def team_size(kernel: n.Kernel) -> int:
     It is told from what blocks divide their number by. A wrong number proves nothing wrong: places of a
     team that others might reach are found where they are reached.
     """
-    if not synchronizes_globally(kernel) or (flag_tensors(kernel) and prod(kernel.launch.cluster) == 1):
+    if not synchronizes_globally(kernel):
+        return 0
+    row = in_rows(kernel)
+    if not row and flag_tensors(kernel) and prod(kernel.launch.cluster) == 1:
         return 0
     shared, body = tracked(kernel), list(statements(kernel.body))
     boxes = any(m.tensor in shared for m in kernel.maps)
     boxes = boxes or any(isinstance(s, n.TensormapReplace) for s in body)
     if boxes or mixes_atomics(kernel) or any(_steers(s, shared) for s in body):
         return 0
+    if row:
+        return row
     given = {s.name: s.value for s in body if isinstance(s, n.Let)}
     numbers = (x for s in body for e in expressions(s) for x in walk(e) if isinstance(x, Binary))
     units = {_unit(x, given)[0] for x in numbers}
     size = max(units - {0}, default=0)
     whole = 1 < size <= MOST and size % prod(kernel.launch.cluster) == 0
     return size if whole and all(size % x == 0 for x in units - {0}) else 0
+
+
+def in_rows(kernel: n.Kernel) -> int:
+    """How many blocks a row of the grid has, where its rows are teams: a number, of whole clusters, and there
+    may be several rows; else 0."""
+    (x, y, z), (c, *others) = kernel.launch.grid, kernel.launch.cluster
+    if not isinstance(x, Int) or y == Int(1) or z != Int(1) or any(size > 1 for size in others):
+        return 0
+    return x.value if 1 < x.value <= MOST and x.value % c == 0 and x.value > c else 0
 
 
 def tracked(kernel: n.Kernel) -> frozenset[str]:
@@ -99,21 +113,58 @@ def _unit(e: Expr, given: dict[str, Expr]) -> tuple[int, bool]:
     return 0, False
 
 
-def one_team(across: list[Any], team: int, space: Space) -> tuple[dict[int, dict[str, Any]], bool]:
-    """The places of the blocks of any team of a grid, and whether it is the only one."""
-    if not all(isinstance(size, int) and size == 1 for size in across[1:]):
+def one_team(
+    across: list[Any], team: int, space: Space, rows: bool = False
+) -> tuple[dict[int, dict[str, Any]], bool]:
+    """The places of the blocks of any team of a grid, which may be one of its ``rows``, and whether it is the
+    only one."""
+    if not _is(across[2], 1) or not _is(*((across[0], team) if rows else (across[1], 1))):
         raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
-    size = across[0]
+    size = across[1] * team if rows else across[0]
     if size % team != 0:
         raise Symbolic("blocks synchronize through global memory, in a grid that is no whole number of teams")
     number = space.path.sizes[TEAM] = space.atom("team", 0, None)
     space.path.assume(*space.of(size - team - number * team))
     number = space.resolved(number)
-    blocks = {cta: number * team + cta for cta in range(team)}
-    places = {
-        cta: {"block": b, "block.x": b, "block.y": 0, "block.z": 0, TEAM: number} for cta, b in blocks.items()
-    }
+    places = {}
+    for cta in range(team):
+        b = number * team + cta
+        x, y = (cta, number) if rows else (b, 0)
+        places[cta] = {"block": b, "block.x": x, "block.y": y, "block.z": 0, TEAM: number, MEMBER: number}
     return places, not isinstance(number, Term)
+
+
+def any_member(team: int, ctas: int, space: Space) -> dict[int, dict[str, Any]]:
+    """The places of the blocks of any cluster of any team, where teams are rows of the grid.
+
+    Nothing is known of the number of the team, so that places always move with it.
+    """
+    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    clusters = team // ctas
+    place = space.path.sizes[MEMBER] = space.atom("member", 0, clusters - 1)
+    of_all = number * clusters + place
+    return {
+        rank: {
+            "block": of_all * ctas + rank, "block.x": place * ctas + rank, "block.y": number, "block.z": 0,
+            TEAM: number, MEMBER: of_all,
+        }
+        for rank in range(ctas)
+    }  # fmt: skip
+
+
+def told_from_block(kernel: n.Kernel) -> frozenset[str]:
+    """What is told from which block of its team a block is."""
+    found = {"block", "block.x"}
+    body = [s for s in statements(kernel.body) if isinstance(s, n.Let | n.Assign)]
+    while True:
+        more = {s.name for s in body if names(s.value) & found} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _is(size: Any, number: int) -> bool:
+    return isinstance(size, int) and size == number
 
 
 def members(places: Mapping[int, Any], ctas: int) -> list[dict[int, Any]]:
@@ -138,4 +189,6 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-__all__ = ["assumed", "members", "one_team", "team_size", "tracked"]
+__all__ = [
+    "any_member", "assumed", "in_rows", "members", "one_team", "team_size", "told_from_block", "tracked",
+]  # fmt: skip

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import control_names, statements
+from syncverify.ir.execute_expr import choice, chosen_ends, control_names, statements
 from syncverify.ir.execute_text import CodeText
-from syncverify.ir.expr import LANE_BUILTINS, Int, names
+from syncverify.ir.expr import LANE_BUILTINS, Expr, Int, names
+from syncverify.model.choices import CHOSEN, chosen
 
 if TYPE_CHECKING:
     from syncverify.ir.execute_code import Program
@@ -33,6 +34,7 @@ class TurnText(CodeText):
 
     program: Program
     turns: dict[str, int]  # sizes that loops take anew in every turn -> the slot that counts
+    inside: list[str]  # variables of the loops around
     hesitant: set[int]  # blocks in which it is asked whether a role has a further turn
 
     def _turning(self, s: n.For) -> Turning:
@@ -42,7 +44,8 @@ class TurnText(CodeText):
             return Turning((), False, 0)
         own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
         # for how many lanes a condition holds would tell turns apart, if each had its own number
-        found = sorted((control_names(s.body, LANE_BUILTINS) - own) & set(self.program.kernel_sizes))
+        control = control_names(s.body, LANE_BUILTINS, chosen_ends(self.program.kernel))
+        found = sorted((control - own) & set(self.program.kernel_sizes))
         for name in found:
             if name not in self.turns:
                 self.turns[name] = self._slot()
@@ -63,6 +66,21 @@ class TurnText(CodeText):
         if turning.dealt:
             self._pause()
         self._take(turning, str(DEALT - 1 if turning.dealt else 1))
+
+    def _choose(self, name: str, e: Expr) -> str | None:
+        """Text for what comparisons choose in this turn, where that is one of a loop; else None."""
+        space, found = self.program.space, choice(e)
+        if space is None or found is None or not self.inside or name not in chosen_ends(self.program.kernel):
+            return None
+        key = CHOSEN + found.form
+        turn = self.turns.setdefault(key, -1)
+        if turn < 0:
+            turn = self.turns[key] = self._slot()
+        parts = (found.differences, found.values)
+        keys, arms = (", ".join(self._value(x, decision=False) for x in part) for part in parts)
+        again = self._constant(lambda *given: chosen(space, key, *given))
+        self._text(f"r[{turn}] = r[{turn}] + 1")
+        return f"{again}([{keys}], [{arms}], r[{turn}], lambda: {self._value(e, decision=False)})"
 
     def _pause(self) -> None:
         label = self._label()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from syncverify.matmul import split
+from syncverify.matmul import split, stream
 from syncverify.matmul.lower import stages_of
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -33,10 +33,16 @@ MENU: tuple[tuple[Schedule, float], ...] = (
 #: Multiply-adds per microsecond of one SM at its best, and microseconds that a tile takes beside them.
 RATE = 3.0e6
 START, TURN = 3.0, 1.5
-#: Blocks that may share tiles; microseconds that handing a partial sum over takes, and bytes of it per
-#: microsecond; what the model has to promise of a split, for it knows less of it: more where whole tiles
-#: fill this share of the SMs in one turn, because their blocks read the same rows at the same time.
-SPLITS = (2, 3, 4, 5, 6, 8, 11, 13)
+#: How blocks may share tiles, and how many of them; steps that a part has at least; microseconds that handing
+#: a partial sum over takes, and bytes of it per microsecond; what the model has to promise of a split, for it
+#: knows less of it: more where whole tiles fill this share of the SMs in one turn, because their blocks read
+#: the same rows at the same time.
+SPLITS: tuple[tuple[Literal["pairs", "one"], int], ...] = (
+    ("pairs", 2), ("pairs", 3), ("pairs", 4), *(("one", q) for q in (3, 4, 5, 6, 8, 11, 13)),
+)  # fmt: skip
+SHORTEST = 4
+#: Tiles of the menu for which a proof that blocks share one of them behind whole ones takes long.
+SLOW = {(128, 192), (128, 64)}
 HAND_OVER, SUM_RATE = 2.0, 1.0e5
 MARGIN, EACH = 1.05, 0.01
 FILLED, MARGIN_OF_FILLED = 0.75, 1.3
@@ -61,7 +67,7 @@ def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, flo
     whole = not sizes["N"] % (16 // min(problem.output_sizes))
     for wide, share in MENU:
         schedule = replace(wide, tile_n=wide.tile_n // len(problem.rights))
-        if not _possible(problem, schedule):
+        if not possible(problem, schedule):
             continue
         if not problem.b_t and schedule.tile_n % 64:
             continue
@@ -115,15 +121,16 @@ def _tiles(schedule: Schedule, sizes: Mapping[str, int]) -> int:
 
 
 def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multiprocessors: int) -> float:
-    """The run of one block, and what it takes to bring sums together: one after the other if in order."""
+    """The tiles that a block has alone, its parts of others, and what it takes to bring sums together."""
     q = schedule.split_k
-    of_team = split.values(schedule, tiles, steps, multiprocessors)["share"]
-    time = of_team / q * (each + TURN)
-    if of_team % q == 0:
-        return time
-    parts = -(-q // of_team)
-    moved = 2 * 4 * schedule.tile_m * schedule.tile_n / SUM_RATE
-    return time + TURN + HAND_OVER * (max(parts - 1, 1) if schedule.sums == "ordered" else 1) + moved
+    if schedule.streams:
+        shares = stream.values(schedule, tiles, steps, multiprocessors)["share"] / q
+    else:
+        alone = split.values(schedule, tiles, steps, multiprocessors).get("turns", 0)
+        shares = alone + (1 / q if schedule.shares == "one" else (q - 1) / q)
+    others = q - 1 if schedule.shares == "one" else 1
+    moved = 4 * schedule.tile_m * schedule.tile_n * (1 + others) / SUM_RATE
+    return shares * (each + TURN) + TURN + HAND_OVER + moved
 
 
 def splits(
@@ -133,12 +140,16 @@ def splits(
     found = []
     steps = steps_of(problem.size, sizes)
     for schedule, share in menu(problem, sizes) if len(problem.rights) == 1 else ():
-        for q in SPLITS:
-            shared = replace(schedule, split_k=q, cluster=cluster)
+        for shares, q in SPLITS:
+            shared = replace(schedule, split_k=q, shares=shares, cluster=cluster)
             tiles = _tiles(shared, sizes)
-            if tiles % (multiprocessors // cluster) == 0 or not _possible(problem, shared):
+            shared = replace(shared, persistent=tiles >= multiprocessors // cluster)
+            if tiles % (multiprocessors // cluster) == 0 or not proved_soon(shared):
                 continue
-            if split.values(shared, tiles, steps, multiprocessors)["share"] % q:
+            if not possible(problem, shared):
+                continue
+            blocks = split.values(shared, tiles, steps, multiprocessors)["blocks"]
+            if blocks <= multiprocessors and steps >= SHORTEST * q:
                 found.append((shared, share))
     return found
 
@@ -175,7 +186,7 @@ def candidates(
     """What is worth timing, the most promising first: variations of what the model ranks first."""
     order = ranked(problem, sizes, multiprocessors)
     shares = dict(menu(problem, sizes))
-    plain = replace(order[0], split_k=1, persistent=False)
+    plain = replace(order[0], split_k=1, persistent=False, shares="pairs")
     time = microseconds(order[0], shares.get(plain, 1.0), sizes, multiprocessors, _bytes(problem))
     short = time < LONG
     varied = [
@@ -184,7 +195,8 @@ def candidates(
     if order[0].split_k > 1:
         pairs = [(*x, 1.0) for x in splits(problem, sizes, multiprocessors, 2)]
         best = _sorted(problem, sizes, multiprocessors, pairs)[:2]
-        varied[1:1] = [replace(s, dependent=short) for s in best]
+        runs = replace(order[0], shares="any", persistent=False)  # these begin and end anywhere
+        varied[1:1] = [replace(s, dependent=short) for s in (runs, *best)]
     if problem.others:
         # reads in front of stores that nothing parts from them, while the other warpgroup multiplies
         turns = [replace(s, store="direct") for s, _ in menu(problem, sizes) if s.pingpong]
@@ -193,10 +205,19 @@ def candidates(
         varied = [x for s in varied for x in (s, replace(s, dependent=True))]
     # tiles that begin anywhere leave room for one more slot, but only launches are proved
     varied = [x for s in varied for x in ((s, replace(s, laps="any")) if s.pingpong else (s,))]
-    return [s for s in dict.fromkeys(varied) if _possible(problem, s)][:count]
+    return [s for s in dict.fromkeys(varied) if possible(problem, s)][:count]
 
 
-def _possible(problem: Problem, schedule: Schedule) -> bool:
+def proved_soon(schedule: Schedule) -> bool:
+    """Whether a split is proved for every size in seconds: not where neighbours share their only tiles, nor
+    where blocks share one tile of these sizes behind whole ones."""
+    if schedule.shares == "pairs":
+        return schedule.persistent
+    return not schedule.persistent or (schedule.tile_m, schedule.tile_n) not in SLOW
+
+
+def possible(problem: Problem, schedule: Schedule) -> bool:
+    """Whether the problem can be computed so."""
     try:
         schedule.check(len(problem.rights))
         schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
@@ -217,4 +238,5 @@ def _turning(schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int)
     return replace(schedule, persistent=tiles > multiprocessors)
 
 
-__all__ = ["MENU", "candidates", "choose", "menu", "microseconds", "ranked", "splits"]
+__all__ = ["MENU", "candidates", "choose", "menu", "microseconds", "possible", "proved_soon", "ranked",
+           "splits"]  # fmt: skip

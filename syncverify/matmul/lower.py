@@ -8,6 +8,7 @@ epilogue stores them. The passes (``matmul.pipeline``) do the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Literal
 
 from syncverify.fusion.graph import Fusion, Output
@@ -32,7 +33,7 @@ from syncverify.ir.nodes import (
     TmaLoad,
     Wgmma,
 )
-from syncverify.matmul import split
+from syncverify.matmul import split, stream
 from syncverify.matmul.epilogue import arithmetic, register, results
 from syncverify.matmul.problem import FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -47,7 +48,7 @@ A_TILE, A_MAP = "a_tile", "a_map"
 #: Elements of a row of the 128-byte swizzle, where memory runs along M or N.
 PANEL = 64
 #: Parameters that the host computes from the sizes.
-DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "teams", "blocks")
+DERIVED = ("steps", "tiles_m", "tiles_n", "turns", "share", "each", "more", "teams", "blocks")
 
 
 def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
@@ -67,12 +68,13 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     ends = tuple(epilogue(problem, schedule, vector))
     work: tuple[Stmt, ...] = (*tile, _main_loop(problem, schedule, bk), *ends)
     splits = schedule.split_k > 1
-    if splits:
-        begins = (*split.turn(schedule), *tile, _main_loop(problem, schedule, bk))
-        body: tuple[Stmt, ...] = (
-            *split.place(schedule),
-            split.turns((*begins, *split.finished(ends, schedule, problem.products))),
-        )
+    if schedule.streams:
+        begins = (*stream.turn(schedule), *tile, _main_loop(problem, schedule, bk))
+        finished = stream.finished(ends, schedule, problem.products)
+        body: tuple[Stmt, ...] = (*stream.place(schedule), stream.turns((*begins, *finished)))
+    elif splits:
+        products = (*tile, _main_loop(problem, schedule, bk))
+        body = (*split.place(schedule), *split.work(schedule, products, ends, problem.products))
     elif schedule.persistent:
         body = (For("i", Int(0), Var("turns"), Int(1), work),)
     else:
@@ -80,7 +82,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     return Kernel(
         name=problem.name,
         launch=Launch(
-            grid=(Var("blocks"), Int(1), Int(1)),
+            grid=_grid(schedule),
             block=(schedule.threads, 1, 1),
             cluster=(schedule.cluster, 1, 1),
         ),
@@ -117,7 +119,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 for b in problem.rights
             ),
             *(_staging(o, schedule, width) for o in staged),
-            *((split.buffer(schedule),) if splits else ()),
+            *((stream.buffer(schedule),) if schedule.streams else ()),
         ),
         barriers=(Barrier(FULL),),
         fragments=(
@@ -127,6 +129,17 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         assumes=_facts(problem, schedule, vector),
         body=body,
     )
+
+
+def _form(schedule: Schedule) -> ModuleType:
+    """How blocks of a team share tiles."""
+    return stream if schedule.streams else split
+
+
+def _grid(schedule: Schedule) -> tuple[Expr, Expr, Expr]:
+    if schedule.split_k > 1 and not schedule.streams:
+        return split.grid(schedule)
+    return Var("blocks"), Int(1), Int(1)
 
 
 def stages_of(problem: Problem, schedule: Schedule) -> int:
@@ -157,9 +170,11 @@ def launch_values(
     values = {d: sizes[d] for d in ("M", "N", "K")}
     lap, rest = whole
     steps = -(-sizes["K"] // bk)
+    steps = max(steps, split.least_steps(schedule))
     values |= {"steps": max(-(-(steps - rest) // lap), 0) * lap + rest, "tiles_m": m, "tiles_n": n}
     if schedule.split_k > 1:
-        return {**values, **split.values(schedule, m * n, values["steps"], multiprocessors)}
+        form = _form(schedule)
+        return {**values, **form.values(schedule, m * n, values["steps"], multiprocessors)}
     if not schedule.persistent:
         return {**values, "blocks": m * n * c}
     clusters = min(m * n, max(multiprocessors // c, 1))
@@ -171,7 +186,11 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     stages = stages_of(problem, schedule)
     down, across, steps = 3, 2, stages + 3
-    if schedule.split_k == 2:
+    if schedule.split_k > 1 and not schedule.streams:
+        # of one team: each block has a whole tile, if it has any, and its part of those that are shared
+        alone = schedule.split_k if schedule.persistent else 0
+        down, across = (alone + split.shared_tiles(schedule)) * schedule.cluster, 1
+    elif schedule.split_k == 2:
         # of one team: a block, or a cluster, with parts of two tiles
         down, across = 3 * schedule.cluster, 1
     elif schedule.split_k > 2:
@@ -199,13 +218,13 @@ def _facts(problem: Problem, schedule: Schedule, vector: int) -> tuple[Expr, ...
     elif vector > 1 and "N" not in inner:
         facts.append((Var("N") % vector).eq(0))
     facts += [Var(x) >= 1 for x in ("steps", "tiles_m", "tiles_n", "blocks")]
-    if schedule.persistent:
+    if schedule.persistent and schedule.split_k == 1:
         facts.append(Var("turns") >= 1)
     lap, rest = whole(problem, schedule)
     if lap > 1:
         facts.append((Var("steps") % lap).eq(rest))
     if schedule.split_k > 1:
-        facts += split.facts(schedule)
+        facts += _form(schedule).facts(schedule)
     if schedule.cluster > 1:
         facts.append((Var("blocks") % schedule.cluster).eq(0))
     return tuple(facts)
@@ -257,10 +276,11 @@ def _tile(schedule: Schedule) -> list[Stmt]:
     number: Expr = here + Var("i") * step if schedule.persistent else here
     if schedule.split_k > 1:
         number = Var("team") + Var("i") * Var("teams")
+    own = [] if schedule.split_k > 1 and not schedule.streams else [Let("tile", number)]
     wide = Var("tiles_n") * schedule.group
     first = (Var("tile") // wide) * schedule.group
     return [
-        Let("tile", number),
+        *own,
         Let("first", first),
         Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group))), Int(1)))),
         Let("inside", Var("tile") % wide),

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from syncverify.diagnostics import Policy
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
-from syncverify.matmul import split
+from syncverify.matmul import split, stream
 from syncverify.matmul.lower import lower, stages_of
 from syncverify.matmul.pingpong import TakeTurns
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 from syncverify.passes.base import Pass, run
 from syncverify.passes.grid import DependentLaunch
+from syncverify.passes.hand_over import HandOver
 from syncverify.passes.partial_sums import PartialSums
 from syncverify.passes.registers import SetRegisters
 from syncverify.passes.running import RunningRings
@@ -46,7 +47,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
         WgmmaGroups(schedule.pending),
         TensorEmptyBarriers(each, policy is Policy.STRICT),
         StagedStores(schedule.store_slots(max(problem.output_sizes)), policy is Policy.STRICT),
-        *([_partial_sums(problem, schedule, policy)] if schedule.split_k > 1 else []),
+        *_sums(problem, schedule, policy),
         ElectLoader(),
         InitRings(),
         *([TakeTurns(stages, schedule.laps)] if schedule.pingpong else []),
@@ -57,13 +58,23 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
     return tuple(result)
 
 
+def _sums(problem: Problem, schedule: Schedule, policy: Policy) -> list[Pass]:
+    """What orders partial sums, if there are any."""
+    if schedule.split_k == 1:
+        return []
+    if not schedule.streams:
+        staged = schedule.store == "tma" and schedule.persistent
+        return [HandOver(split.SUMS, *split.cells(schedule), staged, policy is Policy.STRICT)]
+    return [_partial_sums(problem, schedule, policy)]
+
+
 def _partial_sums(problem: Problem, schedule: Schedule, policy: Policy) -> PartialSums:
     """With staged results the buffer of the widest output serves for partial sums, too: it has their size."""
     staged = schedule.store == "tma"
     widest = max(problem.epilogue.outputs, key=lambda o: DTYPE_BYTES[o.dtype]).name
     return PartialSums(
-        split.cell(schedule),
-        split.BEHIND,
+        stream.cell(schedule),
+        stream.BEHIND,
         schedule.sums == "ordered" and schedule.split_k > 2,
         schedule.store_slots(max(problem.output_sizes)) if staged else 2,
         f"{widest}_tile" if staged else None,

@@ -32,9 +32,11 @@ class Schedule:
     ``laps``: then each tile goes round the ring an ``even`` number of times, or an ``odd`` one, with steps
     beyond K that bring zeros, so that a warpgroup's tiles begin at the same place; or they begin anywhere
     (``any``).
-    ``split_k``: blocks (or clusters) of a team, which share the steps along K of its tiles evenly; there are
-    never more blocks than SMs. ``sums``: partial sums are added in order (``ordered``), or as they come
-    (``any``).
+    ``split_k``: blocks (or clusters) of a team, which share steps along K evenly; there are never more blocks
+    than SMs. ``shares``: a team shares ``split_k - 1`` tiles, each by two neighbours (``pairs``), or ``one``
+    tile, behind whole tiles of each block if it is persistent; or the runs of its blocks begin and end
+    ``any``where inside its tiles.
+    ``sums``: these add partial sums in order (``ordered``), or as they come (``any``).
     ``dependent``: blocks set their barriers up while the grid before still runs (programmatic dependent
     launch).
     """
@@ -53,6 +55,7 @@ class Schedule:
     pingpong: bool = False
     laps: Literal["even", "odd", "any"] = "even"
     split_k: int = 1
+    shares: Literal["pairs", "one", "any"] = "pairs"
     sums: Literal["ordered", "any"] = "ordered"
     dependent: bool = False
 
@@ -65,7 +68,8 @@ class Schedule:
             "odd": self.pingpong and self.laps == "odd",
             "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
             f"g{self.group}": self.group != 8, f"s{self.stages}": self.stages > 0,
-            f"/{self.split_k}": self.split_k > 1, "any": anyhow,
+            f"/{self.split_k}": self.split_k > 1,
+            "one": self.split_k > 1 and self.shares == "one", "runs": self.streams, "any": anyhow,
         }  # fmt: skip
         return f"{self.tile_m}x{self.tile_n}" + "".join(m for m, given in marks.items() if given)
 
@@ -87,8 +91,13 @@ class Schedule:
             _require(self.split_k == 1, "pingpong is for whole tiles: no split_k")
         _require(1 <= self.split_k <= 16, "split_k must be 1 to 16")
         if self.split_k > 1:
-            _require(not self.persistent, "the blocks of a team go through many tiles anyway: not persistent")
+            _require(
+                not (self.persistent and self.streams), "runs go through many tiles anyway: not persistent"
+            )
             _require(self.tile_n % 32 == 0, "split_k needs a tile_n of whole parts of 32 columns")
+            _require(self.sums == "ordered" or self.shares == "any", "sums=any is for shares=any")
+            most = 16 // self.cluster
+            _require(self.streams or self.split_k <= most, "a row of the grid has at most 16 blocks")
         most = (self.registers[1] if self.registers else min(255, FILE // self.threads)) - BESIDE
         _require(
             self.accumulators * products <= most,
@@ -108,7 +117,12 @@ class Schedule:
     @property
     def proved_by_launch(self) -> bool:
         """Whether proofs for every size take long: tiles begin anywhere in the ring, or blocks share them."""
-        return self.split_k > 1 or (self.pingpong and self.laps == "any")
+        return self.streams or (self.pingpong and self.laps == "any")
+
+    @property
+    def streams(self) -> bool:
+        """Whether runs of blocks begin and end anywhere inside tiles."""
+        return self.split_k > 1 and self.shares == "any"
 
     @property
     def sharing(self) -> int:
@@ -136,7 +150,7 @@ class Schedule:
         """Bytes of the staging buffers for outputs with elements of those sizes."""
         if self.store == "direct":
             # partial sums are put together there
-            return 2 * self.tile_m * K_SPAN if self.split_k > 1 else 0
+            return 2 * self.tile_m * K_SPAN if self.streams else 0
         most = max(sizes)
         _require(self.tile_n * most % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows")
         return sum(sizes) * self.consumers * self.rows * (K_SPAN // most) * self.store_slots(most)

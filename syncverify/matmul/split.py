@@ -1,104 +1,91 @@
-"""Several blocks for one tile: the steps along K of a team's tiles are shared out evenly among its blocks.
+"""Several blocks for one tile: each block of a team takes a part of its steps along K.
 
-A team of ``split_k`` blocks goes through ``share`` tiles, one after the other: ``share * steps`` steps, of
-which each block takes an equal run. A run that starts inside a tile leaves a partial sum in memory; the
-block whose run holds the tile's first step adds what the others left, and finishes the tile. Later parts of a
-tile come first, in blocks of lower numbers: a block waits for lower-numbered ones only, and for what they did
-as the first thing of all.
+A team is a row of the grid, of ``split_k`` blocks (or clusters). It shares tiles in one of two ways
+(``Schedule.shares``). ``one``: a tile for each team, of which every block has an equal part; the last block
+adds what the others left, and finishes it. ``pairs``: ``split_k - 1`` tiles for each team, each shared by
+two neighbours; a block first leaves its part of the tile that the next one finishes, then it finishes the
+tile of which the one before it has left a part. Blocks of a persistent schedule first go through ``turns``
+tiles alone.
 
-Where runs begin is said by parameters, three for each run but the first (``boundary``): the kernel only
-compares them, so that whose step a tile's first one is needs no quotient by a product of sizes.
+So a block waits for lower-numbered ones only, and whatever they left they left before they waited. Where
+blocks begin and end inside tiles is the same in every launch; only how many steps these parts have depends
+on K.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncverify.ir.expr import Call, Expr, Float, Int, Var
+from syncverify.ir.expr import Call, Expr, Int, Var
 from syncverify.ir.nodes import (
-    BulkStore,
     Compute,
     For,
     FragRead,
+    FragWrite,
     GlobalRegion,
     If,
     LdGlobal,
     Let,
-    Region,
-    Shared,
     StGlobal,
     Stmt,
-    StShared,
     Tensor,
 )
 from syncverify.matmul.schedule import WARPGROUP, Schedule
 
 #: Partial sums in global memory, of a tile for each block; how many of them are there, for each warpgroup.
 SUMS, SEMAPHORE = "partial_sums", "semaphore"
-#: Where a warpgroup's partial sums are put together in shared memory.
-PART = "part_tile"
 #: A thread's place in its warpgroup.
 _THREAD = Var("warp") % 4 * 32 + Var("lane")
 #: Sums of one access: 16 bytes.
 _UNIT = 4
-#: How many partial sums of a tile come before a block's own.
-BEHIND = Var("behind")
-#: Whether a tile starts in another run, and whether it may end in one.
-_OTHERS, _LAST = Var("i") < Var("whole"), Var("i").eq(Var("final"))
+#: Which block of its team a block is; of its turns, those with a tile of its own.
+_NUMBER = Var("number")
+_ALONE = Var("i") < Var("turns")
 
 
 def values(schedule: Schedule, tiles: int, steps: int, multiprocessors: int) -> dict[str, int]:
-    """``share``: tiles of a team, of which the last may lie outside of C; ``teams`` and ``blocks``; where the
-    runs of a team begin.
+    """``turns``: whole tiles of a block; ``each``: steps of a part of a tile, or of pairs by how many a block
+    leaves more than the next one; ``more``: those that each finishes at least. The last tiles may lie outside
+    of C.
 
-    No more blocks than SMs: all of them run at once. No block is without a step.
+    No more blocks than SMs where these go through whole tiles: all of them run at once.
     """
-    q, c = schedule.split_k, schedule.cluster
-    share = max(-(-tiles // max(multiprocessors // (q * c), 1)), -(-q // steps))
-    teams = -(-tiles // share)
-    found = {"share": share, "teams": teams, "blocks": teams * q * c}
-    for run in range(1, q):
-        begin = run * share * steps // q
-        at = begin // steps, -(-begin // steps), begin % steps
-        found |= dict(zip(boundary(run), at, strict=True))
-    return found
+    q, shared = schedule.split_k, shared_tiles(schedule)
+    of_team = shared
+    found = {}
+    if schedule.persistent:
+        most = max(multiprocessors // (q * schedule.cluster), 1)
+        found["turns"] = turns = max(-(-(-(-tiles // most) - shared) // q), 1)
+        of_team += turns * q
+    teams = -(-tiles // of_team)
+    if schedule.shares == "one":
+        found["each"] = -(-steps // q)
+    else:
+        found["each"] = each = (steps - 2) // q
+        found["more"] = steps - 1 - q * each
+    return {**found, "teams": teams, "blocks": teams * q * schedule.cluster}
 
 
-def boundary(run: int) -> tuple[str, str, str]:
-    """Where a run of a team begins: the tile that holds its first step, the first tile that starts in it or
-    behind it, and the steps of the former that belong to others."""
-    return f"tile_{run}", f"whole_{run}", f"skip_{run}"
+def least_steps(schedule: Schedule) -> int:
+    """Steps that a tile has to have, if need be beyond K: a first one goes round the ring."""
+    if schedule.split_k == 1 or schedule.streams:
+        return 1
+    return max(schedule.stages, 8) if schedule.persistent else 2
 
 
-def names(schedule: Schedule) -> tuple[str, ...]:
-    """The parameters of all boundaries."""
-    return tuple(name for run in range(1, schedule.split_k) for name in boundary(run))
-
-
-def _bounds(schedule: Schedule, run: int) -> tuple[Expr, Expr, Expr]:
-    """The boundary in front of a run, of the first and behind the last one too."""
-    if run == 0:
-        return Int(0), Int(0), Int(0)
-    if run == schedule.split_k:
-        return Var("share"), Var("share"), Int(0)
-    tile, whole, skip = boundary(run)
-    return Var(tile), Var(whole), Var(skip)
+def shared_tiles(schedule: Schedule) -> int:
+    """Tiles that a team shares."""
+    return 1 if schedule.shares == "one" else schedule.split_k - 1
 
 
 def facts(schedule: Schedule) -> list[Expr]:
-    q = schedule.split_k
-    found: list[Expr] = [
-        Var("share") >= 1,
-        Var("teams") >= 1,
-        Var("blocks").eq(Var("teams") * (q * schedule.cluster)),
-    ]
-    for run in range(1, q + 1):
-        tile, whole, skip = _bounds(schedule, run)
-        before, whole_before, _ = _bounds(schedule, run - 1)
-        found += [before <= tile, whole_before <= whole, before < whole]
-        if run < q:
-            found += [tile <= whole, whole <= tile + 1, skip >= 0, skip < Var("steps")]
-    return found
+    q, each = schedule.split_k, Var("each")
+    found = [Var("teams") >= 1, Var("blocks").eq(Var("teams") * (q * schedule.cluster))]
+    found.append(Var("steps") >= least_steps(schedule))
+    found += [Var("turns") >= 1] if schedule.persistent else []
+    if schedule.shares == "one":
+        return [*found, each >= 1]
+    return [*found, each >= 0, Var("more") >= 1, Var("steps").eq(each * q + Var("more") + 1)]
 
 
 def tensors(schedule: Schedule, products: int = 1) -> tuple[Tensor, ...]:
@@ -118,157 +105,160 @@ def workspaces(schedule: Schedule, blocks: int, products: int = 1) -> dict[str, 
     return {SUMS: sums, SEMAPHORE: size * schedule.consumers}
 
 
-def buffer(schedule: Schedule) -> Shared:
-    """A part of a warpgroup's partial sums: those of 32 columns, of two products 16 each; a thread's own in
-    runs of four."""
-    shape = (Int(schedule.consumers), Int(_depth(schedule) * WARPGROUP))
-    return Shared(PART, "f32", shape, 1024)
-
-
-def _depth(schedule: Schedule) -> int:
-    """Sums of a thread in one part."""
-    return schedule.rows * 32 // WARPGROUP
+def grid(schedule: Schedule) -> tuple[Expr, Expr, Expr]:
+    """A row for each team."""
+    return Int(schedule.split_k * schedule.cluster), Var("teams"), Int(1)
 
 
 def place(schedule: Schedule) -> list[Stmt]:
-    """Which run of which team a block, or all blocks of a cluster, have; whose tiles they share.
-
-    Only the first tile of a run may be another's, and only the last may be shared with runs behind it.
-    """
-    q = schedule.split_k
-    here: Expr = Var("block") if schedule.cluster == 1 else Var("block") // schedule.cluster
-
-    def runs(kind: int, tile: str) -> Expr:
-        """How many runs behind the first begin with or in front of a tile."""
-        found: Expr = _bounds(schedule, 1)[kind] <= Var(tile)
-        for run in range(2, q):
-            found = found + (_bounds(schedule, run)[kind] <= Var(tile))
-        return found
-
-    def where(cond: Expr, value: Expr) -> Expr:
-        return Call("select", (cond, value, Int(0)))
-
-    begins = Var("begin") < Var("whole")
+    """Which block of its team a block is, or all blocks of a cluster are; and which of all."""
+    c = schedule.cluster
+    here: Expr = Var("block.x") if c == 1 else Var("block.x") // c
     return [
-        Let("team", here // q),
-        Let("number", Int(q - 1) - here % q),
-        Let("begin", _own(schedule, 0, 0)),
-        Let("whole", _own(schedule, 1, 0)),
-        Let("final", _own(schedule, 0, 1)),
-        Let("end", _own(schedule, 1, 1)),
-        Let("ours", here),
-        Let("theirs", where(begins, (Var("team") + 1) * q - 1 - runs(1, "begin"))),
-        Let("follow", where(begins, runs(0, "begin") - Var("number"))),
-        Let("join", where(Var("final") < Var("end"), runs(0, "final") - Var("number"))),
+        Let("number", here),
+        Let("team", Var("block.y")),
+        Let("ours", Var("team") * schedule.split_k + Var("number")),
     ]
 
 
-def _own(schedule: Schedule, kind: int, behind: int) -> Expr:
-    """A part of the boundary in front of a block's run (0), or of the one behind it (1)."""
-    runs = schedule.split_k - 1
-    found = _bounds(schedule, runs + behind)[kind]
-    for run in reversed(range(runs)):
-        found = Call("select", (Var("number").eq(run), _bounds(schedule, run + behind)[kind], found))
+def work(
+    schedule: Schedule, products: Sequence[Stmt], ends: Sequence[Stmt], names: Sequence[str]
+) -> list[Stmt]:
+    """The tiles of a block. ``products``: those of ``count`` steps from ``skip`` on, of the ``tile`` of that
+    number; ``ends``: what is done with whole sums; ``names``: where these are.
+
+    What comes behind the products of a turn is asked behind them: parts of tiles are gone through as whole
+    ones are, only for another number of steps. Of pairs the last block of a team leaves nothing: it has the
+    turn as well, of one step and outside of C.
+    """
+    leave, finish = (left(schedule, names),), (added(schedule, names), *ends)
+    followed = _NUMBER < schedule.split_k - 1  # another one finishes the tile
+    found: list[Stmt] = []
+    if schedule.shares == "one":
+        first: tuple[Stmt, ...] = (If(followed, leave, finish),)
+    else:
+        first = (If(followed, leave),)
+    if schedule.persistent:
+        body = (*_turn(schedule), *products, If(_ALONE, tuple(ends), first))
+        found.append(For("i", Int(0), Var("turns") + 1, Int(1), body))
+    elif schedule.shares == "one":
+        found += [*_begun(_part(schedule)), *products, *first]
+    else:
+        found.append(If(followed, (*_begun(_part(schedule)), *products, *leave)))
+    if schedule.shares == "pairs":
+        found.append(If(_NUMBER > 0, (*_begun(_rest(schedule)), *products, *finish)))
     return found
 
 
-def turns(work: tuple[Stmt, ...]) -> For:
-    """The tiles that a run touches."""
-    return For("i", Var("begin"), Var("end"), Int(1), work)
+#: Of a part of a tile the number of the tile, the first step and how many there are.
+Part = tuple[Expr, Expr, Expr]
 
 
-def turn(schedule: Schedule) -> list[Stmt]:
-    """The run's part of a tile: ``count`` steps from ``skip`` on."""
-    skip = Call("select", (_OTHERS, _own(schedule, 2, 0), Int(0)))
-    end = Call("select", (_LAST, _own(schedule, 2, 1), Var("steps")))
-    return [Let("skip", skip), Let("count", end - Var("skip"))]
+def _begun(part: Part) -> list[Stmt]:
+    return [Let(name, e) for name, e in zip(("tile", "skip", "count"), part, strict=True)]
 
 
-def sharing() -> list[Stmt]:
-    """Who finishes the tile, and how many runs behind the block's own have parts of it."""
-    behind = Call("select", (_LAST, Var("join"), Int(0)))
-    return [
-        Let("slot", Call("select", (_OTHERS, Var("theirs"), Var("ours")))),
-        Let("behind", Call("select", (_OTHERS, Var("follow"), behind))),
-    ]
+def _turn(schedule: Schedule) -> list[Stmt]:
+    """The tile of a turn, and which of its steps."""
+    own = Var("i") * (Var("teams") * schedule.split_k) + Var("ours"), Int(0), Var("steps")
+    tile, skip, count = _part(schedule)
+    if schedule.shares == "pairs":
+        outside = Var("tiles_m") * Var("tiles_n")
+        tile = _where(_NUMBER < schedule.split_k - 1, tile, outside)
+    parts = zip(own, (tile, skip, count), strict=True)
+    tile, skip, count = (_where(_ALONE, whole, part) for whole, part in parts)
+    return _begun((tile, skip, count))
 
 
-def cell(schedule: Schedule) -> GlobalRegion:
-    """The semaphore of a tile and a warpgroup."""
-    return GlobalRegion(SEMAPHORE, _place(schedule) * schedule.consumers + Var("wg"))
+def _shared(schedule: Schedule) -> Expr:
+    """The first tile that a team shares."""
+    first = Var("team") * shared_tiles(schedule) if schedule.shares == "pairs" else Var("team")
+    return Var("turns") * (Var("teams") * schedule.split_k) + first if schedule.persistent else first
 
 
-def _base(schedule: Schedule, product: int, products: int) -> Expr:
-    """The first partial sum of the warpgroup, of one of its products."""
-    each = schedule.rows * schedule.tile_n
-    first = (_place(schedule) * schedule.consumers + Var("wg")) * (each * products)
-    return first + product * each if product else first
+def _part(schedule: Schedule) -> Part:
+    """The part that is left, or is the block's of the only tile."""
+    q, each = schedule.split_k, Var("each")
+    if schedule.shares == "one":
+        return _shared(schedule), _NUMBER * each, each
+    count = (Int(q - 1) - _NUMBER) * each + 1
+    return _shared(schedule) + _NUMBER, Var("steps") - count, count
 
 
-def _place(schedule: Schedule) -> Expr:
-    """Where the sums of the block's own tile lie: a cluster has one for each of its blocks."""
+def _rest(schedule: Schedule) -> Part:
+    """The part of a tile that is finished, where the block before has left the others."""
+    return _shared(schedule) + (_NUMBER - 1), Int(0), _NUMBER * Var("each") + Var("more")
+
+
+def _where(cond: Expr, value: Expr, other: Expr) -> Expr:
+    return Call("select", (cond, value, other))
+
+
+def cells(schedule: Schedule) -> tuple[GlobalRegion, GlobalRegion, int]:
+    """The semaphore of what a warpgroup leaves, that of what it adds, and how many leave it."""
+    if schedule.shares == "one":
+        one = _cell(schedule, Var("team"))
+        return one, one, schedule.split_k - 1
+    return _cell(schedule, Var("ours")), _cell(schedule, Var("ours") - 1), 1
+
+
+def _cell(schedule: Schedule, at: Expr) -> GlobalRegion:
+    return GlobalRegion(SEMAPHORE, _ranked(schedule, at) * schedule.consumers + Var("wg"))
+
+
+def _ranked(schedule: Schedule, at: Expr) -> Expr:
+    """A cluster has a place for each of its blocks."""
     c = schedule.cluster
-    return Var("slot") if c == 1 else Var("slot") * c + Var("rank")
+    return at if c == 1 else at * c + Var("rank")
+
+
+def _sums(schedule: Schedule, whose: Expr, product: int, products: int) -> GlobalRegion:
+    """A thread's partial sums of part ``p`` of its warpgroup's share of one product."""
+    depth, each = _depth(schedule), schedule.rows * schedule.tile_n
+    first = (_ranked(schedule, whose) * schedule.consumers + Var("wg")) * (each * products)
+    at = (first + product * each if product else first) + Var("p") * (depth * WARPGROUP) + _THREAD * _UNIT
+    return GlobalRegion(SUMS, at, Int(_UNIT), Int(depth // _UNIT), Int(WARPGROUP * _UNIT))
+
+
+def _depth(schedule: Schedule) -> int:
+    """Sums of a thread that are read or written at once."""
+    return 32 if schedule.accumulators % 32 == 0 else 16
+
+
+def _parts(schedule: Schedule, body: Sequence[Stmt]) -> For:
+    parts = schedule.accumulators // _depth(schedule)
+    return For("p", Int(0), Int(parts), Int(1), tuple(body), unroll=parts)
 
 
 def left(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
-    """The partial sums of a run that does not start a tile, part by part."""
-    depth = _depth(schedule) // len(accumulators)
-    size = depth * WARPGROUP
-    reads: list[Stmt] = []
-    leaves: list[Stmt] = []
+    """The partial sums of a block that does not finish the tile."""
+    depth, body = _depth(schedule), list[Stmt]()
     for k, name in enumerate(accumulators):
-        value = f"part{k + 1 if k else ''}_v"
-        to = GlobalRegion(SUMS, _base(schedule, k, len(accumulators)) + Var("p") * size, Int(size))
-        whole = Region(PART, (Var("wg"),))
-        if len(accumulators) > 1:
-            whole = Region(PART, (Var("wg"),), Int(k * size), Int(size))
-        first = _THREAD * _UNIT + k * size if k else _THREAD * _UNIT
-        own = Region(PART, (Var("wg"),), first, Int(_UNIT), Int(depth // _UNIT), Int(WARPGROUP * _UNIT))
-        reads += [FragRead(value, name, Var("p") * depth, Int(depth)), StShared(own, Var(value))]
-        leaves.append(_leave(schedule, to, whole))
-    parts = schedule.tile_n * len(accumulators) // 32
-    return For("p", Int(0), Int(parts), Int(1), (*reads, *leaves), unroll=parts)
+        value = _numbered("part", k)
+        to = _sums(schedule, Var("ours"), k, len(accumulators))
+        body += [FragRead(value, name, Var("p") * depth, Int(depth)), StGlobal(to, Var(value))]
+    return _parts(schedule, body)
 
 
-def _leave(schedule: Schedule, to: GlobalRegion, whole: Region) -> Stmt:
-    add, store = BulkStore(to, whole, "add"), BulkStore(to, whole)
-    if schedule.sums == "any":
-        return add
-    return store if schedule.split_k == 2 else If(BEHIND.eq(0), (store,), (add,))
+def added(schedule: Schedule, accumulators: Sequence[str]) -> Stmt:
+    """What others left is added to the accumulators, the nearest block's first."""
+    depth, body = _depth(schedule), list[Stmt]()
+    for k, name in enumerate(accumulators):
+        own, others, both = (_numbered(name, k) for name in ("own", "sum", "both"))
+        at = Var("p") * depth
+        body += [
+            LdGlobal(others, _sums(schedule, Var("ours") - Var("j"), k, len(accumulators))),
+            FragRead(own, name, at, Int(depth)),
+            Compute(both, Var(own) + Var(others)),
+            FragWrite(name, Var(both), at),
+        ]
+    others_left = cells(schedule)[2]
+    return For("j", Int(1), Int(others_left + 1), Int(1), (_parts(schedule, body),))
 
 
-def added(schedule: Schedule, names: Sequence[str], start: Expr, count: int) -> list[Stmt]:
-    """Adds what others left to ``count`` elements of a thread's share of each product, ``start`` a
-    multiple of ``count``.
-
-    Where anyone may come first, what was read is zero again for the next launch.
-    """
-    if schedule.split_k == 1:
-        return []
-    unit = min(count, _UNIT)
-    # a run of four of each thread, then the next four
-    if count >= _UNIT:
-        at = start * WARPGROUP + _THREAD * _UNIT
-    else:
-        at = start // _UNIT * (_UNIT * WARPGROUP) + _THREAD * _UNIT + start % _UNIT
-    rows = count // unit
-    more = (Int(rows), Int(WARPGROUP * _UNIT)) if rows > 1 else ()
-    inner: list[Stmt] = []
-    for k, name in enumerate(names):
-        where = GlobalRegion(SUMS, _base(schedule, k, len(names)) + at, Int(unit), *more)
-        value = f"sum{k + 1 if k else ''}_v"
-        inner += [LdGlobal(value, where), Compute(name, Var(name) + Var(value))]
-        if schedule.sums == "any":
-            inner.append(StGlobal(where, Float(0.0)))
-    return [If(BEHIND > 0, tuple(inner))]
+def _numbered(name: str, k: int) -> str:
+    return f"{name}{k + 1 if k else ''}_v"
 
 
-def finished(work: tuple[Stmt, ...], schedule: Schedule, accumulators: Sequence[str]) -> list[Stmt]:
-    """After the products: a tile that starts in this run is finished, the others' sums are left."""
-    return [*sharing(), If(_OTHERS, (left(schedule, accumulators),), work)]
-
-
-__all__ = ["BEHIND", "PART", "SEMAPHORE", "SUMS", "added", "boundary", "buffer", "cell", "facts", "finished",
-           "left", "names", "place", "tensors", "turn", "turns", "values",
-           "workspaces"]  # fmt: skip
+__all__ = ["SEMAPHORE", "SUMS", "cells", "facts", "grid", "least_steps", "place", "shared_tiles", "tensors",
+           "values", "work", "workspaces"]  # fmt: skip

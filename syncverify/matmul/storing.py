@@ -15,7 +15,7 @@ from syncverify.ir.nodes import (
     StShared,
     TmaStore,
 )
-from syncverify.matmul import split
+from syncverify.matmul import stream
 from syncverify.matmul.epilogue import arithmetic, loads, places, register, results, stores
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
@@ -63,7 +63,7 @@ def _set(name: str, value: Expr, again: int) -> Stmt:
 def _products(problem: Problem, schedule: Schedule, start: Expr, count: int) -> list[Stmt]:
     """A thread's elements of the products, with what other blocks left of them."""
     found: list[Stmt] = [FragRead(register(x), x, start, Int(count)) for x in problem.products]
-    return [*found, *split.added(schedule, [*map(register, problem.products)], start, count)]
+    return [*found, *stream.added(schedule, [*map(register, problem.products)], start, count)]
 
 
 def _parts(problem: Problem, schedule: Schedule) -> Stmt:

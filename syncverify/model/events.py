@@ -231,6 +231,13 @@ class Windows(Protocol):
         """Whether the block after this one would name by one address what this one names by the other."""
 
 
+class Neighbours(Protocol):
+    """Where clusters of a team reach global memory, told from what any one of them does there."""
+
+    def at(self, place: tuple[int, int], number: int) -> tuple[int, int] | None:
+        """The bytes that one cluster of a team reaches; None where they may be another team's."""
+
+
 class LaneSplit(Exception):  # noqa: N818 -- control flow, not an error
     """Raised by an agent whose lanes disagree on a decision: split the class, then run again."""
 
@@ -301,9 +308,14 @@ class SystemInfo:
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
     relay: tuple[tuple[int, int], ...] = ()
     windows: Windows | None = None
-    #: one cluster of a team of several, alone: which, and how many there are (docs/symbolic.md)
+    #: one cluster of a team of several, alone: which, or ``ANY``, and how many there are (docs/symbolic.md)
     member: tuple[int, int] | None = None
+    neighbours: Neighbours | None = None  # where each of these reaches what any one does
     in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
+
+
+#: Any cluster of a team.
+ANY = -1
 
 
 class System(Protocol):

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from syncverify.model.events import Agent, System
 from syncverify.model.terms import Symbolic as Symbolic
 
-#: The size that stands for the number of a team of blocks.
+#: The size that stands for the number of a team of blocks; and that of one of its clusters, of any team.
 TEAM = "block.team"
+MEMBER = "block.member"
 
 
 class SizedAgent(Agent, Protocol):

@@ -454,12 +454,15 @@ class Space:
 
     def placed(self, value: Any, block: Any) -> tuple[Any, int]:
         """A place as a number, or one for each lane, beyond a multiple of the block's number; and which."""
-        where, each = self.resolved(block), [self.resolved(x) for x in lanes(value)]
+        where, each = self.resolved(block), lanes(value)
         times = 0
         if isinstance(where, Term):
             atom, unit = where.parts[0]
-            times = dict(self.of(each[0])[1]).get(atom, 0) // unit
-        found = tuple(self.number(x - where * times) for x in each)
+            times = dict(self.of(self.resolved(each[0]))[1]).get(atom, 0) // unit
+        beyond: dict[Parts, int] = {}  # what lanes have in common, mostly all of it
+        for parts in dict.fromkeys(self.of(x)[1] for x in each):
+            beyond[parts] = self.number(self.resolved(self.term(0, parts)) - where * times)
+        found = tuple(self.of(x)[0] + beyond[self.of(x)[1]] for x in each)
         return found if isinstance(value, tuple) else found[0], times
 
     def ahead(self, value: Any, block: Any) -> Ahead | None:

@@ -46,7 +46,7 @@ from syncverify.ir.nodes import (
 from syncverify.model.ordering import Need
 from syncverify.model.proxies import Access
 from syncverify.passes.access import needed, touches
-from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, unused, walk
+from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, unused, walk, with_bodies
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop, used_lets, without_empty
 from syncverify.passes.staging import ISSUER
@@ -241,7 +241,9 @@ class TensorEmptyBarriers:
             return (stmt, *arrive) if isinstance(stmt, WgmmaWait) else (stmt,)
 
         # a wait outside of all loops comes after the last use of the ring
-        return tuple(s if not isinstance(s, For) else replace(s, body=flat_map(s.body, after)) for s in body)
+        return tuple(
+            with_bodies(s, lambda b: flat_map(b, after)) if isinstance(s, For | If) else s for s in body
+        )
 
     def _leader(self) -> Expr:
         # the lane that is elected anyway, so that the others stay alike
@@ -308,7 +310,8 @@ def ring_arrivals(kernel: Kernel) -> dict[str, int]:
     alike: dict[tuple[str, ...], dict[tuple[int, ...], Counter[tuple[str, int, int]]]] = {}
     for rank, tid in product(range(kernel.launch.ctas), range(kernel.launch.threads)):
         env = {**values, "tid": tid, "warp": tid // 32, "lane": tid % 32, "wg": tid // GROUP,
-               "block": rank, "rank": rank, "grid": grid, "elected": int(tid % 32 == 0)}  # fmt: skip
+               "block": rank, "block.x": rank, "block.y": 0, "rank": rank, "grid": grid,
+               "elected": int(tid % 32 == 0)}  # fmt: skip
         found = next((f for k, known in alike.items() if (f := known.get(_of(env, k))) is not None), None)
         if found is None:
             asked = _Asked(env)

@@ -27,7 +27,7 @@ from syncverify.checker.explore.traces import Groups
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver
 from syncverify.ir.execute_sized import launch_facts, open_systems
-from syncverify.ir.execute_teams import team_size
+from syncverify.ir.execute_teams import in_rows, team_size
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate
 from syncverify.ir.nodes import Kernel
 from syncverify.model.deals import Asked, Deals, whole_laps
@@ -157,7 +157,7 @@ def problem_of(
 ) -> Problem:
     """A kernel of the IR with the parameters that ``given`` does not fix left open."""
     open_: Ranges = {p.name: _TYPES[p.dtype] for p in kernel.params if p.name not in given}
-    if team_size(kernel):
+    if team_size(kernel) and not in_rows(kernel):
         open_ = unbounded(open_)
     facts = (*kernel.assumes, *launch_facts(kernel))
     defaults = {p.name: p.default for p in kernel.params if p.default is not None}
@@ -370,6 +370,9 @@ class _Attempt:
         joined = Joined(self.space)
         for x in members:
             joined.take(x.system.info.member, x.accounts)
+        neighbours = members[0].system.info.neighbours
+        if neighbours is not None:
+            joined.spread(path, neighbours)
         self.reason = joined.wrong(path)
         self.restores &= joined.restores
 

@@ -7,17 +7,25 @@ clusters that may belong to one launch, by the sizes, must go together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
+from math import prod
 from typing import Any
 
+from syncverify.checker.ledger import Bytes
 from syncverify.checker.together import Account, Pairs, Together
 from syncverify.deadline import check as check_time
+from syncverify.model.events import ANY, Neighbours
 from syncverify.model.inequalities import Sum, add, eliminated, negated
 from syncverify.model.path import Path
+from syncverify.model.symbols import MEMBER
 from syncverify.model.terms import Space, Symbolic
 
 #: Accounts of clusters that are put together before it is given up.
 MOST_TOGETHER = 20_000
+
+#: Ways in which accounts go together that are looked at whatever is known of sizes.
+FEW_TOGETHER = 8
 
 #: What is known of sizes at the end of a run: of each that it has a sum, over unknowns numbered in order, and
 #: what is known of these.
@@ -32,8 +40,11 @@ class Joined:
     accounts: list[dict[Account, dict[Ends, None]]] = field(default_factory=list)
     restores: bool = True
     tried: int = 0
-    known: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by identities of accounts
+    known: dict[tuple[int, ...], tuple[str | None, bool]] = field(
+        default_factory=dict
+    )  # by identities of accounts
     pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)
+    of_any: dict[Account, dict[Ends, None]] = field(default_factory=dict)  # cluster, whichever
 
     def take(self, member: tuple[int, int] | None, found: Iterable[tuple[Account, Path]]) -> None:
         """More runs of one cluster: which, of how many."""
@@ -41,7 +52,26 @@ class Joined:
         number, clusters = member
         self.accounts = self.accounts or [{} for _ in range(clusters)]
         for account, path in found:
-            self.accounts[number].setdefault(account, {})[ends(path)] = None
+            kept = self.of_any if number == ANY else self.accounts[number]
+            kept.setdefault(account, {})[ends(path)] = None
+
+    def spread(self, root: Path, neighbours: Neighbours) -> None:
+        """The accounts of each cluster, by those of any one that what is known there does not rule out."""
+        of_any = {account: fewer(self.space, some) for account, some in self.of_any.items()}
+        for number, found in enumerate(self.accounts):
+            here = self.placed(root, number)
+            for account, some in of_any.items():
+                may_be = [known for known in some if beside(self.space, here, known) is not None]
+                if may_be:
+                    found.setdefault(_moved(account, neighbours, number), {}).update(dict.fromkeys(may_be))
+
+    def placed(self, path: Path, number: int) -> Path:
+        """The path with the cluster known that is put beside those before it."""
+        if MEMBER not in path.sizes:
+            return path
+        path = path.fork()
+        path.sizes[MEMBER] = number
+        return path
 
     def wrong(self, root: Path) -> str | None:
         """Why some launch that starts on a path may go wrong; None if none does."""
@@ -50,11 +80,15 @@ class Joined:
         for found in self.accounts:
             for account, some in found.items():
                 found[account] = dict.fromkeys(fewer(self.space, some))
+        if prod(len(found) for found in self.accounts) <= FEW_TOGETHER:
+            if all(self.judged(chosen) == (None, True) for chosen in product(*self.accounts)):
+                return None
         return self.follow(root, ())
 
     def follow(self, path: Path, chosen: tuple[Account, ...]) -> str | None:
         if len(chosen) == len(self.accounts):
             return self.judge(chosen)
+        path = self.placed(path, len(chosen))
         for account, all_ends in self.accounts[len(chosen)].items():
             for known in all_ends:
                 self.tried += 1
@@ -68,12 +102,31 @@ class Joined:
         return None
 
     def judge(self, chosen: tuple[Account, ...]) -> str | None:
+        found, restores = self.judged(chosen)
+        self.restores &= restores
+        return found
+
+    def judged(self, chosen: tuple[Account, ...]) -> tuple[str | None, bool]:
+        """What is wrong, and whether flags are left as they were found."""
         key = tuple(map(id, chosen))  # each is kept once
         if key not in self.known:
             together = Together(chosen, pairs=self.pairs)
-            self.known[key] = together.wrong()
-            self.restores &= together.restores
+            self.known[key] = together.wrong(), together.restores
         return self.known[key]
+
+
+def _moved(account: Account, neighbours: Neighbours, number: int) -> Account:
+    """What one cluster does where any one leaves an account."""
+
+    def at(place: Bytes) -> Bytes:
+        found = neighbours.at(place, number)
+        if found is None:
+            raise Symbolic("teams of blocks may reach the same places in global memory")
+        return found
+
+    steps = tuple(replace(step, flag=at(step.flag)) for step in account.steps)
+    accesses = tuple(replace(x, places=tuple(map(at, x.places))) for x in account.accesses)
+    return Account(steps, accesses)
 
 
 def ends(path: Path) -> Ends:

@@ -305,7 +305,7 @@ def test_all_divisors_must_fit(divided: str, size: int) -> None:
 
 def test_what_is_compared() -> None:
     program = _kernel(GOOD["results at places that a size tells"], FACTS)
-    found = teams_of(program, 1)
+    found = teams_of(program, (1, 1, 1), (None, 1, 1))
     lines = {program.body[k].op for k in found.tracked}
     assert (found.size, lines, found.written) == (3, {"ld", "st", "red"}, ("k_out+0",))
     assert [program.body[k].op for k in found.quiet] == ["st"]
@@ -314,7 +314,7 @@ def test_what_is_compared() -> None:
 def test_atomics_beside_bulk_reductions_are_none() -> None:
     text = _team(_AHEAD, _ADDED + "    red.global.add.f32 [%rd6], %f1;\n")
     with pytest.raises(Symbolic, match="atomics and bulk reductions"):
-        teams_of(_kernel(text, FACTS), 1)
+        teams_of(_kernel(text, FACTS), (1, 1, 1), (None, 1, 1))
 
 
 SEEDS = range(60)

@@ -27,6 +27,7 @@ from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
 from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
+from syncverify.model.symbols import MEMBER
 from syncverify.model.terms import Open, Space
 
 #: Decisions for each place of a ring that was seen, in which registers are to show that they count.
@@ -463,7 +464,8 @@ class Settling:
         without a question, so that all that counts on counts tiles."""
         if self.space.early:
             return []
-        return sorted({c for _, (c, parts) in view.sizes if not parts and c > 1})
+        sizes = (row for name, row in view.sizes if name != MEMBER)
+        return sorted({c for c, parts in sizes if not parts and c > 1})
 
     def counted(self, state: State, places: list[Place]) -> set[int]:
         """Which rows count turns."""

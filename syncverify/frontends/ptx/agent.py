@@ -25,10 +25,12 @@ from syncverify.frontends.ptx.compile_state import (
 )
 from syncverify.frontends.ptx.context import ClassContext
 from syncverify.frontends.ptx.effects import Opaque
+from syncverify.frontends.ptx.lengths import CHOICES
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
-from syncverify.frontends.ptx.sized import Size, exposed, restored
+from syncverify.frontends.ptx.shown import exposed, lanes_apart, restored
+from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.turns import TURN
-from syncverify.frontends.ptx.values import INTS, Unknown
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec
 from syncverify.model.again import AGAIN
 from syncverify.model.events import Ev, Event, LaneSplit, Undefined
 from syncverify.model.terms import Interrupted, Symbolic, Term
@@ -37,6 +39,8 @@ from syncverify.model.terms import Interrupted, Symbolic, Term
 MAX_JUMPS = 2_000_000
 #: Slots from here on are places in memories: which memory, address, size.
 _KEPT = 1 << 60
+#: With a slot: how far lanes are apart.
+_LANES = "lanes"
 #: Words that nobody names are taken not to be 0 where something is divided by them.
 BY_WORD = "what decides was divided by 0"
 SIZED_JUMPS = 20_000  # where a size has no number, and a loop need not end
@@ -138,7 +142,8 @@ class PtxAgent:
         if not self.program.again(self._pc()):
             return {}
         turn = self.r[self.program.slots[TURN]]
-        return {AGAIN: turn.term if isinstance(turn, Size) else turn}
+        now = turn.term if isinstance(turn, Size) else turn
+        return {AGAIN: now, CHOICES: now} if self.program.lengths.chosen else {AGAIN: now}
 
     def _located(self, reason: str) -> str:
         """A reason with the line where the agent stands."""
@@ -198,12 +203,16 @@ class PtxAgent:
         shared: SharedContents | None = self.r[SHARED]
         return [self.r[LOCAL]] if shared is None else [self.r[LOCAL], *shared.of]
 
-    def live(self) -> dict[int, Any]:
+    def live(self) -> dict[Any, Any]:
         """The slots that may be read before they are written, and numbers in memories."""
         r, pc = self.r, self._pc()
-        found = {}
+        found: dict[Any, Any] = {}
         for slot, bits, half in self.program.shown_at(pc):
             value = r[slot]
+            apart = lanes_apart(value) if value.__class__ is Vec else None
+            if apart is not None:
+                found[slot], found[_LANES, slot] = value.lanes[0].term, apart
+                continue
             found[slot] = (value ^ half) - half if value.__class__ is int else exposed(value, bits)
         if self.program.sized:
             for slot, kept in self.program.stale.get(pc, ()):
@@ -214,14 +223,22 @@ class PtxAgent:
                 found[_KEPT | i << 48 | a << 8 | n] = exposed(value, 8 * n)
         return found
 
-    def put(self, slot: int, value: Any) -> None:
+    def put(self, slot: Any, value: Any) -> None:
         """Replaces a slot."""
+        if slot.__class__ is tuple:
+            if lanes_apart(self.r[slot[1]]) != value:  # no state may stand for others there
+                raise Symbolic("how far lanes are apart changes")
+            return
         if slot >= _KEPT:
             size = slot & 0xFF
             cells = self._memories()[slot >> 48 & 0xFF].cells
             cells[slot >> 8 & (1 << 40) - 1] = (size, restored(value, 8 * size))
             return
-        self.r[slot] = restored(value, self.program.bits.get(slot, 64))
+        bits, old = self.program.bits.get(slot, 64), self.r[slot]
+        apart = lanes_apart(old) if old.__class__ is Vec and value.__class__ is not tuple else None
+        if apart is not None:
+            value = tuple([value + by for by in apart])
+        self.r[slot] = restored(value, bits)
 
     def snapshot(self) -> Hashable:
         """Program counter, queue, every slot and what is kept of memories."""

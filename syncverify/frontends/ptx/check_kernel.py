@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import Any
 
 from syncverify.checker.outcome import Outcome
@@ -102,7 +101,7 @@ def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:
 
 def in_teams(k: Kernel, program: Program) -> Program:
     """The code of blocks that share global memory in teams. Raises Symbolic where they do not."""
-    return _program(k, program.function, teams_of(program, prod(k.facts.cluster or (1, 1, 1))))
+    return _program(k, program.function, teams_of(program, k.facts.cluster or (1, 1, 1), k.facts.grid))
 
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:

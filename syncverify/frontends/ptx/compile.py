@@ -92,7 +92,7 @@ class Program(Plan):
     def _anew(self) -> Program:
         made = copy(self)
         for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
-                     "_shown_memo", "predicates", "steady", "hesitant", "_alongs"):  # fmt: skip
+                     "_shown_memo", "predicates", "steady", "hesitant", "lengths", "_alongs"):  # fmt: skip
             made.__dict__.pop(name, None)
         return made
 
@@ -152,7 +152,10 @@ class Program(Plan):
     def predicates(self) -> frozenset[int]:
         """Where blocks in teams hold predicates."""
         types = self.function.registers if self.teams is not None else {}
-        return frozenset(s for name, s in self.slots.items() if types.get(name) == "pred")
+        numbers = self.lengths.predicates if self.sized else ()
+        return frozenset(
+            s for name, s in self.slots.items() if types.get(name) == "pred" and name not in numbers
+        )
 
     @cached_property
     def steady(self) -> frozenset[int]:

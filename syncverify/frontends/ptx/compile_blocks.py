@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.compile_state import (
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.nodes import Instr, Sym
 from syncverify.frontends.ptx.operands import results
-from syncverify.frontends.ptx.teams import TEAM
+from syncverify.frontends.ptx.teams import MEMBER, TEAM
 from syncverify.frontends.ptx.turns import (
     KEPT,
     TURN,
@@ -225,7 +225,7 @@ class Writer(Effects):
                 continue
             assert i.guard is not None
             p = f"r[{self.p.slot(i.guard.name)}]"
-            self._text(f"v = {p}")
+            self._text(f"v = decided({p})" if i.guard.name in self.expr.choosing else f"v = {p}")
             part = k in self.p.crossing.branches
             name = "P" if part else "D"
             self.space["P"] = self._part
@@ -342,8 +342,7 @@ class Writer(Effects):
         trips = [first[name] for name in found.trips if name in first]
         kept = [r[slots[name]] for name in found.kept]
         teams = self.p.teams is not None
-        if teams and TEAM in slots:  # places are told from it
-            kept.append(r[slots[TEAM]])
+        kept += [r[slots[x]] for x in (TEAM, MEMBER) if teams and x in slots]  # places are told from them
         pairs = False
         if found.deal is not None and deals_of(trips) is not None:
             if found.deal.step:

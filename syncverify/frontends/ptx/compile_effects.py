@@ -14,7 +14,7 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Operand, Pair, Reg, Vector
 from syncverify.frontends.ptx.operands import registers, results
 from syncverify.frontends.ptx.sized import Size
-from syncverify.frontends.ptx.teams import TEAM, only_place, sized
+from syncverify.frontends.ptx.teams import MEMBER, TEAM, only_place, sized
 from syncverify.frontends.ptx.types import RANK
 from syncverify.frontends.ptx.values import INTS, Unknown, lanes_of
 from syncverify.model.events import AT_ONCE, Ev, Event, Stopped
@@ -103,8 +103,10 @@ class Effects(Values):
 
     def _team(self, k: int) -> list[str]:
         """The number of the team, for an access to what its blocks share."""
-        tracked = self.p.teams is not None and k in self.p.teams.tracked
-        return [f"r[{self.p.constant_slot(TEAM)}]"] if tracked else []
+        teams = self.p.teams
+        if teams is None or k not in teams.tracked:
+            return []
+        return [f"r[{self.p.constant_slot(MEMBER if k in teams.each else TEAM)}]"]
 
     def _skip(self, k: int) -> int:
         return 8 * k + DECIDE
@@ -144,7 +146,7 @@ class Effects(Values):
         unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
         before = self._before(k)
 
-        teams = bool(self._team(k))
+        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
         i, at = self.body[k], 1 + len(e.operands)
         first, values = at + 1, len(self._fragments(i))
         if i.op == "stmatrix":
@@ -152,7 +154,7 @@ class Effects(Values):
 
         def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
             if teams:
-                r[CONTEXT].tables.places.number = key[-1]
+                r[CONTEXT].tables.places.told_by(key[-1], each)
             if values:
                 place = (site, key[at], _blocks(key[1]))
                 self._stores(place, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
@@ -200,7 +202,7 @@ class Effects(Values):
         keyed.append("v" if i.guard is not None else "1")
         keyed += self._stored_by([self.expr.text(op) for op in values])
         keyed += self._team(k)
-        teams = bool(self._team(k))
+        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
         handle = self.p.read_handle(k)
         before = self._before(k)
         if a.code == Ev.WRITE:
@@ -210,7 +212,7 @@ class Effects(Values):
             _, address, active, *stored = key
             ctx = r[CONTEXT]
             if teams:
-                ctx.tables.places.number = stored.pop()
+                ctx.tables.places.told_by(stored.pop(), each)
             part = ctx
             if active.__class__ not in INTS:
                 part = ctx.part(active)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from syncverify.frontends.ptx import arith, sized
+from syncverify.frontends.ptx import arith, lengths, sized
 from syncverify.frontends.ptx.nodes import (
     FloatImm,
     Imm,
@@ -23,12 +23,16 @@ from syncverify.frontends.ptx.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.operands import float_product
+from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.types import RANK, WINDOW, WINDOWS, kind, width
 from syncverify.frontends.ptx.values import INTS
 
 NAMES: Mapping[str, Any] = {
     "I": INTS,
     "below": sized.below,
+    "ahead": lengths.ahead,
+    "decided": lengths.decided,
+    "chosen": lengths.chosen,
     "counted": sized.counted,
     "flipped": sized.flipped,
     "widened": sized.widened,
@@ -62,6 +66,7 @@ class Expressions:
         types: Mapping[str, str],
         wanted: Callable[[str], bool],
         added: frozenset[str] = frozenset(),
+        choosing: frozenset[str] = frozenset(),
     ) -> None:
         self.slot = slot
         self.special = special
@@ -69,6 +74,7 @@ class Expressions:
         self.types = types
         self.wanted = wanted
         self.added = added  # predicates of comparisons that are only added
+        self.choosing = choosing  # and of those that choose how long loops go on
         self.carry = slot("%carry")
 
     # ------------------------------------------------------------ operands
@@ -364,6 +370,8 @@ class Expressions:
         a, b, p = self.text(i.operands[1], bits), self.text(i.operands[2], bits), self.text(i.operands[3])
         if isinstance(i.operands[3], Reg) and i.operands[3].name in self.added:
             return self._one(i, f"counted({p})")
+        if isinstance(i.operands[3], Reg) and i.operands[3].name in self.choosing:
+            return self._one(i, f"chosen(r[{self.slot(TURN)}], {p}, {a}, {b})")
         return self._one(i, f"({a} if {p} else {b}) if ({p}).__class__ in I else select({p}, {a}, {b})")
 
     def op_slct(self, i: Instr) -> list[tuple[str, str]]:
@@ -387,10 +395,11 @@ class Expressions:
             return text if compare == "eq" else f"({text} ^ 1)"
         if compare not in _COMPARE:
             raise NotPlain
-        if isinstance(i.operands[0], Reg) and i.operands[0].name in self.added:
+        if isinstance(i.operands[0], Reg) and i.operands[0].name in self.added | self.choosing:
             order = self.biased if kind(type_) == "s" else self.text
             less, more = (a, b) if _COMPARE[compare][0] == "<" else (b, a)
-            return f"below({order(less, bits)}, {order(more, bits)}, {len(_COMPARE[compare]) == 1})"
+            test = "below" if i.operands[0].name in self.added else "ahead"
+            return f"{test}({order(less, bits)}, {order(more, bits)}, {len(_COMPARE[compare]) == 1})"
         if kind(type_) == "s":
             return f"({self.biased(a, bits)} {_COMPARE[compare]} {self.biased(b, bits)})"
         return f"({self.text(a, bits)} {_COMPARE[compare]} {self.text(b, bits)})"

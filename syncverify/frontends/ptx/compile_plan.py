@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.common import common_values
+from syncverify.frontends.ptx.comparisons import Lengths, chosen_lengths
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, loads_word, unwritten
@@ -28,6 +29,7 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.origins import Origins
 from syncverify.frontends.ptx.printer import instruction_text
+from syncverify.frontends.ptx.rows import joined
 from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.teams import Teams, elsewhere
 from syncverify.frontends.ptx.turns import KEPT, Deal, Renewal, asks_at, renewals
@@ -161,6 +163,7 @@ class Plan:
                 self.decoded[k] = e.inside
             elif isinstance(e, GlobalAccess):
                 del self.decoded[k]
+        self.decoded = joined(self.flow, self.decoded)
 
     def _without(self, stops: frozenset[int]) -> Slice:
         """What matters to agents that never come to some blocks, and whether they do; of what is stored all
@@ -215,9 +218,15 @@ class Plan:
         return Origins(self.flow, True, self.numbers)
 
     @cached_property
+    def lengths(self) -> Lengths:
+        """How long loops inside others go on, where blocks in teams choose it in each turn."""
+        return chosen_lengths(self.flow, self.slice, self.decoded) if self.teams is not None else Lengths()
+
+    @cached_property
     def renewals(self) -> dict[int, Renewal]:
         """By header, the loops whose turns read sizes anew."""
-        found = renewals(self.flow, self.slice, self.constants, frozenset(self.slots))
+        held = frozenset(self.slots)
+        found = renewals(self.flow, self.slice, self.constants, held, self.lengths.chosen)
         return {x.header: replace(x, deal=self._dealt(x)) for x in found}
 
     def _dealt(self, x: Renewal) -> Deal | None:

@@ -19,7 +19,7 @@ START, EVENT, AFTER, DECIDE = range(8, 12)
 #: Slots that count an agent's takes of an atomic's numbers begin with this.
 TAKE = "%take"
 #: What the agent is given that may be a size without a number.
-SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%team")
+SIZED = ("param ", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%team", "%member")
 #: State spaces that an instruction may name.
 SPACES = frozenset({"param", "local", "global", "const", "shared"})
 

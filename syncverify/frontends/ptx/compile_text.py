@@ -43,6 +43,7 @@ class Text:
             program.function.registers,
             lambda name: name in program.slice.registers,
             added_comparisons(program.body),
+            program.lengths.predicates if program.sized else frozenset(),
         )
         self.wanted = program.slice.registers
         self.parameters = parameter_pointers(program.function)

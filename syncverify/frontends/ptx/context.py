@@ -99,14 +99,14 @@ class ClassContext:
     def take_alike(self, site: int) -> None:
         self.tables.alike.add(site)
 
-    def global_bytes(self, value: Value, size: int) -> int:
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         if not self.tables.tracks:
             return -1
         found = self._placed(value)
         if found is None:
             return -1
         addresses, step = found
-        reached = global_footprint(addresses, size, self.lanes, self.partial)
+        reached = global_footprint(addresses, size, self.lanes, self.partial, rows, pitch)
         if self.tables.places is not None:
             self.tables.places.keep_within(step, reached)
         return self.tables.footprints.add(reached)

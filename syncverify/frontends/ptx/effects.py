@@ -64,9 +64,9 @@ class Context(Protocol):
     def take_alike(self, site: int) -> None:
         """Lanes store to the same bytes there, and their values are not shown equal: taken for granted."""
 
-    def global_bytes(self, value: Value, size: int) -> int:
-        """The number of the footprint of ``size`` bytes at each lane's global address; -1 where global
-        memory is not tracked."""
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+        """The number of the footprint of ``size`` bytes at each lane's global address, and of so many rows
+        of them; -1 where global memory is not tracked."""
 
     def flag(self, value: Value, size: int) -> int:
         """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""

@@ -40,7 +40,8 @@ SWAPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 class GlobalAccess(Access):
     """A load, store or atomic that may reach global memory; ``code`` is GLOBAL_READ, _WRITE or _ATOMIC.
 
-    ``total``: bytes of each lane. ``inside``: what it is where the address lies in shared memory.
+    ``total``: bytes of each lane, so many ``rows`` of them, ``pitch`` apart. ``inside``: what it is where the
+    address lies in shared memory.
     """
 
     total: int = 0
@@ -48,6 +49,8 @@ class GlobalAccess(Access):
     op: str = ""
     bits: int = 32
     inside: Access | None = None
+    rows: int = 1
+    pitch: int = 0
 
     @property
     def signals(self) -> bool:
@@ -65,7 +68,7 @@ class GlobalAccess(Access):
             raise Opaque("lanes of one access reach different state spaces")
         if windows != {0}:
             return []
-        number = ctx.global_bytes(address, self.total)
+        number = ctx.global_bytes(address, self.total, self.rows, self.pitch)
         head = (self.code, site, number, self.flags, int(self.scope))
         if self.code == Ev.GLOBAL_READ:
             return [head]
@@ -200,12 +203,18 @@ def poll_effect(i: Instr) -> Effect:
 
 
 def global_footprint(
-    addresses: Sequence[int], size: int, lanes: Sequence[int], part: bool = False
+    addresses: Sequence[int],
+    size: int,
+    lanes: Sequence[int],
+    part: bool = False,
+    rows: int = 1,
+    pitch: int = 0,
 ) -> Footprint:
-    """``size`` bytes at each lane's address; ``part``: the lanes are some of a class, and so are named."""
+    """``size`` bytes at each lane's address, so many ``rows`` of them; ``part``: the lanes are some of a
+    class, and so are named."""
     if len(set(addresses)) == 1 and not part:
-        return footprint(GLOBAL_MEMORY, Range(addresses[0], size), lanes)
-    return footprint(GLOBAL_MEMORY, [Range(a, size) for a in addresses], lanes)
+        return footprint(GLOBAL_MEMORY, Range(addresses[0], size, rows, pitch), lanes)
+    return footprint(GLOBAL_MEMORY, [Range(a, size, rows, pitch) for a in addresses], lanes)
 
 
 # ---------------------------------------------------------------- boxes of tensor maps

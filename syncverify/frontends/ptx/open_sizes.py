@@ -18,9 +18,11 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
-from syncverify.ir.execute_teams import members, one_team
+from syncverify.ir.execute_teams import any_member, members, one_team
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
-from syncverify.model.symbols import TEAM
+from syncverify.model.events import ANY
+from syncverify.model.neighbours import Strides
+from syncverify.model.symbols import MEMBER, TEAM
 from syncverify.model.terms import Space, Symbolic, Term
 
 _PLACES = ("%ctaid", "%clusterid")
@@ -49,7 +51,8 @@ def open_sizes(facts: PtxFacts, program: Program) -> dict[str, tuple[int, int | 
         across = frozenset[str]().union(*(names(e) for e in facts.grid if isinstance(e, Expr)))
         wanted |= across.union(*(names(c) for c in facts.constraints() if names(c) & across))
     found: dict[str, tuple[int, int | None]] = {name: known[name] for name in sorted(wanted) if name in known}
-    if program.teams is not None:  # see ``sizes.unbounded``; numbers that may be negative stay what they are
+    if program.teams is not None and not program.teams.rows:
+        # see ``sizes.unbounded``; numbers that may be negative stay what they are
         ends = {name: high if high is not None and high >> 31 else None for name, (_, high) in found.items()}
         found = {name: (low, ends[name]) for name, (low, _) in found.items()}
     return found
@@ -133,10 +136,13 @@ def open_systems(
         launches, clusters = [opened], 1
         if program.teams is not None:
             clusters = program.teams.size // launch.ctas
-            launches = [_one_team(opened, extents, program.teams.size, space)]
-            if alone:
-                (whole,) = launches
-                launches = [replace(whole, places=x) for x in members(whole.places, launch.ctas)]
+            team, rows = program.teams.size, program.teams.rows
+            if alone and rows:
+                launches = [_any_member(opened, extents, team, space)]
+            else:
+                whole = _one_team(opened, extents, team, space, rows)
+                each = members(whole.places, launch.ctas) if alone else [whole.places]
+                launches = [replace(whole, places=places) for places in each]
         elif read.intersection((*_PLACES, *_EXTENTS)):
             a, b, c = (None if e is None else size(e, 32) for e in extents)
             across = (a, b, c)
@@ -162,7 +168,10 @@ def open_systems(
 
 def _alone(system: PtxSystem, number: int, clusters: int) -> PtxSystem:
     """The system of one cluster of a team of several."""
-    info = replace(system.info, in_turn=False, member=(number, clusters))
+    places = system.launch.team
+    anyone = None if places is None else places.anyone
+    number = number if anyone is None else ANY
+    info = replace(system.info, in_turn=False, member=(number, clusters), neighbours=anyone)
     return replace(system, info=info)
 
 
@@ -208,16 +217,33 @@ class _Bytes(dict[int, Any]):
         )
 
 
-def _one_team(launch: Launch, extents: list[Any], size_: int, space: Space) -> Launch:
-    """The launch of any team of so many blocks."""
+def _one_team(launch: Launch, extents: list[Any], size_: int, space: Space, rows: bool) -> Launch:
+    """The launch of any team of so many blocks, which may be one of the ``rows`` of the grid."""
     if any(e is None for e in extents):
         raise Symbolic("blocks synchronize through global memory, in a grid that is not known")
-    blocks, alone = one_team(extents, size_, space)
-    places = {cta: (size(at["block"], 32), 0, 0) for cta, at in blocks.items()}
+    blocks, alone = one_team(extents, size_, space, rows)
+    places = _shown(blocks)
     number = size(blocks[0][TEAM], 32)
     a, b, c = (size(e, 32) for e in extents)
     team = Places(space, launch.bytes_of.base_of, alone, number)  # type: ignore[attr-defined]
     return replace(launch, extents=(a, b, c), places=places, team=team)
+
+
+def _any_member(launch: Launch, extents: list[Any], size_: int, space: Space) -> Launch:
+    """The launch of any cluster of any team of so many blocks, which is a row of the grid."""
+    if any(e is None for e in extents):
+        raise Symbolic("blocks synchronize through global memory, in a grid that is not known")
+    blocks = any_member(size_, launch.ctas, space)
+    base_of = launch.bytes_of.base_of  # type: ignore[attr-defined]
+    number, member = (size(blocks[0][x], 32) for x in (TEAM, MEMBER))
+    a, b, c = (size(e, 32) for e in extents)
+    team = Places(space, base_of, False, number, 0, {}, member, Strides(size_ // launch.ctas, base_of))
+    return replace(launch, extents=(a, b, c), places=_shown(blocks), team=team)
+
+
+def _shown(blocks: Mapping[int, Mapping[str, Any]]) -> dict[int, tuple[Any, Any, Any]]:
+    """The places of blocks as registers hold them."""
+    return {cta: (size(at["block.x"], 32), size(at["block.y"], 32), 0) for cta, at in blocks.items()}
 
 
 def _placed(extents: list[Any], launch: Launch, space: Space) -> list[dict[int, tuple[Any, Any, Any]]]:

@@ -12,10 +12,9 @@ from typing import Any
 from syncverify.frontends.ptx.arith import select
 from syncverify.frontends.ptx.quotients import over, quotient_by, unscaled, within
 from syncverify.frontends.ptx.turned import at_least
-from syncverify.frontends.ptx.values import INTS, Unknown, Vec, vec
+from syncverify.frontends.ptx.values import INTS, Unknown
 from syncverify.model.deals import other_bit
 from syncverify.model.terms import Space, Term
-from syncverify.model.tokens import Token
 
 _WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
 _HALVES = {1 << 31: 32, 1 << 63: 64}
@@ -76,6 +75,11 @@ class Size:
         return term - 2 * half
 
     @property
+    def raw(self) -> bool:
+        """Whether its term is the number modulo ``2**bits``."""
+        return self.kind == _RAW
+
+    @property
     def positive(self) -> bool:
         """Whether its term is the unsigned number, as is known without a question."""
         low = self.term.space.bounds(self.term)[0] if isinstance(self.term, Term) else None
@@ -92,26 +96,26 @@ class Size:
         return o.term if isinstance(o, Size) else o
 
     def __add__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         return size(self.term + self._plain(o), self.bits)
 
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
             return size(self.term - o, self.bits, _SIGNED)
         return size(self.term - self._plain(o), self.bits)
 
     def __rsub__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         return size(o - self.term, self.bits)
 
     def __mul__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
             limit = (1 << self.bits - (self.kind == _SIGNED)) - 1
@@ -121,12 +125,12 @@ class Size:
     __rmul__ = __mul__
 
     def __lshift__(self, n: Any) -> Any:
-        if not _known(n):
+        if not known(n):
             return NotImplemented
         return size(self.term * (1 << _int(n)), self.bits)
 
     def __rshift__(self, n: Any) -> Any:
-        if not _known(n):
+        if not known(n):
             return NotImplemented
         if self.kind == _SIGNED:
             if _int(n) >= self.bits - 1:
@@ -143,7 +147,7 @@ class Size:
     def shifts(self, o: Any, bits: int) -> Any:
         """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
         n = self.unsigned()
-        if not isinstance(n, Term) or _few(n) or not _known(o):
+        if not isinstance(n, Term) or _few(n) or not known(o):
             count = self.number()
             return o >> count if count < bits else 0
         space, x = n.space, o.unsigned() if isinstance(o, Size) else int(o)
@@ -156,23 +160,23 @@ class Size:
         return size(space.path.entry(("shifted", x, n), unknown), bits)
 
     def __floordiv__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        return size(over(self._value(), _value(o)), self.bits)
+        return size(over(self._value(), value_of(o)), self.bits)
 
     def __mod__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        x, m = self._value(), _value(o)
+        x, m = self._value(), value_of(o)
         return size(x - over(x, m) * m if m.__class__ is int and m > 0 else x % m, self.bits)
 
     def __rfloordiv__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         return size(o // self._value(), self.bits)
 
     def __rmod__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         return size(o % self._value(), self.bits)
 
@@ -187,8 +191,14 @@ class Size:
 
     # ------------------------------------------------------------ bits
 
+    def cut_alike(self, mask: int) -> bool:
+        """Whether what a mask leaves is told without a look at the path: all bits of a register."""
+        bits, term = _WRAPS.get(mask), self.term
+        few = 0 if bits is None else 1 << bits - FEW_BITS
+        return isinstance(term, Term) and all(abs(k) < few for _, k in term.parts)
+
     def __and__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         if o.__class__ is bool:
             o = int(o)
@@ -209,7 +219,7 @@ class Size:
     __rand__ = __and__
 
     def __xor__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         if o.__class__ is int:
             if o in _HALVES:
@@ -230,7 +240,7 @@ class Size:
     __rxor__ = __xor__
 
     def __or__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
         if o.__class__ is int and o >= 0:
             unit = 1 << o.bit_length()
@@ -248,24 +258,24 @@ class Size:
     # ------------------------------------------------------------ questions
 
     def __lt__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        return at_least(_value(o) - self._value() - 1)
+        return at_least(value_of(o) - self._value() - 1)
 
     def __le__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        return at_least(_value(o) - self._value())
+        return at_least(value_of(o) - self._value())
 
     def __gt__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        return at_least(self._value() - _value(o) - 1)
+        return at_least(self._value() - value_of(o) - 1)
 
     def __ge__(self, o: Any) -> Any:
-        if not _known(o):
+        if not known(o):
             return NotImplemented
-        return at_least(self._value() - _value(o))
+        return at_least(self._value() - value_of(o))
 
     def __eq__(self, o: object) -> bool:
         if self is o:
@@ -372,7 +382,7 @@ class Scaled(Size):
     __rand__ = __and__
 
     def __rshift__(self, n: Any) -> Any:
-        if not _known(n):
+        if not known(n):
             return NotImplemented
         if self.kind == _RAW and self._at_most() is None:  # bits that may stand for less than 0
             return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
@@ -403,11 +413,11 @@ def _reaches(term: Term, half: int) -> bool:
     return k == 1 and most is not None and most >= half
 
 
-def _known(o: Any) -> bool:
+def known(o: Any) -> bool:
     return o.__class__ in INTS or isinstance(o, Size)
 
 
-def _value(o: Any) -> Any:
+def value_of(o: Any) -> Any:
     return o._value() if isinstance(o, Size) else o
 
 
@@ -417,8 +427,8 @@ def _int(o: Any) -> int:
 
 def below(a: Any, b: Any, strict: bool) -> Any:
     """Whether one value is less than another, or not above it; of sizes as a number that is only added."""
-    if (isinstance(a, Size) or isinstance(b, Size)) and _known(a) and _known(b):
-        x = _value(b) - _value(a) - int(strict)
+    if (isinstance(a, Size) or isinstance(b, Size)) and known(a) and known(b):
+        x = value_of(b) - value_of(a) - int(strict)
         return size(x.space.truth(x), 32) if isinstance(x, Term) else x >= 0
     return a < b if strict else a <= b
 
@@ -446,6 +456,9 @@ def wrapped(term: Any, bits: int) -> Any:
         return int(term) & (1 << bits) - 1
     space = term.space
     unit = 1 << bits
+    few = unit >> FEW_BITS
+    if -few <= term.c < few and all(-few < k < few for _, k in term.parts):
+        return Size(term, bits)
     parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
     found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
     if any(abs(k) >> bits - FEW_BITS and k & -k != abs(k) for _, k in parts):
@@ -464,29 +477,4 @@ def widened(x: Any, bits: int) -> Any:
     return size(x.unsigned(), 64) if isinstance(x, Size) else x
 
 
-def exposed(value: Any, bits: int) -> Any:
-    """A register as the exploration of sizes sees it: signed numbers, terms, tokens, tuples of them."""
-    if value.__class__ is int:
-        if bits <= 1:
-            return value
-        half = 1 << (bits - 1)
-        return (value ^ half) - half
-    if isinstance(value, Size):
-        return value.term
-    if value.__class__ is Vec and value.shown(Size | Token):
-        return tuple(exposed(x, bits) for x in value.lanes)
-    return value
-
-
-def restored(value: Any, bits: int) -> Any:
-    """A register's content for what the exploration has put there."""
-    if isinstance(value, Term):
-        return Size(value, bits)
-    if isinstance(value, tuple):
-        return vec([restored(x, bits) for x in value])
-    if value.__class__ is int and bits > 1:
-        return value & (1 << bits) - 1
-    return value
-
-
-__all__ = ["NO_WRAP", "Size", "Space", "exposed", "restored", "size", "widened", "wrapped"]
+__all__ = ["NO_WRAP", "Size", "Space", "below", "known", "size", "value_of", "widened", "wrapped"]

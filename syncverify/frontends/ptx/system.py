@@ -328,6 +328,8 @@ class PtxSystem:
                 return int(launch.ctas > 1)
             case "%team" if launch.team is not None:
                 return launch.team.team
+            case "%member" if launch.team is not None:
+                return launch.team.team if launch.team.anyone is None else launch.team.member
         return self._grid_special(base, n, cta)
 
     def _grid_special(self, base: str, n: int, cta: int) -> Any:

@@ -12,24 +12,29 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.values import INTS, Vec
+from syncverify.ir.execute_memo import multiples
 from syncverify.model.events import Footprint
+from syncverify.model.neighbours import Strides
 from syncverify.model.terms import Space, Symbolic, Term
 
-#: What agents hold the number of their team by.
-TEAM = "%team"
+#: What agents hold the number of their team by, and that of their cluster among all.
+TEAM, MEMBER = "%team", "%member"
 
 
 @dataclass(frozen=True, slots=True)
 class Teams:
-    """``size``: blocks of a team. ``quiet``: copies and accesses whose place in global memory is not
-    compared. ``tracked``: those where it is; ``more`` of them, which nobody waits for. ``written``: where
-    none is compared."""
+    """``size``: blocks of a team; ``rows``: which is a row of the grid. ``quiet``: copies and accesses whose
+    place in global memory is not compared. ``tracked``: those where it is; ``more`` of them, which nobody
+    waits for; ``each``: where it is told from which block of a row a block is. ``written``: where none is
+    compared."""
 
     size: int
     quiet: frozenset[int]
     tracked: frozenset[int]
     more: Mapping[int, Access]
     written: tuple[str, ...]
+    rows: bool = False
+    each: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -46,11 +51,20 @@ class Places:
     team: Any
     number: Any = 0
     strides: dict[int, int] = field(default_factory=dict)
+    member: Any = 0  # the number of the cluster, if that is any one of a team
+    anyone: Strides | None = None
+    each: bool = False  # whether the place that is told moves with the cluster
+
+    def told_by(self, number: Any, each: bool) -> None:
+        """Takes note of the number that the next place is told by: of the team, or of ``each`` cluster."""
+        self.number, self.each = number, each
 
     def told(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
         """Addresses as numbers, without the part that moves with the team; and how far that moves them."""
         plain, number = tuple(map(_term, values)), _term(self.number)
         found, times = self.space.placed(plain, number)
+        if self.anyone is not None:
+            found = tuple([x + self.anyone.ahead(times, self.each) for x in found])
         return found, times
 
     def keep_within(self, step: int, reached: Footprint) -> None:
@@ -59,6 +73,9 @@ class Places:
         base = self.base_of(low)
         if base is None:
             raise Symbolic("teams of blocks reach global memory that no pointer is known to lead to")
+        if self.anyone is not None:
+            self.anyone.keep(base, step, self.each, reached.intervals)
+            return
         if self.alone:
             return
         if self.strides.setdefault(base, step) != step:
@@ -75,8 +92,8 @@ def only_place(key: tuple[Any, ...]) -> bool:
         return False
     lanes = address.lanes if address.__class__ is Vec else (address,)
     terms = [x.term for x in lanes if x.__class__ is Size]
-    atoms = {a for term in (*terms, number.term) for a, _ in getattr(term, "parts", ())}
-    return len(atoms) == 1 and all(x.__class__ is Size or x.__class__ in INTS for x in lanes)
+    alike = multiples((x for x in terms if isinstance(x, Term)), number.term)
+    return alike and all(x.__class__ is Size or x.__class__ in INTS for x in lanes)
 
 
 def sized(value: Any) -> bool:
@@ -100,7 +117,7 @@ class _Elsewhere:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ctx, name)
 
-    def global_bytes(self, value: Value, size: int) -> int:
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         return -1
 
     def global_box(self, tensor_map: Value, coords: Any, writes: bool = False) -> int:
@@ -125,4 +142,4 @@ def elsewhere(i: Instr, effect: Effect) -> Effect:
     return replace(effect, emit=emit, operands=tuple(operands))
 
 
-__all__ = ["TEAM", "Places", "Teams", "elsewhere", "only_place", "sized"]
+__all__ = ["MEMBER", "TEAM", "Places", "Teams", "elsewhere", "only_place", "sized"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from math import prod
 from typing import Any
 
 from syncverify.frontends.ptx.compile import Program
@@ -15,7 +16,7 @@ from syncverify.frontends.ptx.constants import code
 from syncverify.frontends.ptx.effect_parts import spaces
 from syncverify.frontends.ptx.global_access import GlobalAccess, decode_global, space_of
 from syncverify.frontends.ptx.global_detect import global_operand
-from syncverify.frontends.ptx.nodes import Instr, Mem, Operand
+from syncverify.frontends.ptx.nodes import Instr, Mem, Operand, Special
 from syncverify.frontends.ptx.operands import registers, results, sources
 from syncverify.frontends.ptx.origins import ANYWHERE
 from syncverify.frontends.ptx.teams import Teams
@@ -29,18 +30,22 @@ _LOOKED = 6 * MOST
 _THROUGH = "blocks synchronize through global memory"
 #: Writes of which none is looked at.
 _PLAIN = frozenset({"writes", "copies to"})
+#: What differs between the blocks of a row.
+_OF_EACH = frozenset({"%ctaid.x", "%clusterid.x"})
 _TOP = Unknown("a value that the block's number does not tell")
 
 
-def teams_of(program: Program, ctas: int) -> Teams:
-    """What the text says of the teams of a kernel. Raises Symbolic where it is none of this kind."""
+def teams_of(program: Program, cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> Teams:
+    """What the text says of the teams of a kernel, and its grid. Raises Symbolic where it is none of this
+    kind."""
     handing = program.handing
     assert handing is not None
     if not program.apart:
         raise Symbolic(f"{_THROUGH}, and pointers of different parameters may lead to the same memory")
     if handing.polls or handing.locks:
         raise Symbolic(f"{_THROUGH} by turns")
-    size = team_size(program, ctas)
+    row = in_rows(cluster, grid)
+    size = row or team_size(program, prod(cluster))
     if not size:
         raise Symbolic(f"{_THROUGH}, in no teams of one size")
     uses = dict(_uses(program))
@@ -75,7 +80,36 @@ def teams_of(program: Program, ctas: int) -> Teams:
         tracked,
         more,
         tuple(sorted(stored | _maps_written(program, maps))),
+        row > 0,
+        frozenset(k for k in tracked if row and _of_each(program, k)),
     )
+
+
+def in_rows(cluster: tuple[int, int, int], grid: tuple[Any, Any, Any]) -> int:
+    """How many blocks a row of the grid has, where its rows are teams; else 0."""
+    (x, y, z), (c, *others) = grid, cluster
+    if x.__class__ is not int or y == 1 or z != 1 or any(size > 1 for size in others):
+        return 0
+    return x if 1 < x <= MOST and x % c == 0 and x > c else 0
+
+
+def _of_each(program: Program, k: int) -> bool:
+    """Whether the place of an access is told from which block of its row a block is."""
+    work, seen = list(registers(_address(program.body[k]))), set[str]()
+    made: dict[str, list[Instr]] = {}
+    for i in program.body:
+        for name in results(i):
+            made.setdefault(name, []).append(i)
+    while work:
+        name = work.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for i in made.get(name, ()):
+            if any(isinstance(o, Special) and o.name in _OF_EACH for o in i.operands):
+                return True
+            work += sources(i)
+    return False
 
 
 def _exchanged(uses: set[str]) -> bool:

@@ -125,19 +125,24 @@ def asks_at(flow: Flow, block: int) -> int | None:
 
 
 def renewals(
-    flow: Flow, needed: Slice, constants: Mapping[int, Iterable[str]], held: frozenset[str]
+    flow: Flow,
+    needed: Slice,
+    constants: Mapping[int, Iterable[str]],
+    held: frozenset[str],
+    chosen: frozenset[str] = frozenset(),
 ) -> list[Renewal]:
-    """The loops with loops inside whose trip counts do not change in them; ``held``: what has a slot."""
+    """The loops with loops inside whose trip counts do not change in them, or are ``chosen`` in each turn;
+    ``held``: what has a slot."""
     out: list[Renewal] = []
     for header, loop, inner in sorted(outer_loops(flow), key=lambda x: len(x[1])):
         if any(x.blocks <= loop for x in out):
             continue  # the turns of a loop inside are counted
-        reader = _Reader(flow, loop, constants)
+        reader = _Reader(flow, loop, constants, chosen)
         deciding = [b for b in loop if _decides(flow, needed, b)]
         kept = reader.behind(b for b in deciding if b not in inner and _leaves(flow, loop, b)) & held
         trips = (reader.behind(b for b in deciding if b in inner) & held) - kept
-        if trips:
-            names = tuple(sorted((reader.read(needed) & held) - kept))
+        if trips or chosen & reader.all_behind(b for b in deciding if b in inner):
+            names = tuple(sorted((reader.read(needed) & held) - kept)) if trips else ()
             tests = [b for b in deciding if b in inner and trips & reader.behind([b])]
             deal = _dealt(
                 reader, header, [b for b in deciding if b not in inner and _leaves(flow, loop, b)], tests
@@ -211,8 +216,14 @@ def _before(flow: Flow, block: int) -> frozenset[int]:
 class _Reader:
     """What a loop reads that it does not write."""
 
-    def __init__(self, flow: Flow, loop: frozenset[int], constants: Mapping[int, Iterable[str]]) -> None:
-        self.flow = flow
+    def __init__(
+        self,
+        flow: Flow,
+        loop: frozenset[int],
+        constants: Mapping[int, Iterable[str]],
+        chosen: frozenset[str] = frozenset(),
+    ) -> None:
+        self.flow, self.chosen = flow, chosen
         self.loop = loop
         self.constants = constants
         self.definitions: dict[str, list[int]] = {}
@@ -299,7 +310,7 @@ class _Reader:
             if name in seen:
                 continue
             seen.add(name)
-            for k in self.definitions.get(name, ()):
+            for k in () if name in self.chosen else self.definitions.get(name, ()):
                 if not is_poll(self.flow.body[k]):
                     work += sources(self.flow.body[k])
                 out.update(c for c in self.constants.get(k, ()) if c.startswith("param "))

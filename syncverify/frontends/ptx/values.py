@@ -127,6 +127,16 @@ class Vec:
             found = self.memo["shown"] = any(isinstance(x, kinds) for x in self.lanes)
         return found
 
+    def cut_alike(self, mask: Any) -> bool:
+        """Whether what a mask leaves of each lane is the same on every path."""
+        if mask.__class__ is not int:
+            return False
+        found: bool | None = self.memo.get(("cut", mask))
+        if found is None:
+            lanes = (x.__class__ in INTS or x.cut_alike(mask) for x in self.lanes)
+            found = self.memo["cut", mask] = all(lanes)
+        return found
+
     def on(self, mask: int) -> Any:
         """The value as the lanes of ``mask`` hold it: a single one if they agree, else this Vec."""
         found = self.views.get(mask)
@@ -236,7 +246,10 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     """As ``lift``, but operators also know what to do with a missing value (0 times it is 0)."""
     owner, other = (a, b) if a.__class__ is Vec else (b, a)
     name = None
-    sums = f in _SUMS and owner.adds and (other.adds if other.__class__ is Vec else _adds(other))
+    sums = owner.adds and (
+        (f in _SUMS and (other.adds if other.__class__ is Vec else _adds(other)))
+        or (f in _CUTS and owner.cut_alike(other))
+    )
     if sums and other.__class__ not in (*INTS, Vec):
         name = id(other.term), other.bits, other.kind  # kept below, so that nothing else is named so
     key = (f, *[x if x.__class__ in INTS else (x is other and name) or id(x) for x in (a, b)])
@@ -254,10 +267,12 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 #: Sums that are remembered with one Vec.
 _MOST_SUMS = 1 << 12
 _SUMS: set[Any] = set()
+_CUTS: set[Any] = set()  # what cuts off upper bits
 
 for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
     _left, _right, _plainly = _operator(getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
     _SUMS |= {_plainly} if _name in ("add", "sub") else set()
+    _CUTS |= {_plainly} if _name == "and" else set()
     setattr(Vec, f"__{_name}__", _left)
     setattr(Vec, f"__r{_name}__", _right)
 for _name in ("lt", "le", "gt", "ge"):

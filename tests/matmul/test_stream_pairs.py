@@ -26,15 +26,15 @@ from syncverify.verify import check_kernel
 
 BF16 = ml_dtypes.bfloat16
 C = Tensor("f32", ("M", "N"))
-HALVES = Schedule(128, 64, stages=2, split_k=2)
+HALVES = Schedule(128, 64, stages=2, split_k=2, shares="any")
 SCHEDULES = {
     "direct": HALVES,
     "staged": replace(HALVES, store="tma"),
     "thirds": replace(HALVES, split_k=3),
     "thirds, staged": replace(HALVES, split_k=3, store="tma"),
-    "any order": replace(HALVES, sums="any", split_k=4),
-    "one warpgroup": Schedule(64, 32, consumers=1, stages=2, split_k=2),
-    "cluster": Schedule(128, 128, stages=2, split_k=2, cluster=2, registers=(40, 232)),
+    "any order": replace(HALVES, sums="any", split_k=4, shares="any"),
+    "one warpgroup": Schedule(64, 32, consumers=1, stages=2, split_k=2, shares="any"),
+    "cluster": Schedule(128, 128, stages=2, split_k=2, shares="any", cluster=2, registers=(40, 232)),
 }
 
 
@@ -63,7 +63,7 @@ def test_against_numpy(name: str, size: tuple[int, int, int], tmp_path: Path) ->
 
 def test_proved_for_every_size(tmp_path: Path) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    # what two warpgroups are in the way of each other is shown of one product (test_split.py)
+    # what two warpgroups are in the way of each other is shown of one product (test_stream.py)
     proofs = CompiledMatmul(PAIR, SCHEDULES["one warpgroup"], cache=Cache(tmp_path)).proofs
     assert {stage: r.scope.kind for stage, r in proofs.items()} == {"ir": ScopeKind.ALL, "ptx": ScopeKind.ALL}
 

@@ -1,0 +1,57 @@
+"""Registers as the exploration of sizes sees them, and what it puts there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.values import Vec, vec
+from syncverify.model.terms import Term
+from syncverify.model.tokens import Token
+
+
+def lanes_apart(value: Vec) -> tuple[int, ...] | None:
+    """By how much lanes hold more than the first one, where all hold the same sum but for numbers."""
+    found: tuple[int, ...] | None = value.memo.get("apart", ())
+    if found == ():
+        found = value.memo["apart"] = _apart(value.lanes)
+    return found
+
+
+def _apart(lanes: tuple[Any, ...]) -> tuple[int, ...] | None:
+    first = lanes[0]
+    if not (first.__class__ is Size and isinstance(first.term, Term) and first.raw):
+        return None
+    for x in lanes:
+        alike = x.__class__ is Size and isinstance(x.term, Term) and x.term.parts == first.term.parts
+        if not alike or x.bits != first.bits or not x.raw:
+            return None
+    return tuple([x.term.c - first.term.c for x in lanes])
+
+
+def exposed(value: Any, bits: int) -> Any:
+    """A register as the exploration of sizes sees it: signed numbers, terms, tokens, tuples of them."""
+    if value.__class__ is int:
+        if bits <= 1:
+            return value
+        half = 1 << (bits - 1)
+        return (value ^ half) - half
+    if isinstance(value, Size):
+        return value.term
+    if value.__class__ is Vec and value.shown(Size | Token):
+        return tuple(exposed(x, bits) for x in value.lanes)
+    return value
+
+
+def restored(value: Any, bits: int) -> Any:
+    """A register's content for what the exploration has put there."""
+    if isinstance(value, Term):
+        return Size(value, bits)
+    if isinstance(value, tuple):
+        return vec([restored(x, bits) for x in value])
+    if value.__class__ is int and bits > 1:
+        return value & (1 << bits) - 1
+    return value
+
+
+__all__ = ["exposed", "lanes_apart", "restored"]
