@@ -1,0 +1,66 @@
+"""Lanes that hold one sum but for numbers, and comparisons that choose lengths: what is not taken so."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.frontends.ptx.comparisons import chosen_lengths
+from syncverify.frontends.ptx.flow import Flow
+from syncverify.frontends.ptx.shown import lanes_apart
+from syncverify.frontends.ptx.sized import Size
+from syncverify.frontends.ptx.slice import Slice
+from syncverify.frontends.ptx.values import vec
+from syncverify.model.terms import Space, Symbolic
+from tests.ptx.execute_helpers import function, system
+
+_COUNTED = """
+    .shared .align 8 .b8 bar[8];
+    mov.u32 %r1, %tid.x;
+    mbarrier.init.shared::cta.b64 [bar], %r1;
+    ret;
+"""
+
+
+def test_how_far_lanes_are_apart_stays() -> None:
+    space = Space()
+    first = space.atom("n", 0, 1 << 20)
+    agent = system(_COUNTED).agents()[0]
+    slot = agent.program.slots["%r1"]
+    agent.r[slot] = vec([Size(first + 4 * lane, 32) for lane in range(32)])
+    apart = tuple(range(0, 128, 4))
+    assert lanes_apart(agent.r[slot]) == apart
+    key = ("lanes", slot)
+    agent.put(key, apart)
+    agent.put(slot, space.atom("m", 0, 1 << 20))
+    assert lanes_apart(agent.r[slot]) == apart
+    for other in (tuple(range(0, 256, 8)), None):
+        with pytest.raises(Symbolic, match="how far lanes are apart changes"):
+            agent.put(key, other)
+
+
+_LOOPS = """
+    ld.param.u32 %r1, [k_n];
+    mov.u32 %r2, 0;
+    TURN:
+    setp.lt.s32 {answers}, %r2, %r1;
+    selp.b32 %r3, 8, %r1, %p1;
+    mov.u32 %r4, 0;
+    STEP:
+    bar.sync 0;
+    add.u32 %r4, %r4, 1;
+    setp.lt.s32 %p3, %r4, %r3;
+    @%p3 bra STEP;
+    add.u32 %r2, %r2, 1;
+    setp.le.s32 %p4, %r2, %r1;
+    @%p4 bra TURN;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("answers", "chosen"), [("%p1", {"%r3"}), ("%p1|%p2", set()), ("%p2|%p1", set())])
+def test_an_answer_beside_its_opposite_chooses_no_length(answers: str, chosen: set[str]) -> None:
+    flow = Flow(function(_LOOPS.replace("{answers}", answers)))
+    jumps = frozenset(k for k, i in enumerate(flow.body) if i.op == "bra")
+    needed = Slice(frozenset(range(len(flow.body))) - jumps, jumps, frozenset(), frozenset())
+    found = chosen_lengths(flow, needed, ())
+    assert (found.chosen, found.predicates) == (chosen, {"%p1"} if chosen else set())
