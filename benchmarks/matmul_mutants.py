@@ -125,7 +125,6 @@ REDUNDANT |= {
     ): "fewer registers, which the assembler would refuse; orders nothing",
     ("split of clusters", "twice"): "one cluster of two leaves a sum: the other waits for any count",
     ("split of clusters", "delete BarrierSync"): "the barrier before the first part tells them, too",
-    ("dependent", "delete GridDepWait"): "what does not wait itself is launched behind the grid before",
     ("split in three", "delete BarrierSync"): "the barrier before the first part of the tile tells them, too",
     ("split in three", "delete FenceProxyAsync"): K5,
     ("split in three", "fence of global"): K5,
