@@ -117,6 +117,12 @@ REDUNDANT |= {
     ("tf32", what): REDUNDANT["pending", what]
     for what in ("delete WgmmaFence", "phase stays", "ring of one slot less")
 }
+AT_FIRST = "every tile begins at the first slot: after its first step the ring is not at its end"
+REDUNDANT |= {
+    ("ping-pong, odd laps", "delete WgmmaFence"): REDUNDANT["pending", "delete WgmmaFence"],
+    ("ping-pong, odd laps", "phase stays"): AT_FIRST,
+    ("ping-pong, odd laps", "ring of one slot less"): AT_FIRST,
+}
 REDUNDANT |= {
     ("split", "twice"): "one block of two leaves a sum: the other waits for any count, and sets it to zero",
     (
