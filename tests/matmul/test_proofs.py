@@ -188,7 +188,7 @@ def test_products_of_many_tiles_are_proved_once(tmp_path: Path) -> None:
 def test_tiles_that_are_shared_are_proved_launch_by_launch(tmp_path: Path) -> None:
     """There no proof for every size is tried: minutes."""
     pytest.importorskip("cuda.bindings.nvrtc")
-    shared = Schedule(128, 64, stages=2, split_k=2, registers=(40, 232))
+    shared = Schedule(128, 64, stages=2, split_k=2, shares="any", registers=(40, 232))
     chosen = CompiledMatmul(product(), shared, cache=Cache(tmp_path), each_launch=True)
     program, values = chosen.program(), chosen.launch_values({"M": 256, "N": 256, "K": 512})
     program.require_proof(values)

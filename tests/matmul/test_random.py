@@ -105,6 +105,8 @@ def test_names_that_kernels_use_themselves(unproved: None) -> None:
         Schedule(128, 64), Schedule(128, 64, store="tma", persistent=True), Schedule(128, 64, split_k=3),
         Schedule(64, 64, pingpong=True, persistent=True),
         Schedule(128, 128, store="tma", cluster=2, split_k=2),
+        Schedule(128, 64, split_k=3, shares="one", persistent=True),
+        Schedule(128, 64, split_k=3, shares="any"),
     ],
 )  # fmt: skip
 def test_own_names_are_all_known(schedule: Schedule) -> None:
