@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
@@ -26,32 +25,12 @@ from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SEMAPHORE
 from syncverify.passes.rewrite import flat_map
 from syncverify.verify import check_kernel
+from tests.matmul.split_helpers import BF16, RNG, close, run
 
-RNG = np.random.default_rng(12)
-BF16 = ml_dtypes.bfloat16
 PAIRS = Schedule(128, 64, stages=2, split_k=3)
 ONE = replace(PAIRS, split_k=4, shares="one")
 SMALL = Schedule(64, 32, consumers=1, stages=2, split_k=3)
 C = Tensor("f32", ("M", "N"))
-
-
-def run(problem: Problem, schedule: Schedule, m: int, cols: int, k: int, sms: int, **others: np.ndarray):
-    """The arrays after the kernel, the exact product, and the launch's parameters."""
-    a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, cols)))
-    kernel = build(problem, schedule, vector=2 if cols % 2 == 0 else 1)
-    values = launch_values(schedule, {"M": m, "N": cols, "K": k}, sms, 64)
-    stored = {
-        "a": np.ascontiguousarray(a.T if problem.a_t else a),
-        "b": np.ascontiguousarray(b.T if problem.b_t else b),
-    }
-    out = np.full((m, cols), np.nan, dtype=BF16)
-    got = simulate.run(kernel, values, {**stored, **others, "out": out})
-    return got, a.astype(np.float32) @ b.astype(np.float32), values
-
-
-def close(got: dict[str, np.ndarray], want: np.ndarray) -> None:
-    out = got["out"].reshape(want.shape).astype(np.float32)
-    np.testing.assert_allclose(out, want, rtol=2**-7, atol=1e-2)
 
 
 @pytest.mark.parametrize("persistent", [False, True])

@@ -7,11 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import simulate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.fusion import Tensor, gelu, trace
@@ -29,32 +27,12 @@ from syncverify.matmul.split import SEMAPHORE, SUMS
 from syncverify.passes.rewrite import Body, flat_map, walk
 from syncverify.source import InputError
 from syncverify.verify import check_kernel
+from tests.matmul.split_helpers import BF16, RNG, close, run
 
-RNG = np.random.default_rng(11)
-BF16 = ml_dtypes.bfloat16
 HALVES = Schedule(128, 64, stages=2, split_k=2, shares="any")
 #: The same with one multiplying warpgroup, where mistakes are looked for at every size.
 ONE = replace(HALVES, tile_m=64, consumers=1)
 THIRDS = Schedule(128, 64, stages=2, store="tma", split_k=3, shares="any")
-
-
-def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, sms: int, **others: np.ndarray):
-    """The arrays after the kernel, the exact product, and the launch's parameters."""
-    a, b = (RNG.standard_normal(s).astype(BF16) for s in ((m, k), (k, n)))
-    kernel = build(problem, schedule, vector=2 if n % 2 == 0 else 1)
-    values = launch_values(schedule, {"M": m, "N": n, "K": k}, sms, 64)
-    stored = {
-        "a": np.ascontiguousarray(a.T if problem.a_t else a),
-        "b": np.ascontiguousarray(b.T if problem.b_t else b),
-    }
-    out = np.full((m, n), np.nan, dtype=BF16)
-    got = simulate.run(kernel, values, {**stored, **others, "out": out})
-    return got, a.astype(np.float32) @ b.astype(np.float32), values
-
-
-def close(got: dict[str, np.ndarray], want: np.ndarray) -> None:
-    out = got["out"].reshape(want.shape).astype(np.float32)
-    np.testing.assert_allclose(out, want, rtol=2**-7, atol=1e-2)
 
 
 @pytest.mark.parametrize("sums", ["ordered", "any"])
