@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pytest
 
 from syncverify.checker.clocks import E
 from syncverify.checker.engine import Run
 from syncverify.checker.explore import settle
 from syncverify.checker.explore.fork import flat
+from syncverify.checker.explore.loose import Loose
 from syncverify.checker.explore.settle import Settling
-from syncverify.checker.explore.traces import Groups, Slots, forget_traces
+from syncverify.checker.explore.thresholds import ORDER
+from syncverify.checker.explore.traces import Groups, Lack, Slots, forget_traces, lacking
 from syncverify.diagnostics import Verdict
 from syncverify.sizes import Sized
 
@@ -33,7 +36,7 @@ def test_states_do_not_tell_where_tiles_began(monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_forgotten_too_much_is_known_in_the_next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[Groups] = []
 
-    def all_(run: Run, groups: Groups) -> None:
+    def all_(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
         attempts.append(groups)
         for s in run.barriers.values():
             for p in s.phases[1:2]:
@@ -56,7 +59,7 @@ def states() -> Iterator[list[tuple[Run, Groups]]]:
     """Runs that are compared, before their traces are forgotten."""
     seen: list[tuple[Run, Groups]] = []
 
-    def keep(run: Run, groups: Groups) -> None:
+    def keep(run: Run, groups: Groups, lacks: Iterable[Lack] = ()) -> None:
         check(run, groups)
         seen.append((run, groups))
 
@@ -100,3 +103,39 @@ def test_thresholds_move_with_slots(states: list[tuple[Run, Groups]]) -> None:
         s.column for b, s in run.barriers.items() if b not in slots.likes and s.index == max(run.barriers)
     }
     assert slots.moved(other, 5, 1) == (other, 5)
+
+
+def test_slots_miss_of_the_ring_what_they_are_to_lack(states: list[tuple[Run, Groups]]) -> None:
+    run, groups = states[-1]
+    slots = Slots(run, groups)
+    known = {b: m[E].copy() for b in slots.likes for m, _ in slots.last(b)}
+    newest = {
+        (b, column): slots.distance(b, column, int(row[column]))
+        for b, row in known.items()
+        for column in slots.columns
+    }
+    lacks = {(slots.group[b], False, *to) for (b, _), to in newest.items() if to is not None and to[1] > 0}
+    assert lacks
+    forget_traces(run, groups, lacks)
+    least = np.min([t.clock.m[E] for t in run.threads if not t.done], axis=0)
+    for (b, column), to in newest.items():
+        ((m, _),) = slots.last(b)
+        assert to is not None and slots.beyond(b, *to) == (column, known[b][column])
+        lost = (slots.group[b], False, *to) in lacks and known[b][column] > least[column]
+        assert m[E, column] == known[b][column] - lost
+
+
+def test_what_last_phases_miss_is_told_by_how_far_it_is(states: list[tuple[Run, Groups]]) -> None:
+    run, groups = states[-1]
+    slots, loose = Slots(run, groups), Loose(run, everything=True)
+    assert loose.taken_apart()
+    b = min(slots.likes)
+    (last, _), *_ = slots.last(b)
+    row = next(i for i, m in enumerate(loose.originals) if m is last)
+    asked = [loose.value((ORDER, i)) for i in range(len(loose.asked[ORDER]))]
+    number, to = next(
+        (i, to) for i, (column, v) in enumerate(asked) if (to := slots.distance(b, column, v)) is not None
+    )
+    assert lacking(loose, groups, [((ORDER, number), [row])]) == {(slots.group[b], False, *to)}
+    other = next(i for i, (column, _) in enumerate(asked) if column not in slots.columns)
+    assert not lacking(loose, groups, [((ORDER, other), [row])])

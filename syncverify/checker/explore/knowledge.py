@@ -28,7 +28,7 @@ from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place, demoted, strict_alone
 from syncverify.checker.explore.thresholds import ALL, ORDER
-from syncverify.checker.explore.traces import Groups, at_all_slots
+from syncverify.checker.explore.traces import Groups, Lack, at_all_slots, lacking
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.ledger import Step, Told
 from syncverify.checker.shadow import Record
@@ -200,9 +200,9 @@ def known(loose: Loose) -> Known:
     )
 
 
-def lower(run: Run, less: Known, groups: Groups = ()) -> None:
+def lower(run: Run, less: Known, groups: Groups = ()) -> set[Lack]:
     """Makes a run know no more than another with the same key did, of all that both have on record.
-    ``groups``: barriers that go round a ring, of all slots of which the same is forgotten.
+    ``groups``: barriers that go round a ring, of all slots of which the same is forgotten; returns what.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
@@ -210,7 +210,7 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> None:
     """
     loose = Loose(run, everything=True)
     if not loose.taken_apart() or loose.key != less.key:
-        return
+        return set()
     mine = known(loose)
     holders: dict[Place, list[int]] = {}
     records = matched(less, mine, partly=True) or set()
@@ -227,6 +227,7 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> None:
         reached.append(kept)
         for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
+    lacks = lacking(loose, groups, todo) if groups else set()
     todo += at_all_slots(loose, groups, todo) if groups else []
     todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
     todo = [(place, rows) for place, rows in todo if rows]
@@ -238,6 +239,7 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> None:
     for place, rows in todo:
         change.forget(place, rows, holders.get(place, []))
     change.all(run)
+    return lacks
 
 
 def hides(run: Run, looked: int, policy: Policy) -> bool:

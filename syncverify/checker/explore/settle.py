@@ -21,7 +21,7 @@ from syncverify.checker.explore.places import Kinds, Together, counting, togethe
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
 from syncverify.checker.explore.states import FAR, Place, State, Taken, View
-from syncverify.checker.explore.traces import Groups, forget_traces
+from syncverify.checker.explore.traces import Groups, Lack, forget_traces
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
@@ -80,6 +80,7 @@ class Settling:
     lowers: bool = True  # states may be made to know less
     plain: int = 0  # but not the first ones
     traceless: bool = True  # where turns are dealt out, traces of where tiles began are forgotten
+    lacks: set[Lack] = field(default_factory=set)  # what slots of the ring were made to miss of it
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
     turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
@@ -201,7 +202,7 @@ class Settling:
         crowded = self.crowded(state)
         if crowded and self.groups and comparable(state.run):
             loosen(state.run, self.policy)
-            forget_traces(state.run, self.groups)
+            forget_traces(state.run, self.groups, self.lacks)
         knows = knowledge(state.run) if crowded else None
         if knows is not None:
             loosen(state.run, self.policy)
@@ -298,7 +299,7 @@ class Settling:
             rows=tuple(both.rows.values()),
             less=less.node.number,
         )
-        lower(state.run, less.known, self.groups)
+        self.lacks |= lower(state.run, less.known, self.groups)
         state.formed, state.general = None, True
         state.put(view, Taken(seen.path.fork()), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
@@ -451,7 +452,7 @@ class Settling:
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            lower(state.run, less.known, self.groups)
+            self.lacks |= lower(state.run, less.known, self.groups)
             state.formed, state.general = None, True
         state.put(view, w, seen.view)
         self.look_for_ring(state.run)
