@@ -105,7 +105,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
                 TensorMap(
                     f"{b}_map",
                     b,
-                    (schedule.tile_n // schedule.cluster, bk) if problem.b_t else (bk, PANEL),
+                    _box(problem, schedule, bk),
                     "128B",
                 )
                 for b in problem.rights
@@ -129,6 +129,18 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
         assumes=_facts(problem, schedule, vector),
         body=body,
     )
+
+
+def _box(problem: Problem, schedule: Schedule, bk: int) -> tuple[int, int]:
+    """What one copy of a right factor brings."""
+    if problem.b_t:
+        return schedule.tile_n // schedule.cluster, bk
+    return (bk // schedule.cluster if _cut_along_k(problem, schedule) else bk), PANEL
+
+
+def _cut_along_k(problem: Problem, schedule: Schedule) -> bool:
+    """Whether the blocks of a cluster load half of each panel, because they cannot share the panels out."""
+    return not problem.b_t and schedule.tile_n % (PANEL * schedule.cluster) != 0
 
 
 def _form(schedule: Schedule) -> ModuleType:
@@ -270,19 +282,20 @@ def _rows(output: Output, width: int) -> Swizzle:
 
 
 def _tile(schedule: Schedule) -> list[Stmt]:
-    """Which tile of C: row groups of ``schedule.group`` tiles are gone through column by column."""
+    """Which tile of C: row groups of ``schedule.grouped`` tiles are gone through column by column."""
     c = schedule.cluster
     here, step = (Var("block"), Var("grid")) if c == 1 else (Var("block") // c, Var("grid") // c)
     number: Expr = here + Var("i") * step if schedule.persistent else here
     if schedule.split_k > 1:
         number = Var("team") + Var("i") * Var("teams")
     own = [] if schedule.split_k > 1 and not schedule.streams else [Let("tile", number)]
-    wide = Var("tiles_n") * schedule.group
-    first = (Var("tile") // wide) * schedule.group
+    rows = schedule.grouped
+    wide = Var("tiles_n") * rows
+    first = (Var("tile") // wide) * rows
     return [
         *own,
         Let("first", first),
-        Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(schedule.group))), Int(1)))),
+        Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(rows))), Int(1)))),
         Let("inside", Var("tile") % wide),
         Let("row", _ranked((Var("first") + Var("inside") % Var("high")) * c, c) * schedule.tile_m),
         Let("col", (Var("inside") // Var("high")) * schedule.tile_n),
@@ -317,6 +330,13 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
         if not along_mn:
             region = Region(tile, (), Var("rank") * (part * bk), Int(part * bk)) if c > 1 else Region(tile)
             body.append(TmaLoad(region, map_name, (place, k), bar, mask))
+            continue
+        if c > 1 and _cut_along_k(problem, schedule):
+            rows = bk // c
+            for panel in range(extent // PANEL):
+                half = Region(tile, (Int(panel),), Var("rank") * (rows * PANEL), Int(rows * PANEL))
+                start = (k + Var("rank") * rows, plus(at, PANEL * panel))
+                body.append(TmaLoad(half, map_name, start, bar, mask))
             continue
         for panel in range(part // PANEL):
             number: Expr = Var("rank") * (part // PANEL) + panel if c > 1 else Int(panel)

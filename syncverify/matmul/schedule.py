@@ -16,6 +16,8 @@ K_SPAN = 128
 WARPGROUP = 128
 #: Registers of an SM, and those that a thread needs beside its accumulators.
 FILE, BESIDE = 65536, 26
+#: Multiprocessors that rows of tiles are grouped for.
+SMS = 132
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Schedule:
 
     ``stages``: slots of the ring of loads (0: what fits, at most 8). ``pending``: wgmma groups in flight when
     a slot is released. ``persistent``: one block per SM goes through many tiles. ``group``: rows of tiles
-    that are gone through together. ``arrive``: who frees a slot, one lane of each warp or warpgroup.
+    that are gone through together (0: as many as make what blocks read at one time nearly square).
+    ``arrive``: who frees a slot, one lane of each warp or warpgroup.
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
     ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
@@ -47,7 +50,7 @@ class Schedule:
     stages: int = 0
     pending: Literal[0, 1] = 0
     persistent: bool = False
-    group: int = 8
+    group: int = 0
     arrive: Literal["warp", "warpgroup"] = "warp"
     registers: tuple[int, int] | None = None
     store: Literal["direct", "tma"] = "direct"
@@ -67,7 +70,7 @@ class Schedule:
             "p": self.persistent, "t": self.store == "tma", "c": self.cluster > 1, "o": self.pingpong,
             "odd": self.pingpong and self.laps == "odd",
             "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
-            f"g{self.group}": self.group != 8, f"s{self.stages}": self.stages > 0,
+            f"g{self.group}": self.group > 0, f"s{self.stages}": self.stages > 0,
             f"/{self.split_k}": self.split_k > 1,
             "one": self.split_k > 1 and self.shares == "one", "runs": self.streams, "any": anyhow,
         }  # fmt: skip
@@ -84,8 +87,8 @@ class Schedule:
         _require(self.tile_m <= 256, "tile_m must be at most 256")
         _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
         _require(self.cluster in (1, 2), "cluster must be 1 or 2")
-        _require(self.tile_n % (64 * self.cluster) == 0 or self.cluster == 1, "a cluster halves tile_n")
-        _require(self.group >= 1, "group must be positive")
+        _require(self.tile_n % 64 == 0 or self.cluster == 1, "a cluster halves tiles of 64 columns")
+        _require(self.group >= 0, "group must be positive, or 0 to choose it")
         if self.pingpong:
             _require(self.persistent and self.consumers == 2, "pingpong is for two consumers, persistent")
             _require(self.split_k == 1, "pingpong is for whole tiles: no split_k")
@@ -103,6 +106,12 @@ class Schedule:
             self.accumulators * products <= most,
             f"a thread has no registers for that many accumulators: {self.accumulators * products} > {most}",
         )
+
+    @property
+    def grouped(self) -> int:
+        """Rows of tiles (of clusters) that are gone through together: a little below the square of what all
+        blocks have at one time, as measured on a GPU of 132 multiprocessors."""
+        return self.group or max(round(0.75 * (SMS * self.tile_n / self.tile_m) ** 0.5 / self.cluster), 1)
 
     @property
     def threads(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from syncverify.gate_matmul import Matmul
@@ -103,6 +105,17 @@ def test_candidates_are_possible_and_differ(layout: str) -> None:
 def test_long_kernels_are_tried_behind_the_kernel_before() -> None:
     found = candidates(product(), sizes(8192, 4096, 14336), 132, 4)
     assert [s.dependent for s in found] == [False, True, False, True]
+
+
+def test_rows_of_tiles_are_grouped_to_read_little() -> None:
+    wide, high = Schedule(128, 256), Schedule(256, 128)
+    assert wide.grouped == 2 * high.grouped == 2 * replace(wide, cluster=2).grouped
+    assert (replace(wide, group=5).grouped, replace(wide, group=5).title) == (5, "128x256g5")
+
+
+def test_odd_numbers_of_panels_are_tried_in_clusters() -> None:
+    found = candidates(product(layout="MN"), sizes(1176, 1840, 44280), 132)
+    assert (128, 192, 2) in {(s.tile_m, s.tile_n, s.cluster) for s in found}
 
 
 def test_large_products_are_tried_in_clusters() -> None:

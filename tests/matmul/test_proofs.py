@@ -17,7 +17,7 @@ from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.gate import VerificationError
 from syncverify.gate_matmul import CompiledMatmul, Matmul
 from syncverify.ir import nodes as n
-from syncverify.ir.expr import Var
+from syncverify.ir.expr import Int, Var
 from syncverify.ir.parser import parse
 from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
@@ -48,6 +48,19 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
 def test_every_layout_is_proved_at_the_usual_sizes(layout: str, policy: Policy) -> None:
     kernel = reparsed(build(product(layout=layout), MANY_TILES, policy))
     assert check_kernel(kernel, {}, policy, scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("layout", ["KK", "MN"])
+def test_clusters_that_halve_an_odd_number_of_panels_are_proved_for_every_size(layout: str) -> None:
+    kernel = build(product(layout=layout), replace(STAGED, tile_n=64, cluster=2))
+    assert check_kernel(kernel, scope=ScopeKind.ALL).verdict is Verdict.PROVED
+    (load,) = (s for s in walk(kernel.body) if isinstance(s, n.TmaLoad) and s.multicast is not None)
+
+    def same_half(s: n.Stmt) -> tuple[n.Stmt, ...]:
+        return (replace(s, dst=replace(s.dst, start=Int(0))),) if s == load else (s,)
+
+    wrong = replace(kernel, body=flat_map(kernel.body, same_half))
+    assert check_kernel(wrong).verdict is Verdict.REFUTED
 
 
 def test_no_block_of_a_cluster_leaves_while_another_one_arrives_at_its_barriers() -> None:

@@ -58,9 +58,13 @@ def test_wide_tiles() -> None:
     close(*run(product(), Schedule(256, 128, stages=2), 260, 136, 128))
 
 
-@pytest.mark.parametrize(("layout", "persistent"), [("KK", True), ("MN", False)])
-def test_clusters_share_a_factor(layout: str, persistent: bool) -> None:
-    schedule = Schedule(128, 128, stages=2, store="tma", persistent=persistent, cluster=2, group=2)
+@pytest.mark.parametrize(
+    ("layout", "tile_n", "persistent"),
+    [("KK", 128, True), ("MN", 128, False), ("KK", 64, False), ("MN", 64, True), ("KN", 192, False)],
+)
+def test_clusters_share_a_factor(layout: str, tile_n: int, persistent: bool) -> None:
+    """Its panels, or half of each where their number is odd."""
+    schedule = Schedule(128, tile_n, stages=2, store="tma", persistent=persistent, cluster=2, group=2)
     close(*run(product(layout=layout), schedule, 400, 136, 136, blocks=4))
 
 
