@@ -227,7 +227,8 @@ class IrAgent:
     @property
     def anew(self) -> dict[str, int]:
         """Where sizes are kept that some loop takes anew in every turn."""
-        return {name: self.code.slots[name] for name in self.code.turns}
+        slots = self.code.slots  # what comparisons choose is kept nowhere
+        return {name: slots[name] for name in self.code.turns if name in slots}
 
     def turns(self) -> dict[str, Any]:
         """The next turn of each size that it takes anew in every turn of some loop."""

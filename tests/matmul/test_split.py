@@ -140,6 +140,13 @@ FORMS = {
 }
 
 
+def test_large_launches_of_clusters_are_proved() -> None:
+    """Clusters that are gone through one after the other while sizes are forgotten."""
+    compiled = CompiledMatmul(product(), FORMS["pairs of clusters"])
+    values = compiled.launch_values({"M": 2112, "N": 1032, "K": 840}, 64)
+    assert compiled.program().check("ir", values).verdict is Verdict.PROVED
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_proved_for_every_size(name: str) -> None:
     report = check(build(product(), FORMS[name]), ScopeKind.ALL)
