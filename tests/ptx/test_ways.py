@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.frontends.ptx import ways
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.parser import parse
+from syncverify.frontends.ptx.ways import Looked
+from syncverify.model.terms import Space
 from tests.ptx.execute_helpers import module_text
+from tests.ptx.test_sums import check as check_sums
+from tests.ptx.test_sums import in_turn
 from tests.ptx.test_turns import RING, check
 
 #: One lane of the first warp copies; the others only count its slots, from tile to tile.
@@ -116,3 +121,47 @@ def test_code_for_a_class_keeps_what_was_seen_of_stores() -> None:
     with program.stores_kept():
         program.one_value.clear()
     assert program.one_value == different
+
+
+def test_each_class_is_looked_at_once_for_all_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[object] = []
+    look = ways._labels
+    monkeypatch.setattr(ways, "_labels", lambda *x: looks.append(x) or look(*x))
+    report = check_sums(tmp_path, in_turn(), threads=96)
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert 1 <= len(looks) <= 6  # three warps, one lane of which may be elected
+
+
+def sized(low: int, high: int | None, *less: int) -> Space:
+    """A space with one size, which is known to be less than another by these numbers."""
+    space = Space()
+    n, m = space.atom("n", low, high), space.atom("m", 0, None)
+    space.path.sizes["n"] = n
+    for k in less:
+        space.path.assume(*space.of(m - n - k))
+    return space
+
+
+@pytest.mark.parametrize(
+    ("later", "same"),
+    [
+        (sized(1, 9), True),
+        (sized(2, 2), True),
+        (sized(1, 9, 4), True),
+        (sized(0, 9), False),
+        (sized(1, None), False),
+    ],
+)
+def test_a_look_holds_for_sizes_among_those_it_was_for(later: Space, same: bool) -> None:
+    looked = Looked(object())  # type: ignore[arg-type]
+    first = looked.ways(0, sized(1, 9))
+    assert (looked.ways(0, later) is first) == same
+    assert looked.ways(1, later) is not first
+
+
+def test_a_look_does_not_hold_where_less_is_known() -> None:
+    looked = Looked(object())  # type: ignore[arg-type]
+    first = looked.ways(0, sized(1, 9, 4))
+    assert looked.ways(0, sized(1, 9)) is not first

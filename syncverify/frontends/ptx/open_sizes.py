@@ -18,6 +18,7 @@ from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
+from syncverify.frontends.ptx.ways import Looked
 from syncverify.ir.execute_teams import any_member, members, one_team
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.model.events import ANY
@@ -110,6 +111,7 @@ def open_systems(
     that have one answer for all agents (``Tables.asked``). ``apart``: each class has code of
     its own. ``alone``: clusters of a team each by itself."""
     elected = list(elected)
+    looked = Looked(program)
 
     def systems(sizes: Mapping[str, Any], space: Space) -> list[PtxSystem]:
         def value(e: Any) -> Any:
@@ -158,7 +160,9 @@ def open_systems(
             found = [_alone(x, i // len(elected), clusters) for i, x in enumerate(found)]
         for x in found:
             x.agents()  # parts of sizes ask which they are: here, where answers part the paths
-        out = [x.apart() for x in found] if apart else found
+        if not apart:
+            return found
+        out = [x.apart(looked.ways((len(found), i), space)) for i, x in enumerate(found)]
         for x in out:
             x.agents()
         return out

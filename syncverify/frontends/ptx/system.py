@@ -198,7 +198,8 @@ class PtxSystem:
             return self
         ways = Ways(self.program) if ways is None else ways
         keys = [(c.cta, c.warp, c.lanes) for c in self.info.classes]
-        ways.look(self.launch.space, zip(keys, self.agents(), strict=True))
+        agents = self.agents() if ways.unknown(keys) else ()
+        ways.look(self.launch.space, zip(keys, agents, strict=False))
         return replace(self, ways=ways, starts={})
 
     def at(self, cluster: int) -> PtxSystem:

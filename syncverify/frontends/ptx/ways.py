@@ -9,7 +9,7 @@ the whole code for every class.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,10 @@ class Ways:
     program: Program
     _stops: dict[Key, frozenset[int]] = field(default_factory=dict)
     _programs: dict[frozenset[int], Program] = field(default_factory=dict)
+
+    def unknown(self, keys: Iterable[Key]) -> bool:
+        """Whether there was no look at some class."""
+        return any(key not in self._stops for key in keys)
 
     def look(self, space: Space, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
         """Finds the blocks, on a path that is dropped at the end."""
@@ -92,6 +96,46 @@ def _with_content(p: Program) -> Iterator[int]:
         b = p.flow.blocks[n]
         if any(k in p.decoded or k in p.touches or k in p.slice.pure for k in range(b.lo, b.hi - 1)):
             yield n
+
+
+@dataclass(slots=True)
+class Looked:
+    """Looks at systems that differ in their sizes only: what was found for some sizes is taken for those
+    among them too."""
+
+    program: Program
+    _found: dict[Hashable, tuple[_Known, Ways]] = field(default_factory=dict)
+
+    def ways(self, which: Hashable, space: Space) -> Ways:
+        """What is known of one of the systems for the sizes of a path."""
+        here = _known(space)
+        before = self._found.get(which)
+        if before is not None and _among(here, before[0]):
+            return before[1]
+        found = Ways(self.program)
+        self._found[which] = here, found
+        return found
+
+
+#: Of each size its bounds, and what else is said of them, as text.
+_Known = tuple[dict[str, tuple[int | None, int | None]], frozenset[str]]
+
+
+def _known(space: Space) -> _Known:
+    path = space.path
+    ends = {name: space.bounds(value) for name, value in path.sizes.items()}
+    return ends, frozenset(space.text(c, parts) for parts, c in path.cons.items())
+
+
+def _among(here: _Known, there: _Known) -> bool:
+    """Whether sizes are some of others, at a glance."""
+    ends, said = there
+    if ends.keys() != here[0].keys() or not said <= here[1]:
+        return False
+    return all(
+        (low is None or (x is not None and x >= low)) and (high is None or (y is not None and y <= high))
+        for (low, high), (x, y) in ((ends[name], here[0][name]) for name in ends)
+    )
 
 
 class _Seen(dict[int, Run]):
@@ -186,4 +230,4 @@ def _flush(space: Space, agent: PtxAgent) -> None:
             agent.put(slot, new)
 
 
-__all__ = ["Ways"]
+__all__ = ["Looked", "Ways"]
