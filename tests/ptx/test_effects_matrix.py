@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from syncverify.frontends.ptx.descriptors import decode_descriptor, operand_bytes
+from syncverify.frontends.ptx.effect_table import decode
+from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.nodes import Reg
+from syncverify.frontends.ptx.products import Together, together
 from syncverify.frontends.ptx.values import vec
-from tests.ptx.effect_helpers import FakeContext, decoded, emitted, refused
+from syncverify.model.events import Ev
+from tests.ptx.effect_helpers import FakeContext, decoded, emitted, function, refused
 
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 
@@ -144,6 +149,65 @@ def test_a_in_registers() -> None:
     assert event[4] == (0, *operand_bytes(B, range(8), 32, True))
     assert event[5] == 0
     assert {ctx.fragments[event[1]], ctx.fragments[event[3]]} == {"%f1", "%r1"}
+
+
+STEP = (
+    f"{MMA} {ACC}, %d1, %d2, %p1, 1, 1, 0, 0",
+    "add.u64 %d3, %d1, 2",
+    "add.u64 %d4, %d2, 2",
+    f"{MMA} {ACC}, %d3, %d4, 1, 1, 1, 0, 0",
+    "add.u64 %d5, %d1, 4",
+    "add.u64 %d6, %d2, 4",
+    f"{MMA} {ACC}, %d5, %d6, 1, 1, 1, 0, 0",
+)
+
+
+def joined(*lines: str, touches: tuple[int, ...] = ()) -> tuple[Flow, dict[int, Any], Together]:
+    f = function(*lines)
+    flow = Flow(f)
+    found = {k: e for k, i in enumerate(f.body) if (e := decode(i, f)) is not None}
+    return flow, *together(flow, found, touches)
+
+
+def test_products_of_a_step_are_one_event_at_the_last() -> None:
+    _, found, of = joined(*STEP)
+    assert list(found) == [6] and of.first == {6: 0}
+    assert set(of.reads[6]) == {f"%d{i}" for i in range(1, 7)}
+    ctx = FakeContext({f"%d{i}": (A, B)[i % 2 == 0] + (i - 1) // 2 * 2 for i in range(1, 7)} | {"%p1": 1})
+    effect = found[6]
+    (event,) = effect.emit(ctx, 3, [ctx.value(op) for op in effect.operands])
+    assert event[:3] == (Ev.WGMMA, 3, 0) and event[6] == 1
+    for at, bits, rows in ((3, A, (0, 16)), (5, B, (0, 8)), (7, A, (16, 64))):
+        each = {
+            b
+            for n in range(3)
+            for lo, hi in operand_bytes(bits + 2 * n, range(*rows), 32, False)
+            for b in range(lo, hi)
+        }
+        assert ctx.footprints[event[at]].intervals == intervals(each)
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ((STEP[0], "wgmma.commit_group.sync.aligned", *STEP[1:4]), [0, 1, 4]),
+        ((STEP[0], "fence.proxy.async", *STEP[1:4]), [0, 1, 4]),
+        # what the first reads is another value by then
+        ((STEP[0], "mov.u64 %d1, %d9", *STEP[1:4]), [0, 4]),
+        ((STEP[0], f"{MMA} {{%f5, %f6, %f7, %f8}}, %d1, %d2, 1, 1, 1, 0, 0"), [0, 1]),
+        ((STEP[0], f"@%p2 {STEP[0]}"), [0, 1]),
+        ((STEP[0], "L:", STEP[3]), [0, 1]),
+        ((STEP[0], f"{MMA} {ACC}, {{%r1, %r2, %r3, %r4}}, %d2, 0, 1, -1, 1"), [0, 1]),
+    ],
+)
+def test_others_are_events_of_their_own(lines: tuple[str, ...], left: list[int]) -> None:
+    lines = (*lines, "@%p3 bra L") if "L:" in lines else lines
+    assert list(joined(*lines)[1]) == left
+
+
+def test_products_whose_registers_are_touched_between_are_not_joined() -> None:
+    assert list(joined(*STEP, touches=(3,))[1]) == [0, 6]
+    assert list(joined(*STEP, touches=(1,))[1]) == [0, 6]
 
 
 def test_transposed_a() -> None:

@@ -78,17 +78,18 @@ class Rotations:
         """The next event of an agent, as it is on record, once it has come to it at all places. Raises
         Unequal, and what agents raise."""
         ring, done = self.ring, self.stepped.setdefault(t.cls, {})
+        steps = self._steps(t)
         if self.place not in done:
             try:
-                done[self.place] = t.agent.step(t.answer)
+                done[self.place] = _next(t.agent, t, steps)
             except Open as o:
-                same = [self._asks_too(run, place, t, o, done) for place in self.others]
+                same = [self._asks_too(run, place, t, o, done, steps) for place in self.others]
                 self.uneven = self.uneven - {t.cls} if all(same) and not done else self.uneven | {t.cls}
                 raise
         for place, agents in self.others.items():
             if place not in done:
                 self.uneven |= {t.cls}  # should it ask
-                done[place] = _stepped(agents[t.cls], t)
+                done[place] = _stepped(agents[t.cls], t, steps)
         found = ring.event(done[self.place], -self.place)
         for place, event in done.items():
             if ring.event(event, -place) != found:
@@ -106,6 +107,11 @@ class Rotations:
         self._follow(run, found)
         t.emitted = done[self.place]
         return own_parity(run, found)
+
+    def _steps(self, t: Thread) -> Any:
+        """What agents of a class note of a step that they take one after the other, on one path."""
+        steps = getattr(t.agent, "steps", None)
+        return steps() if steps is not None and self.others else None
 
     def _alike(self, done: dict[int, Event]) -> list[frozenset[int]]:
         """The places at which an agent has come to the same event, moved on by its place."""
@@ -144,12 +150,12 @@ class Rotations:
             if result_of(agents[t.cls], self.ring.event(event, place)) != mine:
                 raise Unequal("a poll is for something else")
 
-    def _asks_too(self, run: Run, place: int, t: Thread, o: Open, done: dict[int, Event]) -> bool:
+    def _asks_too(self, run: Run, place: int, t: Thread, o: Open, done: dict[int, Event], steps: Any) -> bool:
         """Whether the same is asked at another place."""
         if place in done:
             return False
         try:
-            done[place] = _stepped(self.others[place][t.cls], t)
+            done[place] = _stepped(self.others[place][t.cls], t, steps)
         except Open as e:
             if e.parts == o.parts and e.c != o.c:
                 self._suspect(run, t, self.others[place], e.c - o.c)
@@ -277,13 +283,26 @@ class Rotations:
                 agent = agents[t.cls]
                 for slot, old in () if t.done else list(agent.live().items()):
                     value = _at(new, offsets, ("register", t.cls, slot), place, old)
-                    if value is not None:
+                    if value is not None and not same(value, old):
                         agent.put(slot, value)
 
 
-def _stepped(agent: Any, t: Thread) -> Event:
+def same(value: Any, old: Any) -> bool:
+    """Whether a register holds a number, a term or one for each lane already."""
+    if value.__class__ is tuple and old.__class__ is tuple:
+        return len(value) == len(old) and all(map(same, value, old))
+    return value is old or (value.__class__ is int and old.__class__ is int and value == old)
+
+
+def _next(agent: Any, t: Thread, steps: Any) -> Event:
+    """An agent's next event."""
+    event: Event = agent.step(t.answer) if steps is None else agent.step_beside(t.answer, steps)
+    return event
+
+
+def _stepped(agent: Any, t: Thread, steps: Any) -> Event:
     try:
-        event: Event = agent.step(t.answer)
+        event = _next(agent, t, steps)
     except LaneSplit as e:
         raise Unequal(repr(e)) from None
     return event
@@ -318,4 +337,4 @@ def _apart(where: tuple[Any, ...], value: Any, other: Any, space: Space) -> list
     return [(where, d - c)] if c != d else []
 
 
-__all__ = ["Rotations", "Unequal"]
+__all__ = ["Rotations", "Unequal", "same"]

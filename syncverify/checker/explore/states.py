@@ -12,7 +12,7 @@ from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.places import Places
 from syncverify.checker.explore.ring import Ring
-from syncverify.checker.explore.rotations import Rotations
+from syncverify.checker.explore.rotations import Rotations, same
 from syncverify.checker.explore.tokens import point, relative
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
@@ -352,11 +352,12 @@ class State:
         for t in self.run.threads:
             for slot in () if t.done else list(self.agent(t).live()):
                 place = ("register", t.cls, slot)
-                if place in new:
-                    self.agent(t).put(slot, new[place])
-                elif (*place, 0) in new:
-                    lanes = len(values[place])
-                    self.agent(t).put(slot, tuple(new[(*place, lane)] for lane in range(lanes)))
+                old = values[place]
+                value = new.get(place, old)
+                if (*place, 0) in new:
+                    value = tuple(new[(*place, lane)] for lane in range(len(old)))
+                if not same(value, old):
+                    self.agent(t).put(slot, value)
         path.sizes = {name: new["size", name] for name in self.path.sizes}
         path.entries = {}
         for (which, _), key in zip(keys, self.path.entries, strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from syncverify.frontends.ptx.arith import BY_ZERO
+from syncverify.frontends.ptx.beside import Steps
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.compile_state import (
     CLASS,
@@ -79,7 +80,18 @@ class PtxAgent:
             return self._stop(str(e))
         return self._stop(f"no event within {MAX_JUMPS} steps")
 
-    def _sized_step(self, answer: int) -> Event:
+    @staticmethod
+    def steps() -> Steps:
+        """What agents of one class that hold the same but for a place in a ring note of a step."""
+        return Steps()
+
+    def step_beside(self, answer: int, steps: Steps) -> Event:
+        """The same among agents of its class that hold the same but for a place in a ring; ``steps``: what
+        code did to the registers of some of them, on the same path."""
+        alone = not self.sized or self.r[SHARED] is not None or bool(self.r[LOCAL].cells)
+        return self.step(answer) if alone else self._sized_step(answer, steps)
+
+    def _sized_step(self, answer: int, steps: Steps | None = None) -> Event:
         """The same where sizes have no number; an open question leaves the agent where it asked."""
         r, blocks, saved = self.r, self.blocks, self.program.saved
         event: Event | None
@@ -89,7 +101,12 @@ class PtxAgent:
                 some = saved.get(label)
                 before = r[:] if some is None else some[1](r)
                 try:
-                    event = blocks[label](r, answer)
+                    parts = () if steps is None else self.program.beside.at(label)
+                    if steps is None or not parts:
+                        event = blocks[label](r, answer)
+                    else:
+                        for part in parts:
+                            event = steps.run(part, r, answer)
                 except Interrupted:
                     for slot, value in zip(range(len(r)) if some is None else some[0], before, strict=True):
                         r[slot] = value

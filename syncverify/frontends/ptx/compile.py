@@ -19,6 +19,7 @@ from syncverify.frontends.ptx.compile_plan import Plan
 from syncverify.frontends.ptx.compile_state import AFTER, ENDED, START, TAKE, Run
 from syncverify.frontends.ptx.flow import live_before
 from syncverify.frontends.ptx.operands import results, sources
+from syncverify.frontends.ptx.products import together
 from syncverify.frontends.ptx.slice import Slice
 from syncverify.frontends.ptx.turns import KEPT, TURN
 
@@ -38,6 +39,7 @@ class Program(Plan):
         code = Writer(self)
         self.blocks: dict[int, Run] = code.compile()
         self.saved = code.saved()
+        self.beside = code.beside(self.saved)
         if sized:
             for x in self.renewals.values():
                 for name in x.names:
@@ -73,6 +75,7 @@ class Program(Plan):
         if self.slice.steering is None and not self.renewals:
             return self
         made = self._anew()
+        made.decoded, made.together = together(self.flow, self.decoded, self.touches.keys())
         made._write(self.slice.steering or self.slice, sized=True)
         return made
 
@@ -113,7 +116,12 @@ class Program(Plan):
     def _reads(self, k: int) -> tuple[str, ...]:
         if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
             carry = _CARRY if self.body[k].op in ("addc", "subc", "madc") else ()
-            return (*sources(self.body[k]), *self.constants.get(k, ()), *carry)
+            return (
+                *sources(self.body[k]),
+                *self.together.reads.get(k, ()),
+                *self.constants.get(k, ()),
+                *carry,
+            )
         return ()
 
     def _writes(self, k: int) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class Effects(Values):
         self._goto(label)
         self._text("return None")
         self._open(label)
-        site = self._site(k)
+        site = self._site(self.p.together.first.get(k, k))
         keyed = ["r[2]"]
         if i.guard is not None:
             self._text(f"v = r[{self.p.slot(i.guard.name)}]")

@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.operands import registers
 from syncverify.frontends.ptx.origins import Origins
 from syncverify.frontends.ptx.printer import instruction_text
+from syncverify.frontends.ptx.products import Together
 from syncverify.frontends.ptx.rows import joined
 from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.teams import Teams, elsewhere
@@ -143,6 +144,8 @@ class Plan:
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
         self.fragments = frozenset(fragments)
+        #: products that are one event
+        self.together = Together()
         #: blocks that agents of this program are taken not to come to
         self.stops: frozenset[int] = frozenset()
         effects = {k: _as_effect(e) for k, e in self.decoded.items()}

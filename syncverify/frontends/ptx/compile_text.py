@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from posixpath import basename
 from typing import Any
 
+from syncverify.frontends.ptx.beside import Blocks
 from syncverify.frontends.ptx.comparisons import added_comparisons
 from syncverify.frontends.ptx.compile_expr import NAMES, Expressions
 from syncverify.frontends.ptx.compile_plan import Plan
@@ -64,6 +65,11 @@ class Text:
         """By label the slots that its function writes, where it writes no others."""
         return saved_slots(self.lines)
 
+    def beside(self, saved: dict[int, Saved]) -> Blocks:
+        """What agents at several places of a ring may do once."""
+        slots = {label: some[0] for label, some in saved.items()}
+        return Blocks(dict(functions(self.lines)), slots, self.space)
+
     def _site(self, k: int) -> int:
         return self.p.site(k)
 
@@ -106,15 +112,22 @@ class Text:
         self._text(f"r[0] = {label}")
 
 
-def saved_slots(text: list[str]) -> dict[int, Saved]:
-    """By label the slots that each function of a text writes, where it writes no others."""
-    found: dict[int, Saved] = {}
+def functions(text: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The label of each function of a text, and its lines."""
     label = 0
     for of_head, some in groupby(text, key=lambda line: line.startswith("def ")):
         lines = list(some)
         if of_head:
             label = int(lines[-1][5 : lines[-1].index("(")])
-        elif _WRITE_NO_MORE.issuperset(name for line in lines for name in _HELPER.findall(line)):
+        else:
+            yield label, lines
+
+
+def saved_slots(text: list[str]) -> dict[int, Saved]:
+    """By label the slots that each function of a text writes, where it writes no others."""
+    found: dict[int, Saved] = {}
+    for label, lines in functions(text):
+        if _WRITE_NO_MORE.issuperset(name for line in lines for name in _HELPER.findall(line)):
             slots = {int(s) for line in lines for m in _ASSIGNED.findall(line) for s in m if s}
             every = tuple(sorted(slots | {PC, QUEUE}))
             found[label] = every, itemgetter(*every)

@@ -19,7 +19,7 @@ from syncverify.frontends.ptx.effect_parts import (
     registers,
     window,
 )
-from syncverify.frontends.ptx.effects import Context, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.effects import Context, Effect, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.frontends.ptx.values import INTS, lanes_of
 from syncverify.model.events import Ev, Event, Footprint
@@ -99,27 +99,43 @@ def matrices(instr: Instr) -> Matrices | None:
 
 
 def _mma(m: Matrices) -> Decoded:
-    a_shared, named = not isinstance(m.a, Vector), m.acc[0].name
-    held = m.a_registers[0].name if m.a_registers else None
+    return products([m])
+
+
+def products(some: Sequence[Matrices]) -> Effect:
+    """One product, or several that follow each other, of matrices in shared memory, as one event: it
+    accumulates if the last does."""
+    last = some[-1]
+    a_shared, named = not isinstance(last.a, Vector), last.acc[0].name
+    held = last.a_registers[0].name if last.a_registers else None
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
-        right = _read(ctx, ctx.number(v[1], "a matrix descriptor"), (0, m.n), m.b_bytes, m.b_transposed)
-        left = others = -1
-        if a_shared:
-            bits, first = ctx.number(v[2], "a matrix descriptor"), ctx.warp % 4 * _WARP_ROWS
-            mine = (first, first + _WARP_ROWS)
-            left = _read(ctx, bits, mine, m.a_bytes, m.a_transposed)
-            others = _read(ctx, bits, (0, first, first + _WARP_ROWS, _M), m.a_bytes, m.a_transposed)
+        row = ctx.warp % 4 * _WARP_ROWS
+        own, rest = (row, row + _WARP_ROWS), (0, row, row + _WARP_ROWS, _M)
+        bits = [ctx.number(x, "a matrix descriptor") for x in v[1:]]
+        right = [
+            _operand(ctx.cta, b, (0, m.n), m.b_bytes, m.b_transposed)
+            for m, b in zip(some, bits[: len(some)], strict=True)
+        ]
+        firsts = [*zip(some, bits[len(some) :], strict=True)] if a_shared else []
+        left, others = (
+            [_operand(ctx.cta, b, rows, m.a_bytes, m.a_transposed) for m, b in firsts] for rows in (own, rest)
+        )
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
-        return ((Ev.WGMMA, site, ctx.fragment(named), left, fragment, right, accumulate, others),)
+        a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
+        return ((Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c),)
 
-    return effect(emit, (m.scale, m.b, *((m.a,) if a_shared else ())), unknown=m.acc)
+    operands = (last.scale, *(m.b for m in some), *((m.a for m in some) if a_shared else ()))
+    return effect(emit, operands, unknown=last.acc)
 
 
-def _read(ctx: Context, bits: int, rows: tuple[int, ...], k_bytes: int, transposed: bool) -> int:
-    """``rows``: first and end, of each stretch."""
-    return ctx.footprint(_operand(ctx.cta, bits, rows, k_bytes, transposed))
+def _all_of(some: Sequence[Footprint]) -> Footprint:
+    """The bytes of several operands."""
+    if len(some) == 1:
+        return some[0]
+    found = merge([piece for f in some for piece in f.intervals])
+    return Footprint(some[0].memory, found, cover=_cover(found))
 
 
 @lru_cache(maxsize=4096)
