@@ -30,6 +30,7 @@ class Deals:
     sums: bool = False  # stages go on by whole turns at once
     taken: set[str] = field(default_factory=set)  # atoms that some turn has taken anew
     groups: tuple[tuple[int, ...], ...] = ()
+    skips: bool = False  # some roles go past turns of others, so at no time all are as far round the ring
 
 
 def part(space: Space, x: Term, m: int) -> None:

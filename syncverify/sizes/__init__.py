@@ -402,7 +402,7 @@ class _Attempt:
         """As ``explore``; round a ring where no size is taken anew, if that does."""
         if self.further or not self.space.early:
             return self.explore(path, system)
-        if self.turns:
+        if self.turns and not (self.space.deals is not None and self.space.deals.skips):
             try:
                 return self.explore(path.fork(), system)
             except Unturned:

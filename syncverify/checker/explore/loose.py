@@ -73,6 +73,7 @@ class Loose(Normal):
         self.of_siblings: dict[tuple[int, int], tuple[list[int], AskedOf]] = {}
         self.pieces: tuple[Piece, ...] = ()
         self.accesses = 0  # tells apart what is on record, and where
+        self.known_to_all: Matrix = np.array(self.least, dtype=np.int32)
         self.key: Hashable = None
         self.many = False
         self.warned = warned(run)
@@ -132,14 +133,15 @@ class Loose(Normal):
         """What all rows that are asked for a kind of thresholds have at some columns; those of ``waits``
         last."""
         if self.stacked is None:
-            self.stacked = np.stack([*self.originals, *self.waits.values()])
+            parts = [*self.originals, *self.waits.values()]
+            self.stacked = np.concatenate(parts).reshape(len(parts), ROWS, -1)  # sooner than np.stack
         first = len(self.originals)
         whole = self.stacked if waits else self.stacked[:first]
         rows = whole[:, SLICES[kind]]
         found: Matrix = rows[:, :, columns].reshape(rows.shape[0] * rows.shape[1], len(columns))
         if kind != ORDER or not self.rows:
             return found
-        single = np.stack(self.rows)[:, columns]
+        single = np.concatenate(self.rows).reshape(len(self.rows), -1)[:, columns]
         return np.concatenate([found[:first], single, found[first:]])
 
     # ------------------------------------------------------------ thresholds
@@ -288,9 +290,11 @@ class Loose(Normal):
             new = groups.committed[bisect_right(groups.committed, min(over.values())) :]
             ahead = [x for x in reversed(new) if reached(x) != reached(-1)]
             self.many |= len(ahead) > MOST_GROUPS
+            nothing = self.wait(over)
             for i in range(MOST_GROUPS):
                 x = ahead[i] if i < len(ahead) else -1
-                self.waits[t.cls, kinds, i] = self.wait({c: max(x, k) for c, k in over.items()})
+                known = self.wait({c: max(x, k) for c, k in over.items()}) if x >= 0 else nothing
+                self.waits[t.cls, kinds, i] = known
             self.waits[t.cls, kinds, -1] = self.wait({c: max(groups.issued, k) for c, k in over.items()})
 
     def barrier(self, s: Barrier) -> Hashable:
@@ -317,7 +321,7 @@ class Loose(Normal):
         waits = (self.waits_of(s), self.ranks(used), began)
         last = s.phases[1] if len(s.phases) > 1 else None
         # where no phase is over a wait makes nothing known but what all know
-        known = np.array(self.least, dtype=np.int32) if last is None else last.m
+        known = self.known_to_all if last is None else last.m
         far = known if last is None or last.far is None else last.far  # a wait receives nothing else then
         return (
             (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(s.inits, 2)),

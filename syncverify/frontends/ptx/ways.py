@@ -59,6 +59,7 @@ class Ways:
         renewals = self.program.renewals.values()
         if space.deals is not None and any(x.deal or x.counts_on for x in renewals):
             space.deals.names.add(AGAIN)
+            space.deals.skips = any(x.deal is not None for x in renewals)
             # turns that numbers deal out are read anew one by one: there is no sum of two
             by_number = any(x.deal is not None and not x.deal.step for x in renewals)
             space.deals.sums = not by_number and any(x.counts_on or x.deal is not None for x in renewals)
