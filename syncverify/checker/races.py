@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from syncverify.checker.clocks import HW
+from syncverify.checker.clocks import HW, A, H
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record
@@ -75,8 +75,22 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         strict_only=strict_only,
         first=first,
         second=second,
+        fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
     )
     run.fail(f)
+
+
+_ACQUIRE = (
+    "the wait before it is .relaxed, which acquires nothing: leave .relaxed out, or let fence.acq_rel follow"
+)
+
+
+def _seen_relaxed(t: Thread, first: Record) -> bool:
+    """Whether a relaxed wait or load has seen what would order the first access, if it had acquired."""
+    column, value = (first.tag, first.tag_value) if first.kind.asynchronous else (first.cls, first.time)
+    if t.acquirable is None or column < 0 or value >= IN_FLIGHT:
+        return False
+    return max(int(t.acquirable[H, column]), int(t.acquirable[A, column])) >= value
 
 
 def _one_value(run: Run, first: Record, second: Record) -> bool:

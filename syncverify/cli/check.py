@@ -81,8 +81,9 @@ class _Run:
             self.reject(error)
 
     def reject(self, error: InputError) -> None:
+        if str(error) not in map(str, self.errors):  # a launch file's mistake is each kernel's
+            complain(error)
         self.errors.append(error)
-        complain(error)
 
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")

@@ -75,6 +75,13 @@ def test_relaxed_ends_need_fences() -> None:
     assert check(system("st(x) a(b) | w.r(b,0) fence ld(x)")).verdict is Verdict.PROVED
 
 
+@pytest.mark.parametrize("first", ["st(x) a(b)", "ax(b,64) c(b,64,x)"])
+def test_a_relaxed_wait_is_named_as_what_is_missing(first: str) -> None:
+    seen, not_seen = (check(system(f"{first} | {wait} ld(x)")) for wait in ("w.r(b,0)", ""))
+    assert ".relaxed" in (seen.diagnostics[0].fix or "")
+    assert ".relaxed" not in (not_seen.diagnostics[0].fix or "")
+
+
 def test_a_completion_carries_only_its_own_copy() -> None:
     """What the issuer did before is not visible to those who wait for its copy."""
     assert check(system("st(y) ax.r(b,64) c(b,64,x) | w(b,0) ld(y)")).verdict is Verdict.REFUTED

@@ -16,6 +16,14 @@ from syncverify.cli.main import run
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 BAD, GOOD = (str(EXAMPLES / f"SV210.{kind}.syncir") for kind in ("bad", "good"))
 
+TWO_OF_PTX = """\
+.version 8.0
+.target sm_90a
+.address_size 64
+.entry a() { ret; }
+.entry b() { ret; }
+"""
+
 UNDECIDED = """\
 kernel undecided {
   launch grid [1] block [32]
@@ -292,3 +300,12 @@ def test_module_runs_and_survives_a_closed_pipe() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert done.stdout == "SV210 deadlock\n"
     assert done.stderr == ""
+
+
+def test_a_mistake_of_the_launch_file_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "two.ptx").write_text(TWO_OF_PTX)
+    (tmp_path / "facts.toml").write_text('[kernel."*"]\ngrid = [0]\n')
+    status = run(["check", str(tmp_path / "two.ptx"), "--launch", str(tmp_path / "facts.toml")])
+    assert (status, capsys.readouterr().err.count("0 is not from 1")) == (2, 1)

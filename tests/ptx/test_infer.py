@@ -116,6 +116,26 @@ def test_a_given_box_wins_and_disagrees(check: Check) -> None:
     assert (status, errors(report), report["assumptions"]) == (1, ["SV203"], [])
 
 
+def test_a_map_behind_a_pointer_is_its_parameters(check: Check) -> None:
+    text = kernel([expect(2048), load(0, 1)], [wait("W1")], params=".param .u64 a, .param .u64 b")
+    for name in "ab":
+        text = text.replace(
+            f"mov.b64 %rd1{'ab'.index(name)}, {name};", f"ld.param.u64 %rd1{'ab'.index(name)}, [{name}];"
+        )
+    text = text.replace("cvta.param.u64", "mov.b64")
+    status, report = check(text, LAUNCH + '[kernel.k.params]\n0 = {ptr = "A"}\n')
+    assert status == 0 and report["assumptions"][0].startswith("box of tensor map 0 is 2048 bytes")
+    status, report = check(text)
+    assert status == 0 and report["assumptions"][0].startswith("box of tensor map 0 is 2048 bytes")
+    for bytes_, verdict in ((2048, "proved"), (1024, "refuted")):
+        given = LAUNCH + f'[kernel.k.params]\n0 = {{ptr = "A", bytes = {bytes_}}}\n'
+        _, report = check(text, given)
+        assert (report["verdict"], report["assumptions"]) == (verdict, [])
+    behind = text.replace("mov.b64 %rd1, %rd10;", "add.u64 %rd1, %rd10, 128;")
+    _, report = check(behind, LAUNCH + '[kernel.k.params]\n0 = {ptr = "A"}\n', "--no-infer")
+    assert "the box of tensor map 128 bytes behind params.0 is not given" in report["reason"]
+
+
 def test_phases_together_determine_boxes(check: Check) -> None:
     issue = [expect(3072), load(0, 1), load(2048, 2), expect(1024, 8), load(3072, 2, 8)]
     status, report = check(kernel(issue, [wait("W1"), wait("W2", 8)]))

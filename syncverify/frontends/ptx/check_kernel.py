@@ -106,7 +106,7 @@ def in_teams(k: Kernel, program: Program) -> Program:
 
 def with_boxes(launch: Launch, boxes: Mapping[str, MapFacts]) -> Launch:
     """A launch with inferred boxes; those that are given win."""
-    return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.box is not None}})
+    return replace(launch, maps={**boxes, **{n: m for n, m in launch.maps.items() if m.bytes is not None}})
 
 
 def inferred(k: Kernel, launch: Launch, program: Program, cluster: int = 0) -> Launch:

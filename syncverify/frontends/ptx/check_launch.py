@@ -62,6 +62,7 @@ def launch_from(
         maps=reader.maps(),
         bytes_of=reader,
         memory=reader.held,
+        map_place=reader.map_place,
         values=numbers_of(facts),
     )
 

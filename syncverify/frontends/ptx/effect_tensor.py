@@ -56,7 +56,8 @@ def decode_tensor(instr: Instr) -> Decoded:
 def _box(ctx: Context, value: Value) -> int:
     facts = ctx.tensor_map(value)
     if facts.bytes is None:
-        raise Opaque(f"the box of tensor map {facts.name} is not given: give its dtype and box")
+        name = facts.name.removeprefix("tensor map ")
+        raise Opaque(f"the box of tensor map {name} is not given: give its dtype and box")
     return facts.bytes
 
 

@@ -61,6 +61,16 @@ class Parameters(dict[int, Any]):
         name = self.names.get((address - _POINTERS) >> 41)
         return None if name is None else self.pointers[name]
 
+    def map_place(self, address: int) -> str | None:
+        """The parameter that points to a tensor map at an address, with how far behind it."""
+        name = self.names.get((address - _POINTERS) >> 41)
+        for i, leaves in enumerate(self.facts.params):
+            for leaf in leaves:
+                if name is not None and leaf.kind == "ptr" and leaf.name == name:
+                    behind = address - self.pointers[name]
+                    return (f"{behind} bytes behind " if behind else "") + _place(i, leaf)
+        return None
+
     def held(self, address: int, size: int) -> int | str | None:
         """What lies behind a pointer as the file says, or what to write there; None without a pointer."""
         name = self.names.get((address - _POINTERS) >> 41)
@@ -122,5 +132,9 @@ class Parameters(dict[int, Any]):
         for i, leaves in enumerate(self.facts.params):
             for leaf in leaves:
                 if leaf.map is not None:
-                    out[f"params.{i}" + (f"+{leaf.offset}" if leaf.offset else "")] = leaf.map
+                    out[_place(i, leaf)] = leaf.map
         return out
+
+
+def _place(index: int, leaf: Leaf) -> str:
+    return f"params.{index}" + (f"+{leaf.offset}" if leaf.offset else "")

@@ -63,6 +63,7 @@ class Launch:
     maps: Mapping[str, Any] = field(default_factory=dict)
     bytes_of: Mapping[int, Any] = field(default_factory=dict)
     memory: Callable[[int, int], int | str | None] = lambda address, size: None  # ``Tables.memory``
+    map_place: Callable[[int], str | None] = lambda address: None  # ``Tables.map_place``
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
@@ -130,6 +131,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
+            tables.map_place = launch.map_place
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.team

@@ -158,6 +158,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
     space: Space | None = None  # of sizes without a number
     places: Places | None = None  # that blocks in teams reach
@@ -244,6 +245,9 @@ class Tables:
 
     def _map_name(self, address: Any) -> str:
         if isinstance(address, Unknown):
+            if address.source == "param" and address.key is not None and address.key[0] == "param":
+                index, offset = address.key[1:3]
+                return f"params.{index}" + (f"+{offset}" if offset else "")
             return f"tensor map ({address.why})"
         if isinstance(address, Size):
             return f"tensor map {len(self.map_names)}"
@@ -253,7 +257,7 @@ class Tables:
                 start = self.layout.params[p.name]
                 if start <= offset < start + p.size:
                     return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
-        return f"tensor map at {address:#x}"
+        return self.map_place(address) or f"tensor map at {address:#x}"
 
     def held(self, address: Any, size: int, missing: Unknown) -> Any:
         """What the launch file says that lies at a global address; ``missing``, with what to say there."""
