@@ -67,9 +67,16 @@ def test_of_a_librarys_kernel_what_wraps_assembly_is_passed_over():
     m = parse(HEAD + WRAPPED)
     first, second, load = m.entries[0].body[:3]
     kernel, copy, ptx = (m.files[n] for n in (1, 3, 2))
-    # where line 9 was called from is open, as a later .loc may not say it again
-    assert m.places(first) == m.places(second) == (Span(copy, 9),)
+    assert m.places(first) == (Span(copy, 9), Span(kernel, 20))
+    assert m.places(second) == (Span(copy, 9), Span(kernel, 21))
     assert m.places(load) == (Span(ptx, 50), Span(kernel, 22))
+
+
+def test_what_calls_a_helper_is_open_unless_told_again():
+    lines = WRAPPED.splitlines()
+    again = "\n".join(lines[7:9]) + "\n"  # a copy after .loc of line 9, and not of what called it
+    m = parse(HEAD + WRAPPED.replace(".loc 2 50 1", again + ".loc 2 50 1"))
+    assert m.places(m.entries[0].body[2]) == (Span(m.files[3], 9),)
 
 
 def test_where_a_helper_is_called_from_is_known_as_long_as_it_is_one_place():
