@@ -142,7 +142,7 @@ def test_a_missing_size_is_asked_for_by_name(check: Check) -> None:
 def test_a_missing_block_is_asked_for(check: Check) -> None:
     status, (report,), _ = check(ring(), "")
     assert status == 3
-    assert "give block" in report["reason"]
+    assert "give block" in report["reason"] and ".ptx.launch.toml, with" in report["reason"]
 
 
 def test_the_block_may_come_from_the_kernel(check: Check) -> None:

@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.global_check import together
 from syncverify.frontends.ptx.infer import copies_tensors, lacks_box
 from syncverify.frontends.ptx.system import Launch, PtxSystem
 from syncverify.frontends.ptx.tickets import Question, Taken, Tickets
+from syncverify.launch import beside
 
 #: Clusters of a grid that are run one by one.
 MAX_CLUSTERS = 16
@@ -33,7 +34,7 @@ MAX_SEQUENCES = 256
 def outcomes(k: Kernel) -> Iterator[Outcome]:
     """The outcomes of all systems that stand for the launch."""
     if k.facts.block is None:
-        example = '<input>.launch.toml, with the lines [kernel."*"] and block = [128]'
+        example = f'{beside(k.module.path)}, with the lines [kernel."*"] and block = [128]'
         yield unknown(
             f"the number of threads is not known: give block in a launch file, say {example}", k.span
         )
