@@ -33,6 +33,9 @@ def test_how_far_lanes_are_apart_stays() -> None:
     agent.put(key, apart)
     agent.put(slot, space.atom("m", 0, 1 << 20))
     assert lanes_apart(agent.r[slot]) == apart
+    agent.put(slot, 40)
+    assert agent.r[slot].lanes == tuple(range(40, 168, 4))
+    agent.put(key, apart)  # of numbers, too
     for other in (tuple(range(0, 256, 8)), None):
         with pytest.raises(Symbolic, match="how far lanes are apart changes"):
             agent.put(key, other)

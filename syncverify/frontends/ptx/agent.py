@@ -28,7 +28,7 @@ from syncverify.frontends.ptx.context import ClassContext
 from syncverify.frontends.ptx.effects import Opaque
 from syncverify.frontends.ptx.lengths import CHOICES
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
-from syncverify.frontends.ptx.shown import exposed, lanes_apart, restored
+from syncverify.frontends.ptx.shown import exposed, lanes_apart, restored, stay_apart
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.turns import TURN
 from syncverify.frontends.ptx.values import INTS, Unknown, Vec
@@ -243,7 +243,8 @@ class PtxAgent:
     def put(self, slot: Any, value: Any) -> None:
         """Replaces a slot."""
         if slot.__class__ is tuple:
-            if lanes_apart(self.r[slot[1]]) != value:  # no state may stand for others there
+            of, bits = slot[1], self.program.bits.get(slot[1], 64)
+            if not stay_apart(self.r[of], value, bits):  # no state may stand for others there
                 raise Symbolic("how far lanes are apart changes")
             return
         if slot >= _KEPT:

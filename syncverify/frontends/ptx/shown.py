@@ -29,6 +29,14 @@ def _apart(lanes: tuple[Any, ...]) -> tuple[int, ...] | None:
     return tuple([x.term.c - first.term.c for x in lanes])
 
 
+def stay_apart(value: Any, by: Any, bits: int) -> bool:
+    """Whether lanes hold ``by`` so much more than the first one still, also where they hold numbers now."""
+    lanes = value.lanes if value.__class__ is Vec else (value,) * len(by or ())
+    if by and all(x.__class__ is int for x in lanes):
+        return all((x - lanes[0] - d) % (1 << bits) == 0 for x, d in zip(lanes, by, strict=True))
+    return by is not None and value.__class__ is Vec and lanes_apart(value) == by
+
+
 def exposed(value: Any, bits: int) -> Any:
     """A register as the exploration of sizes sees it: signed numbers, terms, tokens, tuples of them."""
     if value.__class__ is int:
@@ -54,4 +62,4 @@ def restored(value: Any, bits: int) -> Any:
     return value
 
 
-__all__ = ["exposed", "lanes_apart", "restored"]
+__all__ = ["exposed", "lanes_apart", "restored", "stay_apart"]
