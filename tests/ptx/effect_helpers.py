@@ -84,7 +84,7 @@ class FakeContext:
         return 7
 
     def tensor_map(self, value: Any) -> MapFacts:
-        return MapFacts(value, None, None, 0, self.boxes.get(value))
+        return MapFacts(str(value), None, None, 0, self.boxes.get(value))
 
     def define_map(self, value: Any, facts: MapFacts) -> None:
         self.boxes = {**self.boxes, value: facts.bytes}
