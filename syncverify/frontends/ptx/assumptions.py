@@ -8,6 +8,7 @@ from typing import Any
 from syncverify.diagnostics import Diagnostic, Severity
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.facts import PtxFacts
+from syncverify.frontends.ptx.global_access import space_of
 from syncverify.frontends.ptx.nodes import Function
 from syncverify.model.events import Undefined
 
@@ -130,6 +131,26 @@ def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]
     return [_APART, *(f"what {name} leads to stays the same while the kernel runs" for name in names)]
 
 
+def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
+    """That no thread reads what another one writes by accesses to global memory that have no events."""
+    followed = program.handing.accesses if program.handing is not None else {}
+    index = {p.name for p in program.function.params}
+    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    for k, i in enumerate(program.body):
+        if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
+            continue
+        for place in program.origins.of(i.operands[i.op == "ld"]):
+            if place.rpartition("+")[0] in index:
+                found[i.op].setdefault(place, program.module.span(i).line)
+    reads, writes = found["ld"], found["st"]
+    return [
+        f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
+        for x in writes
+        if x in reads
+        for name in _named(facts, program, [x])
+    ]
+
+
 def _counters(facts: PtxFacts, program: Program) -> set[str]:
     """The names of pointers to counters whose numbers steer."""
     return _pointers(facts, program, program.takes & program.slice.pure)
@@ -137,7 +158,13 @@ def _counters(facts: PtxFacts, program: Program) -> set[str]:
 
 def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set[str]:
     """The names of the pointers that some accesses go by."""
+    return _named(
+        facts, program, {x for k in accesses for x in program.origins.of(program.body[k].operands[1])}
+    )
+
+
+def _named(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
+    """The names of the pointers at some places ``parameter+offset``."""
     index = {p.name: i for i, p in enumerate(program.function.params)}
-    places = {x for k in accesses for x in program.origins.of(program.body[k].operands[1])}
     found = [x.rpartition("+") for x in places]
     return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}

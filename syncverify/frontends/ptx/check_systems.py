@@ -9,7 +9,14 @@ from typing import Any
 
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Severity, Verdict
-from syncverify.frontends.ptx.assumptions import of_common, of_hand_over, of_memory, of_stops, of_stores
+from syncverify.frontends.ptx.assumptions import (
+    of_common,
+    of_hand_over,
+    of_memory,
+    of_overlaps,
+    of_stops,
+    of_stores,
+)
 from syncverify.frontends.ptx.check_kernel import Kernel, compiled, elected, inferred, unknown, with_boxes
 from syncverify.frontends.ptx.check_launch import uses_clusters
 from syncverify.frontends.ptx.compile import Program
@@ -49,6 +56,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
     k.assumptions += of_hand_over(program, clusters)
     k.assumptions += of_memory(k.facts, program)
+    k.assumptions += of_overlaps(k.facts, program)
     whole = 0 if clusters == 1 else None
     answers: list[dict[Any, int]] = [{}]
     asked_before: dict[Any, str] = {}
