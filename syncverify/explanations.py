@@ -188,8 +188,9 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "Commit the group and wait for it before the registers are touched.",
     ),
     "SV402": (
-        "Registers that were written since the last wgmma.fence may not have arrived when wgmma reads them.",
-        "Execute wgmma.fence after the last write and before the first wgmma.mma; back-to-back operations"
+        "Nothing but wgmma.fence orders wgmma behind the other accesses of its registers: what was written "
+        "since the last one may not have arrived, and what was read may be overwritten before.",
+        "Execute wgmma.fence after the last access and before the first wgmma.mma; back-to-back operations"
         " on one accumulator need none between them.",
     ),
     "SV403": (

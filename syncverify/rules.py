@@ -40,7 +40,7 @@ SV302 barrier-divergence: threads that must meet at a barrier take different pat
 SV303 aligned-instruction-divergence: an instruction of the whole warp or warpgroup is executed by part of it
 SV304 register-pool: setmaxnreg is split, out of range, or asks for more registers than the pool can give
 SV401 accumulator-read-in-flight: wgmma registers are touched before a wait covers the operation
-SV402 missing-wgmma-fence: wgmma registers were written since the last wgmma.fence
+SV402 missing-wgmma-fence: wgmma registers were touched since the last wgmma.fence
 SV403 wait-by-non-issuer: a group wait is executed by a thread that issued nothing
 SV501 release-before-async-complete: a flag is released before the async global write is complete
 SV502 stale-tensormap: a tensor map is used without acquire, or edited while in use

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.model.events import Ev
 from tests.ptx.effect_helpers import function
@@ -70,8 +75,37 @@ def test_a_copy_made_after_the_wait_is_free_while_the_next_is_in_flight() -> Non
 def test_in_flight_around_a_loop() -> None:
     lines = (FENCE, "LOOP:", "add.f32 %f5, %f1, %f2", mma(), COMMIT, "@%p1 bra LOOP", wait(0))
     assert (Ev.FRAG_READ, "%f1") in events(*lines)
-    lines = (FENCE, "LOOP:", mma(), COMMIT, wait(0), "add.f32 %f5, %f1, %f2", "@%p1 bra LOOP")
+    lines = ("LOOP:", FENCE, mma(), COMMIT, wait(0), "add.f32 %f5, %f1, %f2", "@%p1 bra LOOP")
     assert events(*lines) == []
+
+
+def test_read_since_the_fence() -> None:
+    first = (FENCE, mma(), COMMIT, wait(0))
+    read = "add.f32 %f5, %f1, %f2"
+    assert events(*first, read, mma()) == [(Ev.FRAG_READ, "%f1")]
+    assert events(*first, read, FENCE, mma()) == []
+    assert events(*first, FENCE, read, mma()) == [(Ev.FRAG_READ, "%f1")]
+    assert events(*first, mma()) == []
+
+
+def test_read_since_the_fence_around_a_loop() -> None:
+    lines = ("LOOP:", mma(), COMMIT, wait(0), "add.f32 %f5, %f1, %f2", "@%p1 bra LOOP")
+    assert events(FENCE, *lines) == [(Ev.FRAG_READ, "%f1")]
+
+
+def test_reading_a_copy_reads_the_registers_that_still_hold_the_value() -> None:
+    first = (FENCE, mma(), COMMIT, wait(0), "mov.b32 %f21, %f1", "mov.b32 %f22, %f21")
+    read = "add.f32 %f5, %f22, %f22"
+    assert events(*first, read, mma()) == [(Ev.FRAG_READ, "%f1")]
+    assert events(*first, read, FENCE, mma()) == []
+    assert events(*first, FENCE, mma(), COMMIT, read, wait(0), mma()) == []
+    assert events(*first, "mov.b32 %f22, %f9", read, mma()) == []
+
+
+def test_a_read_under_a_predicate_leaves_those_before_it() -> None:
+    first = (FENCE, mma(), COMMIT, wait(0), "add.f32 %f5, %f1, %f1")
+    assert events(*first, "@%p1 add.f32 %f6, %f1, %f1", mma()) == [(Ev.FRAG_READ, "%f1")] * 2
+    assert events(*first, "add.f32 %f6, %f1, %f1", mma()) == [(Ev.FRAG_READ, "%f1")]
 
 
 def test_written_since_the_fence() -> None:
@@ -93,3 +127,20 @@ def test_operands_in_registers() -> None:
 
 def test_kernels_without_wgmma_have_none() -> None:
     assert fragment_events(function("add.f32 %f1, %f2, %f3")) == {}
+
+
+@pytest.mark.parametrize(("between", "verdict"), [("wgmma.fence.sync.aligned;", "proved"), ("", "refuted")])
+def test_sums_that_were_read_are_fenced_before_they_go_on(between: str, verdict: str, check: Any) -> None:
+    text = Path("corpus/ptx/accumulator_in_flight.good.ptx").read_text()
+    last = "wgmma.wait_group.sync.aligned 0;"
+    more = f"""{last}
+    add.f32 %f30, %f18, %f10;
+    {between}
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {{%f18, %f21, %f24, %f27}}, %rd6, %rd7, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    {last}"""
+    launch = Path("corpus/ptx/accumulator_in_flight.good.ptx.launch.toml").read_text()
+    report = check(text.replace(last, more), facts=launch)
+    assert report["verdict"] == verdict
+    found = [d["rule"] for d in report["diagnostics"] if d["severity"] == "error"]
+    assert found == (["SV402"] if verdict == "refuted" else [])

@@ -3,8 +3,9 @@
 Compilers copy accumulators from register to register with ``mov`` at will, also while a wgmma is in flight:
 that renames them and touches nothing. So registers are followed through copies along all paths. Of every
 other instruction it is known then whether it may read or write the registers of a wgmma that no wait covers,
-or write what a wgmma takes without a fence between. Only those instructions get events; the checker judges
-them in the run. Nearly all kernels have none.
+or touch what a wgmma takes without a fence between (a read asks for the fence as a write does: PTX ISA,
+wgmma.fence). Only those instructions get events; the checker judges them in the run. Nearly all kernels have
+none.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from syncverify.frontends.ptx.effect_matrix import matrices
 from syncverify.frontends.ptx.flow import Flow
@@ -22,6 +24,8 @@ from syncverify.model.events import Ev
 #: Groups older than any wait leaves pending are all alike (PTX ISA, wgmma.wait_group: N is a small constant).
 _OLDEST = 64
 
+T = TypeVar("T")
+
 FragmentEvents = Mapping[int, tuple[tuple[Ev, str], ...]]
 
 
@@ -31,18 +35,21 @@ class _State:
 
     ``flight``: fragment -> age of the youngest wgmma in flight that owns the register as its accumulator (0:
     not committed, n: in the n-th newest group); ``held``: the same as its A operand; ``dirty``: instructions
-    that wrote it since the last fence.
+    that touched it since the last fence, ``k`` where it was written and ``~k`` where it was read; ``same``:
+    registers whose value it is a copy of, still in them.
     """
 
     flight: dict[str, dict[str, int]] = field(default_factory=dict)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
     dirty: dict[str, frozenset[int]] = field(default_factory=dict)
+    same: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def copy(self) -> _State:
         return _State(
             {r: dict(v) for r, v in self.flight.items()},
             {r: dict(v) for r, v in self.held.items()},
             dict(self.dirty),
+            dict(self.same),
         )
 
     def join(self, other: _State) -> bool:
@@ -55,12 +62,7 @@ class _State:
                     if here.get(name, _OLDEST + 1) > age:
                         here[name] = age
                         news = True
-        for r, writers in other.dirty.items():
-            old = self.dirty.get(r, frozenset())
-            if not writers <= old:
-                self.dirty[r] = old | writers
-                news = True
-        return news
+        return _joined(self.dirty, other.dirty) | _joined(self.same, other.same) | news
 
     def commit(self) -> None:
         for table in (self.flight, self.held):
@@ -76,6 +78,17 @@ class _State:
                     table[r] = left
                 else:
                     del table[r]
+
+
+def _joined(mine: dict[str, frozenset[T]], theirs: Mapping[str, frozenset[T]]) -> bool:
+    """Adds to each register's set what the other path has in it; true if that is news."""
+    news = False
+    for r, more in theirs.items():
+        old = mine.get(r, frozenset())
+        if not more <= old:
+            mine[r] = old | more
+            news = True
+    return news
 
 
 def fragment_events(function: Function, flow: Flow | None = None) -> FragmentEvents:
@@ -145,11 +158,13 @@ class _Analysis:
     def _copy(self, state: _State, i: Instr) -> None:
         flight: dict[str, dict[str, int]] = {}
         dirty: dict[str, frozenset[int]] = {}
+        same: dict[str, frozenset[str]] = {}
         for d, s in copied(i):
             if s in state.flight:
                 flight.setdefault(d, {}).update(state.flight[s])
             if s in state.dirty and d in self.taken:
                 dirty[d] = dirty.get(d, frozenset()) | state.dirty[s]
+            same[d] = same.get(d, frozenset()) | state.same.get(s, frozenset()) | ({s} & self.taken)
         for d in results(i):
             if i.guard is not None:  # the old value may stay
                 for name, age in state.flight.get(d, {}).items():
@@ -157,10 +172,14 @@ class _Analysis:
                     new[name] = min(age, new.get(name, age))
                 if d in state.dirty:
                     dirty[d] = dirty.get(d, frozenset()) | state.dirty[d]
+                same[d] = same.get(d, frozenset()) | state.same.get(d, frozenset())
             state.flight.pop(d, None)
             state.dirty.pop(d, None)
+        if i.guard is None:
+            _renewed(state, results(i))
         state.flight |= flight
         state.dirty |= dirty
+        state.same |= {d: found - {d} for d, found in same.items() if found - {d}}
 
     def _wgmma(self, state: _State, k: int, i: Instr) -> None:
         if i.guard is not None and i.mods[0] != "mma_async":
@@ -183,6 +202,7 @@ class _Analysis:
                 for r in m.acc:
                     self._taken(state, r.name, name)
                     state.flight[r.name] = {name: 0}
+                _renewed(state, [r.name for r in m.acc])
                 for r in m.a_registers:
                     self._taken(state, r.name, m.a_registers[0].name)
                     state.held.setdefault(r.name, {})[m.a_registers[0].name] = 0
@@ -199,12 +219,16 @@ class _Analysis:
 
     def _taken(self, state: _State, register: str, fragment: str) -> None:
         for k in state.dirty.pop(register, ()):
-            self._note(k, Ev.FRAG_WRITE, fragment)
+            self._note(max(k, ~k), Ev.FRAG_WRITE if k >= 0 else Ev.FRAG_READ, fragment)
 
     def _other(self, state: _State, k: int, i: Instr) -> None:
         for r in sources(i):
             for name in state.flight.get(r, ()):
                 self._note(k, Ev.FRAG_READ, name)
+            for own in state.same.get(r, frozenset()) | ({r} & self.taken):
+                # On every path through here this read is one: those before it need not be told too.
+                before = state.dirty.get(own, frozenset()) if i.guard is not None else frozenset()
+                state.dirty[own] = before | {~k}
         for r in results(i):
             for table in (state.flight, state.held):
                 for name in table.get(r, ()):
@@ -212,9 +236,25 @@ class _Analysis:
             state.flight.pop(r, None)
             if r in self.taken:
                 state.dirty[r] = frozenset((k,))
+        if i.guard is None:
+            _renewed(state, results(i))
 
     def _note(self, k: int, code: Ev, fragment: str) -> None:
         self.found.setdefault(k, {})[code, fragment] = None
+
+
+def _renewed(state: _State, written: Sequence[str]) -> None:
+    """Registers get new values: they are no copies any more, and copies of them keep the old ones."""
+    gone = frozenset(written)
+    for d, found in list(state.same.items()):
+        if d in gone:
+            del state.same[d]
+        elif not found.isdisjoint(gone):
+            left = found - gone
+            if left:
+                state.same[d] = left
+            else:
+                del state.same[d]
 
 
 def copied(i: Instr) -> list[tuple[str, str]]:
