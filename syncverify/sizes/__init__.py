@@ -12,6 +12,7 @@ from typing import Any
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.engine import Unmodelled
+from syncverify.checker.explore.anew import Slots
 from syncverify.checker.explore.explorer import (
     Exceeded,
     Explorer,
@@ -22,7 +23,6 @@ from syncverify.checker.explore.explorer import (
 )
 from syncverify.checker.explore.graph import Graph, Settled
 from syncverify.checker.explore.limits import alone, rotates, without_rotations
-from syncverify.checker.explore.settle import Slots
 from syncverify.checker.explore.traces import Groups
 from syncverify.diagnostics import Diagnostic, Policy, Verdict
 from syncverify.ir import solver

@@ -68,7 +68,7 @@ def widened(space: Space, earlier: list[Any], later: list[Any], path: Path, ther
     first, second = ([space.of(v) for v in rows] for rows in (earlier, later))
     w = Widening(space, first, path, second, there)
     space.path = w.path
-    return [space.term(*w.of(a, b)) for a, b in zip(first, second, strict=True)], w
+    return [space.term(*row) for row in w.became], w
 
 
 def test_what_a_tile_adds_to_a_flat_counter_is_kept_as_a_product() -> None:

@@ -18,6 +18,7 @@ from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
+from syncverify.checker.explore.anew import Found, KnowsTooLittle, Requested
 from syncverify.checker.explore.flags import restored
 from syncverify.checker.explore.graph import Settled
 from syncverify.checker.explore.kin import Loops
@@ -30,7 +31,7 @@ from syncverify.checker.explore.limits import OF_SUMS, Exceeded, Limits
 from syncverify.checker.explore.members import account
 from syncverify.checker.explore.places import counting
 from syncverify.checker.explore.rotations import Parted, Rotations, Unequal
-from syncverify.checker.explore.settle import Found, KnowsTooLittle, Requested, Settling
+from syncverify.checker.explore.settle import Settling
 from syncverify.checker.explore.states import State
 from syncverify.checker.explore.tokens import answered, followed
 from syncverify.checker.failure import Failure
@@ -122,6 +123,8 @@ class Explorer(Settling):
                 self.events = self.held = self.newest = 0
                 self.graph = replace(self.graph, nodes=[])
                 self.rounds.nodes.clear()
+                self.rounds.begun = False
+                self.laps.steps.clear()
                 for kept in (self.notes, self._seen, self._asked, self._heap, self._crowds):
                     kept.clear()
 

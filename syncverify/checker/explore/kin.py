@@ -7,23 +7,30 @@ the one is taken where the fewest registers move.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from math import gcd
 
-from syncverify.checker.explore.graph import Graph, Node
+from syncverify.checker.explore.graph import Graph, Node, Settled
 from syncverify.checker.explore.knowledge import Known
 from syncverify.checker.explore.states import Place, View
 from syncverify.model.inequalities import Sum, combined
 from syncverify.model.path import Path
-from syncverify.model.terms import Space
+from syncverify.model.terms import Open, Space
 
 #: Who asks, and where in its code.
 Asker = tuple[int, int]
+#: By which numbers registers move.
+Step = dict[Place, int]
+#: Register values, and what is known of them.
+Rowed = tuple[list[Sum], Path]
 #: Nodes before one that are looked at.
 FAR_BACK = 40
 #: How many times more often registers of inner loops change, where roles that deal turns out count those of
 #: others too.
 OF_DEALT = 4
+#: Points of a loop that is followed round.
+MOST_POINTS = 128
 #: States that differ in registers of several loops, before they are widened to one.
 MOST_APART = 3
 
@@ -92,11 +99,79 @@ class Loops:
 
 
 @dataclass(slots=True)
+class Laps:
+    """Points that a loop comes to one after the other, round and round: where registers move by numbers in
+    each step, what is seen at one point tells of the others."""
+
+    steps: dict[Hashable, tuple[Hashable, Step]] = field(default_factory=dict)  # by key, to the next
+
+    def came(self, before: Seen, key: Hashable, view: View) -> None:
+        """Takes note of a step."""
+        step = stepped(before.view.rows, view.rows)
+        if step is not None:
+            self.steps.setdefault(before.node.key, (key, step))
+
+    def kin(self, key: Hashable, view: View, seen: Mapping[Hashable, list[Seen]]) -> list[Rowed]:
+        """What was seen last at the other points of a loop, as it would be at this one."""
+        places = list(view.rows)
+        found: dict[tuple[Sum, ...], Path] = {}
+        moved: Step = {}
+        at = key
+        for _ in range(MOST_POINTS):
+            if at not in self.steps:
+                return []
+            at, step = self.steps[at]
+            if at == key:
+                return [(list(rows), path) for rows, path in found.items()]
+            for p, k in step.items():
+                moved[p] = moved.get(p, 0) + k
+            last = seen[at][-1]
+            if last.widenings and list(last.view.rows) == places:
+                rows = [(c - moved.get(p, 0), parts) for p, (c, parts) in last.view.rows.items()]
+                found[tuple(rows)] = last.path
+        return []
+
+    def ahead(
+        self, first: Seen | None, before: Seen, view: View, path: Path, o: Open, lap: int
+    ) -> Seen | None:
+        """What a loop comes to after another lap of so many steps, as its first two steps tell: registers
+        that are numbers say where in the ring it is, and come round."""
+        question, step = before.node.question, stepped(before.view.rows, view.rows)
+        low = path.bounds(o.c, o.parts)[0]
+        if first is None or not lap or not step or question is None or question[1] != o.parts or low is None:
+            return None
+        last = stepped(first.view.rows, before.view.rows) or {}
+        moving = {p: step.get(p, 0) for p, (_, parts) in view.rows.items() if parts}
+        there = any(abs(k) == abs(lap * by) for p, by in moving.items() for _, k in view.rows[p][1])
+        if there or any(by != last.get(p, 0) for p, by in moving.items()):
+            return None
+        path = path.fork()
+        path.assume(o.c + lap * (o.c - question[0]) - low, o.parts)  # it goes on as long as it did
+        rows = {p: (c + lap * moving.get(p, 0), parts) for p, (c, parts) in view.rows.items()}
+        return None if path.dead else Seen(before.node, replace(view, rows=rows), path, 0)
+
+
+def stepped(before: Mapping[Place, Sum], after: Mapping[Place, Sum]) -> Step | None:
+    """By which numbers rows move; None if they move by more than that."""
+    if list(before) != list(after):
+        return None
+    step: Step = {}
+    for p, (c, parts) in after.items():
+        if before[p][1] != parts:
+            return None
+        if c != before[p][0]:
+            step[p] = c - before[p][0]
+    return step
+
+
+@dataclass(slots=True)
 class Rounds:
     """After which answer an agent asks the same again soonest: that goes on in the innermost loop."""
 
     nodes: dict[int, Asker] = field(default_factory=dict)
     back: dict[Asker, dict[bool, int]] = field(default_factory=dict)  # fewest nodes between
+    begun: bool = False  # some loop was, from elsewhere
+    over: bool = False  # and some state since was a case of an earlier one
 
     def came(self, graph: Graph, number: int, asker: Asker) -> None:
         """Takes note of a node."""
@@ -108,6 +183,16 @@ class Rounds:
                 found[child.answer] = min(distance, found.get(child.answer, distance))
                 return
             child, distance = graph.nodes[child.parent], distance + 1
+
+    def begins(self, graph: Graph, node: Node) -> bool:
+        """Whether a loop was just begun, from where it was not before: until some such is a case of an
+        earlier one it is left at once, so that all that moves its beginning is seen before its laps."""
+        before = graph.nodes[node.parent] if node.parent >= 0 else None
+        if before is None or before.settled is not Settled.WIDENED or before.answer is not False:
+            return False
+        if not self.begun:
+            self.begun, self.over = True, False
+        return not self.over
 
     def goes_on(self, number: int) -> bool:
         """Which answer to follow first."""

@@ -11,60 +11,29 @@ from typing import Any, cast
 
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import limits as at_most
+from syncverify.checker.explore.anew import Found, KnowsTooLittle, Slots
 from syncverify.checker.explore.collectives import forget_agreed
 from syncverify.checker.explore.graph import Graph, Node, Settled
-from syncverify.checker.explore.kin import Loops, Rounds, Seen, alike, stands_for
+from syncverify.checker.explore.kin import Laps, Loops, Rounds, Seen, alike, stands_for
 from syncverify.checker.explore.knowledge import Known, comparable, knowledge, loosen, lower
 from syncverify.checker.explore.lattice import included
 from syncverify.checker.explore.limits import Exceeded, Limits
 from syncverify.checker.explore.places import Kinds, Together, counting, together
 from syncverify.checker.explore.ring import Ring, find
 from syncverify.checker.explore.rotations import Unequal
-from syncverify.checker.explore.states import FAR, Place, State, Taken, View
+from syncverify.checker.explore.states import FAR, Place, State, View
 from syncverify.checker.explore.traces import Groups, Lack, forget_traces
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
 from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
+from syncverify.model.path import Path
 from syncverify.model.symbols import MEMBER
 from syncverify.model.terms import Open, Space
 
 #: Decisions for each place of a ring that was seen, in which registers are to show that they count.
 MOST_LAPS = 4
-
-
-class Found(Exception):  # noqa: N818 -- control flow: begin again with
-    """A ring was found."""
-
-    def __init__(self, ring: Ring) -> None:
-        super().__init__()
-        self.ring = ring
-
-
-class Slots(Exception):  # noqa: N818 -- control flow: begin again with
-    """A ring of so many slots was found where turns are dealt out."""
-
-    def __init__(self, size: int, groups: Groups) -> None:
-        super().__init__()
-        self.size, self.groups = size, groups
-
-
-class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
-    """A request for registers, after states were compared by what they know."""
-
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self.number = len(run.requests) + 1
-
-
-class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
-    """A state that was made to know less meets a failure that it might not have met. ``warns``: one that
-    only strict mode asks for."""
-
-    def __init__(self, warns: bool = False) -> None:
-        super().__init__()
-        self.warns = warns
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +56,7 @@ class Settling:
     ring: Ring | None = None  # states are compared from the slot on that is to be filled next
     kinds: Kinds = field(default_factory=Kinds)
     rounds: Rounds = field(default_factory=Rounds)
+    laps: Laps = field(default_factory=Laps)
     ended: bool = False  # some run has
     held: int = 0  # bytes of the states that are left to follow, roughly
     requests: int = 0  # for registers, before states are compared by what they know
@@ -224,6 +194,10 @@ class Settling:
             self._crowds.setdefault(state.where(), set()).add(key)
         else:
             self.compared = True
+        next_ = self.followed(state, view, key, t, o) if self.space.summing else None
+        if next_ is not None and not earlier:
+            self.widen(state, view, next_, None, ahead=True)
+            return True
         if self.seeks and self.space.forgets and not self.space.dealing:
             self.seek(state.run)  # of given sizes few states may be left
         rows = list(view.rows.values())
@@ -234,7 +208,7 @@ class Settling:
                 and stands_for(seen, state.run.loosely, knows)
                 and included(self.space, list(both.rows.values()), seen.path, rows, state.path)
             ):
-                self.repeats = True
+                self.repeats = self.rounds.over = True
                 number = seen.node.number
                 less = -1 if knows is None else number
                 self.graph.add(
@@ -267,6 +241,18 @@ class Settling:
         state.widened = state.widened or since
         self.branch(state, self.remember(state, view, key, t, o, knows), o)
         return False
+
+    def followed(self, state: State, view: View, key: Hashable, t: Thread, o: Open) -> Seen | None:
+        """Takes note of a step round a loop; where it is seen to be one of the first lap, what the next one
+        comes to."""
+        before, deals = self._asked.get(state.parent) if state.answer else None, self.space.deals
+        if before is None or before.node.asker != t.cls or deals is None:
+            return None
+        self.laps.came(before, key, view)
+        if state.widened or before.widenings or not before.node.answer:
+            return None
+        first = self._asked.get(before.node.parent)
+        return self.laps.ahead(first, before, view, state.path, o, 2 * deals.slots)
 
     def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
         """Whether a state stands for all registers of an earlier one already, which was not widened often."""
@@ -301,7 +287,7 @@ class Settling:
         )
         self.lacks |= lower(state.run, less.known, self.groups)
         state.formed, state.general = None, True
-        state.put(view, Taken(seen.path.fork()), replace(seen.view, rows=both.rows, at=both.places))
+        state.put(both.rows, seen.path.fork(), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = max(seen.widenings, 1)
@@ -333,12 +319,12 @@ class Settling:
         rows = list(view.rows.values())
         return included(self.space, list(both.rows.values()), seen.path, rows, for_.path)
 
-    def turns_of(self, earlier: View, view: View, w: Widening) -> None:
+    def turns_of(self, earlier: View, view: View, became: dict[Place, Sum], path: Path) -> None:
         """Takes note of registers that grow for ever."""
-        before, self.space.path = self.space.path, w.path
+        before, self.space.path = self.space.path, path
         for where, row in view.rows.items():
             if where[0] == "register" and row != earlier.rows[where]:
-                low, high = self.space.bounds(self.space.term(*w.of(earlier.rows[where], row)))
+                low, high = self.space.bounds(self.space.term(*became[where]))
                 if low is None or high is None or high - low >= FAR:
                     self.kinds.counters.add((where[1], where[2]))
         self.space.path = before
@@ -387,7 +373,10 @@ class Settling:
     def larger(self, node: Node, o: Open) -> bool:
         """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
         of_sizes = sum(k for a, k in o.parts if not self.space.atoms[a].widened)
-        return of_sizes > 0 if of_sizes else self.rounds.goes_on(node.number)
+        if of_sizes:
+            return of_sizes > 0
+        begins = self.space.summing and self.rounds.begins(self.graph, node)
+        return self.rounds.goes_on(node.number) is not begins
 
     def remember(
         self, state: State, view: View, key: Hashable, t: Thread, o: Open, knows: Known | None = None
@@ -413,9 +402,9 @@ class Settling:
         self._asked[node.number] = seen
         return node
 
-    def widen(self, state: State, view: View, seen: Seen, less: Seen | None) -> None:
+    def widen(self, state: State, view: View, seen: Seen, less: Seen | None, ahead: bool = False) -> None:
         """Replaces the state by one that it and an earlier one are cases of, and which knows no more than
-        ``less`` but for what is known with other things only."""
+        ``less`` but for what is known with other things only. ``ahead``: it is a later one."""
         self.repeats = True
         both = together(seen.view.rows, seen.view.at, view.rows, view.at, self.kinds)
         assert both is not None
@@ -423,12 +412,15 @@ class Settling:
             both = self.kinds.more(both, view.rows, state.where()[0])
         seen = replace(seen, view=replace(seen.view, rows=both.rows, at=both.places))
         places = list(view.rows)
+        also = self.laps.kin(seen.node.key, view, self._seen) if self.space.dealing and not ahead else []
+        sides = [(seen.view, seen.path), (view, state.path)]
+        (first, path), (second, there) = reversed(sides) if ahead else sides
         w = Widening(
             self.space,
-            [seen.view.rows[p] for p in places],
-            seen.path,
-            [view.rows[p] for p in places],
-            state.path,
+            [first.rows[p] for p in places],
+            path,
+            [second.rows[p] for p in places],
+            there,
             ends=seen.widenings >= self.limits.new_facts,
             fixed={a for _, (_, parts) in set(view.sizes) & set(seen.view.sizes) for a, _ in parts},
             numbers=self.numbers(view),
@@ -436,17 +428,18 @@ class Settling:
             counts=self.counted(state, places),
             totals={i for i, p in enumerate(places) if p[0] == "value" and p[1][0] != AGAIN},
             least=max((-c for _, k, c in self.space.early if k == 1), default=0) if self.space.summing else 0,
+            also=also,
             ring=self.space.deals.slots if self.space.summing and self.space.deals is not None else 0,
         )
-        self.turns_of(seen.view, view, w)
-        found = tuple((a, w.values[1][a]) for a in w.atoms)
-        rows = tuple(w.of(seen.view.rows[p], view.rows[p]) for p in places)
+        became = dict(zip(places, w.became, strict=True))
+        self.turns_of(seen.view, view, became, w.path)
+        found = tuple((a, w.values[0 if ahead else 1][a]) for a in w.atoms)
         node = self.graph.add(
             state.parent,
             Settled.WIDENED,
             answer=state.answer,
             target=seen.node.number,
-            rows=rows,
+            rows=tuple(w.became),
             found=found,
             facts=tuple(w.facts),
             less=-1 if less is None else less.node.number,
@@ -454,7 +447,7 @@ class Settling:
         if less is not None and less.known is not None:
             self.lacks |= lower(state.run, less.known, self.groups)
             state.formed, state.general = None, True
-        state.put(view, w, seen.view)
+        state.put(became, w.path, seen.view)
         self.look_for_ring(state.run)
         state.flush()
         state.parent, state.answer = node.number, None
@@ -506,4 +499,4 @@ class Settling:
             raise Slots(ring.size, ring.offsets) if self.space.dealing else Found(ring)
 
 
-__all__ = ["Found", "KnowsTooLittle", "Settling", "Slots"]
+__all__ = ["Settling"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,7 +14,6 @@ from syncverify.checker.explore.places import Places
 from syncverify.checker.explore.ring import Ring
 from syncverify.checker.explore.rotations import Rotations, same
 from syncverify.checker.explore.tokens import point, relative
-from syncverify.checker.explore.widening import Widening
 from syncverify.checker.failure import Failure
 from syncverify.model.again import AGAIN
 from syncverify.model.events import Event
@@ -225,33 +224,21 @@ class State:
         shape: list[Hashable] = []
         apart: list[Hashable] = []
         again = self.path.space.forgotten
-        pending = {
-            ("register", t.cls, slot)
-            for t in self.run.threads
-            if not t.done
-            for slot in getattr(t.agent, "size_slots", ())
-        }
-        bits = {
-            ("register", t.cls, slot)
-            for t in self.run.threads
-            if not t.done
-            for slot in getattr(t.agent, "bit_slots", ())
-        }
-        steady = {
-            ("register", t.cls, slot)
-            for t in self.run.threads
-            if not t.done
-            for slot in getattr(t.agent, "steady_slots", ())
-        }
+        pending, bits, steady = (self._slots(of) for of in ("size_slots", "bit_slots", "steady_slots"))
         rows: dict[Place, Sum] = {}
         for place, value in self._values():
-            if place in bits:
-                shape.append((place, value))
-                continue
-            if place in steady and (isinstance(value, int) or self.of_team(value)):
-                apart.append((place, self.path.space.of(value)))
-            taken = place[0] == "value" and place[1][0] != RATIO  # a turn that is yet to be taken
-            if place in pending or taken or (place[0] == "size" and place[1] in again):
+            kind, of = place[0], place[1]
+            if kind == "register":
+                slot = place[2]
+                if slot in bits[of]:
+                    shape.append((place, value))
+                    continue
+                if slot in steady[of] and (isinstance(value, int) or self.of_team(value)):
+                    apart.append((place, self.path.space.of(value)))
+                coarse = slot in pending[of]
+            else:  # a turn that is yet to be taken, or a size that is read again
+                coarse = (kind == "value" and of[0] != RATIO) or (kind == "size" and of in again)
+            if coarse:
                 apart.append((place, self.coarse(value)))
             if isinstance(value, int) and not isinstance(value, Token):
                 rows[place] = (value, ())
@@ -269,6 +256,10 @@ class State:
             r = self.rotations
             at = Places(r.place, r.places, r.offsets(self.run, self.path.space))
         return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
+
+    def _slots(self, of: str) -> dict[int, Container[Any]]:
+        """What agents say of their registers, by class."""
+        return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
 
     def of_team(self, value: Any) -> bool:
         """Whether a value is told from the number of a team alone."""
@@ -333,14 +324,11 @@ class State:
             alike[tuple(shape)] += 1
             yield (*shape, alike[tuple(shape)]), parts
 
-    def put(self, view: View, widening: Widening | Taken, earlier: View) -> None:
-        """Puts the widened rows into the registers, and the widened path in place of this one; ``earlier``:
-        seen from the main place of this one, with the places of both."""
-        space = self.path.space
-        new: dict[Place, Any] = {
-            p: space.term(*widening.of(earlier.rows[p], s)) for p, s in view.rows.items()
-        }
-        self.take(new, widening.path)
+    def put(self, rows: Mapping[Place, Sum], path: Path, earlier: View) -> None:
+        """Puts widened rows into the registers, and the widened path in place of this one; ``earlier``: seen
+        from the main place of this one, with the places of both."""
+        new: dict[Place, Any] = {p: self.path.space.term(*row) for p, row in rows.items()}
+        self.take(new, path)
         if self.rotations is not None:
             split = getattr(self.run.system, "fork_agents", None)
             self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, split)
@@ -365,16 +353,6 @@ class State:
             path.entries[moved] = new["value", which]
         path.stale |= self.path.stale
         self.path = space.path = path
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Registers of an earlier state, and what is known of them, for one that is a case of it."""
-
-    path: Path
-
-    def of(self, earlier: Sum, later: Sum) -> Sum:
-        return earlier
 
 
 @dataclass(frozen=True, slots=True)

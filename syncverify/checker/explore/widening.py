@@ -52,6 +52,7 @@ class Widening:
         least: int = 0,
         counts: Set[int] = frozenset(),
         totals: Set[int] = frozenset(),
+        also: Sequence[tuple[Rows, Path]] = (),
     ) -> None:
         """``ends``: nothing is kept that only the later path speaks of, so that chains of widenings end.
         ``fixed``: atoms that may be units though a widening made them; ``numbers``: of sizes; ``shifted``:
@@ -64,15 +65,17 @@ class Widening:
         self.space = space
         self.ends = ends
         self.numbers = numbers
-        self.paths = (path, there)
+        self.paths = (path, there, *(p for _, p in also))
         self.turning: tuple[set[int], set[int]] = set(), set()  # what counts turns; and how many there are
         self.few: set[Sum] = set()  # sums that say how far registers for places of a ring stay below its end
-        pairs = list(dict.fromkeys(zip(rows, later, strict=True)))
-        pairs.sort(key=lambda p: len(p[0][1]) + len(p[1][1]))  # new atoms are what the simplest rows count
+        sets = [*zip(rows, later, *(more for more, _ in also), strict=True)]
+        pairs = list(dict.fromkeys(sets))
+        # new atoms are what the simplest rows count
+        pairs.sort(key=lambda p: sum(len(row[1]) for row in p[:2]))
         self.index = {p: i for i, p in enumerate(pairs)}
-        self.counts = {self.index[rows[i], later[i]] for i in counts if ring}
-        self.totals_at = {self.index[rows[i], later[i]] for i in totals if ring}
-        sides = [a for a, _ in pairs], [b for _, b in pairs]
+        self.counts = {self.index[sets[i]] for i in counts if ring}
+        self.totals_at = {self.index[sets[i]] for i in totals if ring}
+        sides = [*zip(*pairs, strict=True)] if pairs else [() for _ in self.paths]
         columns = [_columns(side) for side in sides]
         both = [a for a in columns[0] if a in columns[1] and (a in fixed or not space.atoms[a].widened)]
         both += [a for a in {**columns[0], **columns[1]} if a not in both and _made_of(space, a, both)]
@@ -81,19 +84,23 @@ class Widening:
             #: atoms that stay what they are, so that products keep their factors
             self.kept = kept
             self.units = {a: 1 + i for i, a in enumerate(kept)}
-            (base, first), (end, second) = (self._vectors(side) for side in sides)
-            moved = [y - x for x, y in zip(base, end, strict=True)]
-            basis = _basis([*first.values(), *second.values(), moved])
+            known = [self._vectors(side) for side in sides]
+            base = known[0][0]
+            moved = [[y - x for x, y in zip(base, there, strict=True)] for there, _ in known]
+            basis = _basis([*(v for _, vectors in known for v in vectors.values()), *moved])
             if kept == same or all(self._counts(v) for v in basis):
                 break
         if ring:
             basis = self._completed(pairs, basis, 2 * ring)
         self.base, self.basis = base, basis
         self.moving = [space.of(space.atom(f"u{len(space.atoms)}", widened=True))[1][0][0] for _ in basis]
-        zero: list[Sum] = [(0, ()) for _ in basis]
-        start: list[Sum] = [(v, ()) for v in _coordinates(basis, moved)]
-        self.values = (self._along(zero, first), self._along(start, second))
+        self.values = [
+            self._along([(x, ()) for x in _coordinates(basis, away)], vectors)
+            for away, (_, vectors) in zip(moved, known, strict=True)
+        ]
         self.rows = [self.row(i) for i in range(len(pairs))]
+        #: what the rows have become
+        self.became = [self.rows[self.index[s]] for s in sets]
         if ring:
             within = [
                 self.rows[i]
@@ -109,7 +116,7 @@ class Widening:
         self.atoms = [*self.moving, *self.products, *kept]
         self.path = self._path()
 
-    def _completed(self, pairs: list[tuple[Sum, Sum]], basis: list[list[int]], most: int) -> list[list[int]]:
+    def _completed(self, pairs: list[tuple[Sum, ...]], basis: list[list[int]], most: int) -> list[list[int]]:
         """A basis with vectors along which one register that says a place of a ring moves alone, and others
         by whole numbers."""
         small = [
@@ -130,7 +137,7 @@ class Widening:
         back = [order.index(i) for i in range(len(order))]
         return _basis([*basis, *([v[j] for j in back] for v in whole)])
 
-    def _within(self, sides: tuple[Sum, Sum], most: int) -> bool:
+    def _within(self, sides: tuple[Sum, ...], most: int) -> bool:
         """Whether a row lies between 0 and ``most`` on both sides."""
         ends = [p.bounds(*p.resolve(*s)) for p, s in zip(self.paths, sides, strict=True)]
         return all(low is not None and high is not None and 0 <= low <= high < most for low, high in ends)
@@ -176,10 +183,6 @@ class Widening:
         width = len(self.index)
         parts = ((a, vector[i + width * unit]) for a, unit in self.units.items())
         return vector[i], tuple(sorted((a, k) for a, k in parts if k))
-
-    def of(self, row: Sum, later: Sum) -> Sum:
-        """What a row has become."""
-        return self.rows[self.index[row, later]]
 
     def _along(self, start: list[Sum], vectors: dict[int, list[int]]) -> dict[int, Sum]:
         """The new atoms, and those that stay, in terms of old ones."""
@@ -238,12 +241,13 @@ class Widening:
     def _bound(self, s: Sum, weaker: bool = True) -> int | None:
         """A number that both sets keep the sum above: the earlier one's, or (``weaker``) one of few, so that
         chains end."""
-        earlier, later = (
-            p.bounds(*p.resolve(*(translated(self.space, v, s) or (0, ()))))[0]
-            for p, v in zip(self.paths, self.values, strict=True)
-        )
-        if earlier is None or later is None:
-            return None
+        lows: list[int] = []
+        for p, v in zip(self.paths, self.values, strict=True):
+            low = p.bounds(*p.resolve(*(translated(self.space, v, s) or (0, ()))))[0]
+            if low is None:
+                return None
+            lows.append(low)
+        earlier, later = lows[0], min(lows[1:])
         if s in self.few:
             return next((t for t in (0, -1, 1 - self.ring) if min(earlier, later) >= t), 1 - 2 * self.ring)
         if later >= earlier:
@@ -314,7 +318,7 @@ class Widening:
             ends = [p.bounds(*p.resolve(*v[a])) for p, v in zip(self.paths, self.values, strict=True)]
             lows = [low for low, _ in ends if low is not None]
             highs = [high for _, high in ends if high is not None]
-            if len(lows) == len(highs) == 2 and max(highs) - min(lows) <= MOST_FEW:
+            if len(lows) == len(highs) == len(self.paths) and max(highs) - min(lows) <= MOST_FEW:
                 few.append((a, min(lows), max(highs)))
         for x, y in permutations(few[:MOST_TOGETHER], 2):
             for one, other in product(_from_ends(*x), _from_ends(*y)):
@@ -382,7 +386,8 @@ def _coordinates(basis: list[list[int]], vector: list[int]) -> list[int]:
     for b in basis:
         pivot = next(i for i, x in enumerate(b) if x)
         k = rest[pivot] // b[pivot]
-        rest = [x - k * y for x, y in zip(rest, b, strict=True)]
+        if k:
+            rest = [x - k * y for x, y in zip(rest, b, strict=True)]
         out.append(k)
     assert not any(rest)
     return out

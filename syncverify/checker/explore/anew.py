@@ -1,0 +1,43 @@
+"""Reasons to begin an exploration anew, with or without something."""
+
+from __future__ import annotations
+
+from syncverify.checker.engine import Run
+from syncverify.checker.explore.ring import Ring
+from syncverify.checker.explore.traces import Groups
+
+
+class Found(Exception):  # noqa: N818 -- control flow: begin again with
+    """A ring was found."""
+
+    def __init__(self, ring: Ring) -> None:
+        super().__init__()
+        self.ring = ring
+
+
+class Slots(Exception):  # noqa: N818 -- control flow: begin again with
+    """A ring of so many slots was found where turns are dealt out."""
+
+    def __init__(self, size: int, groups: Groups) -> None:
+        super().__init__()
+        self.size, self.groups = size, groups
+
+
+class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
+    """A request for registers, after states were compared by what they know."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.number = len(run.requests) + 1
+
+
+class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again without
+    """A state that was made to know less meets a failure that it might not have met. ``warns``: one that
+    only strict mode asks for."""
+
+    def __init__(self, warns: bool = False) -> None:
+        super().__init__()
+        self.warns = warns
+
+
+__all__ = ["Found", "KnowsTooLittle", "Requested", "Slots"]
