@@ -324,8 +324,6 @@ any grid; of CUTLASS any along the axis on which its scheduler lays all clusters
 cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a process of its own that is killed
 after 60 s of CPU time; measured on a shared machine, beside other work, where seconds of wall time say less
 than seconds of CPU. MEASURED
-All exact checks and 239 of the 257 for every size were made again at 508afaf, on a slower machine under load
-and killed after 120 s: the verdicts are those below (three that are killed after 60 s end as unknown there).
 
 Of the kernels that are not proved for exact sizes every one is refuted, and the refutation stands (below).
 
