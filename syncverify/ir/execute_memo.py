@@ -11,7 +11,7 @@ from typing import Any
 
 from syncverify.ir.execute_text import Vec, symbolic
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, children, names
-from syncverify.model.inequalities import Parts
+from syncverify.model.team_places import multiples
 from syncverify.model.terms import Term
 
 _STRAIGHT = frozenset("+-*")
@@ -38,16 +38,6 @@ def keeps(key: Any, values: Sequence[Any], team: Any, bends: Iterable[Any]) -> b
     return multiples((x for x in _flat((key, values)) if isinstance(x, Term)), team)
 
 
-def multiples(some: Iterable[Term], unit: Term) -> bool:
-    """Whether sums are multiples of another one, but for numbers."""
-    return all(_multiple(parts, unit.parts) for parts in {x.parts for x in some})
-
-
-def _multiple(parts: Parts, unit: Parts) -> bool:
-    (atom, first), times = unit[0], dict(parts)
-    return times.keys() == dict(unit).keys() and all(times[a] * first == times[atom] * k for a, k in unit)
-
-
 def _flat(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple | list):
         for x in value:
@@ -58,4 +48,4 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value
 
 
-__all__ = ["bent", "keeps", "multiples"]
+__all__ = ["bent", "keeps"]

@@ -14,21 +14,14 @@ from syncverify.ir.execute_groups import features, representatives
 from syncverify.ir.execute_lanes import elections
 from syncverify.ir.execute_relays import Moved, flag_tensors, placed, two_blocks, written
 from syncverify.ir.execute_tables import synchronizes_globally, tables
-from syncverify.ir.execute_teams import (
-    any_member,
-    in_rows,
-    members,
-    one_team,
-    team_size,
-    told_from_block,
-    tracked,
-)
+from syncverify.ir.execute_teams import in_rows, team_size, told_from_block, tracked
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.ir.flat import counted
 from syncverify.ir.quiet import without_quiet
 from syncverify.model.events import ANY, TENSOR_SHIFT
 from syncverify.model.neighbours import Strides
 from syncverify.model.symbols import MEMBER, TEAM
+from syncverify.model.team_places import any_member, members, one_team
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: Clusters of a grid with a number that are run one by one.

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from math import prod
-from typing import Any
 
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_expr import expressions, statements
 from syncverify.ir.execute_relays import flag_tensors, written
 from syncverify.ir.execute_tables import exchanged, mixes_atomics, synchronizes_globally
 from syncverify.ir.expr import BUILTINS, Binary, Expr, Int, Var, names, walk
-from syncverify.model.symbols import MEMBER, TEAM
-from syncverify.model.terms import Space, Symbolic, Term
-
-#: Blocks that are run together.
-MOST = 16
+from syncverify.model.team_places import MOST
 
 
 def team_size(kernel: n.Kernel) -> int:
@@ -113,45 +107,6 @@ def _unit(e: Expr, given: dict[str, Expr]) -> tuple[int, bool]:
     return 0, False
 
 
-def one_team(
-    across: list[Any], team: int, space: Space, rows: bool = False
-) -> tuple[dict[int, dict[str, Any]], bool]:
-    """The places of the blocks of any team of a grid, which may be one of its ``rows``, and whether it is the
-    only one."""
-    if not _is(across[2], 1) or not _is(*((across[0], team) if rows else (across[1], 1))):
-        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
-    size = across[1] * team if rows else across[0]
-    if size % team != 0:
-        raise Symbolic("blocks synchronize through global memory, in a grid that is no whole number of teams")
-    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
-    space.path.assume(*space.of(size - team - number * team))
-    number = space.resolved(number)
-    places = {}
-    for cta in range(team):
-        b = number * team + cta
-        x, y = (cta, number) if rows else (b, 0)
-        places[cta] = {"block": b, "block.x": x, "block.y": y, "block.z": 0, TEAM: number, MEMBER: number}
-    return places, not isinstance(number, Term)
-
-
-def any_member(team: int, ctas: int, space: Space) -> dict[int, dict[str, Any]]:
-    """The places of the blocks of any cluster of any team, where teams are rows of the grid.
-
-    Nothing is known of the number of the team, so that places always move with it.
-    """
-    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
-    clusters = team // ctas
-    place = space.path.sizes[MEMBER] = space.atom("member", 0, clusters - 1)
-    of_all = number * clusters + place
-    return {
-        rank: {
-            "block": of_all * ctas + rank, "block.x": place * ctas + rank, "block.y": number, "block.z": 0,
-            TEAM: number, MEMBER: of_all,
-        }
-        for rank in range(ctas)
-    }  # fmt: skip
-
-
 def told_from_block(kernel: n.Kernel) -> frozenset[str]:
     """What is told from which block of its team a block is."""
     found = {"block", "block.x"}
@@ -161,16 +116,6 @@ def told_from_block(kernel: n.Kernel) -> frozenset[str]:
         if not more:
             return frozenset(found)
         found |= more
-
-
-def _is(size: Any, number: int) -> bool:
-    return isinstance(size, int) and size == number
-
-
-def members(places: Mapping[int, Any], ctas: int) -> list[dict[int, Any]]:
-    """The places of the blocks of each cluster of a team."""
-    firsts = range(0, len(places), ctas)
-    return [{cta: places[first + cta] for cta in range(ctas)} for first in firsts]
 
 
 def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
@@ -189,6 +134,4 @@ def assumed(kernel: n.Kernel, restores: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-__all__ = [
-    "any_member", "assumed", "in_rows", "members", "one_team", "team_size", "told_from_block", "tracked",
-]  # fmt: skip
+__all__ = ["assumed", "in_rows", "team_size", "told_from_block", "tracked"]

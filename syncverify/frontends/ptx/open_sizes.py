@@ -19,11 +19,11 @@ from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.frontends.ptx.ways import Looked
-from syncverify.ir.execute_teams import any_member, members, one_team
 from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
 from syncverify.model.events import ANY
 from syncverify.model.neighbours import Strides
 from syncverify.model.symbols import MEMBER, TEAM
+from syncverify.model.team_places import any_member, members, one_team
 from syncverify.model.terms import Space, Symbolic, Term
 
 _PLACES = ("%ctaid", "%clusterid")

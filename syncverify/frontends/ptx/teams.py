@@ -12,9 +12,9 @@ from syncverify.frontends.ptx.memory import Access
 from syncverify.frontends.ptx.nodes import Imm, Instr, Mem
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.values import INTS, Vec
-from syncverify.ir.execute_memo import multiples
 from syncverify.model.events import Footprint
 from syncverify.model.neighbours import Strides
+from syncverify.model.team_places import multiples
 from syncverify.model.terms import Space, Symbolic, Term
 
 #: What agents hold the number of their team by, and that of their cluster among all.

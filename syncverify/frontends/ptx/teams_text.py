@@ -22,7 +22,7 @@ from syncverify.frontends.ptx.origins import ANYWHERE
 from syncverify.frontends.ptx.teams import Teams
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import INTS, Unknown
-from syncverify.ir.execute_teams import MOST
+from syncverify.model.team_places import MOST
 from syncverify.model.terms import Symbolic
 
 #: Numbers of blocks that what the text makes of them is looked at for.
