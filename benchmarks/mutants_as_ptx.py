@@ -41,20 +41,20 @@ def as_ptx(kernel: Any) -> tuple[str, str]:
         return "not compiled", e.message.splitlines()[0]
     names = {p.name for p in kernel.params}
     usual = {p.name: p.default for p in kernel.params if p.default is not None}
-    verdict, why = "", ""
+    worst = Verdict.PROVED.value, ""
     for values in (usual, *({**usual, **more} for more in LONG if names >= more.keys())):
         try:
             report = check_ptx(kernel, ptx, Policy.PRACTICAL, values)
         except InputError as e:
-            report_verdict, reason = "input", e.message
-        else:
+            if values is usual:
+                return "not checked", e.message
+            continue  # another kind of kernel's sizes
+        if report.verdict is Verdict.REFUTED:
             errors = [d.rule for d in report.diagnostics if d.severity is Severity.ERROR]
-            report_verdict, reason = report.verdict.value, errors[0] if errors else (report.reason or "")
-        if report_verdict == Verdict.REFUTED.value or not verdict:
-            verdict, why = report_verdict, reason
-        if verdict == Verdict.REFUTED.value:
-            break
-    return verdict, why
+            return report.verdict.value, errors[0]
+        if report.verdict is not Verdict.PROVED:
+            worst = report.verdict.value, report.reason or ""
+    return worst
 
 
 def judged(task: tuple[str, int]) -> dict[str, Any]:
@@ -88,9 +88,9 @@ def main() -> int:
             rows.append(row)
             if row["ir"] != row["ptx"]:
                 print(*row.values(), sep=" | ", flush=True)
-    print(len(rows), dict(Counter(f"{r['ir']} / {r['ptx']}" for r in rows)))
+    counts = Counter(f"{r['ir']} / {r['ptx']}" for r in rows)
+    print(len(rows), dict(counts))
     if chosen.out:
-        counts = Counter(f"{r['ir']} / {r['ptx']}" for r in rows)
         apart = [r for r in rows if r["ir"] != r["ptx"]]
         chosen.out.write_text(json.dumps({"counts": counts, "apart": apart}, indent=1) + "\n")
     return 0

@@ -412,7 +412,7 @@ class Settling:
             both = self.kinds.more(both, view.rows, state.where()[0])
         seen = replace(seen, view=replace(seen.view, rows=both.rows, at=both.places))
         places = list(view.rows)
-        also = self.laps.kin(seen.node.key, view, self._seen) if self.space.dealing and not ahead else []
+        also = [] if ahead else self.laps.kin(seen.node.key, view, self._seen)
         sides = [(seen.view, seen.path), (view, state.path)]
         (first, path), (second, there) = reversed(sides) if ahead else sides
         w = Widening(
