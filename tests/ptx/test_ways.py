@@ -165,3 +165,22 @@ def test_a_look_does_not_hold_where_less_is_known() -> None:
     looked = Looked(object())  # type: ignore[arg-type]
     first = looked.ways(0, sized(1, 9, 4))
     assert looked.ways(0, sized(1, 9)) is not first
+
+
+@pytest.mark.parametrize("events", [1, 20])
+def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
+) -> None:
+    monkeypatch.setattr(ways, "NOTHING_NEW", events)
+    found: list[tuple[set[int], set[int]]] = []
+    look = ways._labels
+
+    def noted(*x: object) -> tuple[set[int], set[int]] | None:
+        labels = look(*x)  # type: ignore[arg-type]
+        found.extend([labels] if labels is not None else [])
+        return labels
+
+    monkeypatch.setattr(ways, "_labels", noted)
+    report = check(tmp_path, text(""))
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert any(left for _, left in found)

@@ -31,7 +31,7 @@ MOST_EVENTS, MOST_STEPS = 2_500, 25_000
 #: And of one way at a time, before the others get their turn.
 EACH = 100
 #: It ends after so many events that come to no code that is new.
-NOTHING_NEW = 800
+NOTHING_NEW = 200
 #: How often one question is answered with yes before no, and how often the other answer is looked at.
 TURNS, OTHERS = 16, 2
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
@@ -63,20 +63,36 @@ class Ways:
             # turns that numbers deal out are read anew one by one: there is no sum of two
             by_number = any(x.deal is not None and not x.deal.step for x in renewals)
             space.deals.sums = not by_number and any(x.counts_on or x.deal is not None for x in renewals)
+        found: dict[Key, tuple[set[int], set[int]] | None] = {}
         try:
             for key, agent in agents:
-                if key in self._stops:
-                    continue
-                labels = _labels(space, path.fork(), agent)
-                self._stops[key] = frozenset()
-                if labels is not None:
-                    self._stops[key] = content - {
-                        self.program.flow.block_of[(label - START) // 8]
-                        for label in labels
-                        if START <= label < START + 8 * len(self.program.body)
-                    }
+                if key not in self._stops:
+                    found[key] = _labels(space, path.fork(), agent)
         finally:
             space.path, space.asked, space.forgets = path, questions, forgets
+        blocks = {key: self._blocks(one[0]) for key, one in found.items() if one is not None}
+        several = {b for key, some in blocks.items() if key[2].bit_count() > 1 for b in some}
+        single = {b for key, some in blocks.items() if key[2].bit_count() == 1 for b in some} - several
+        for key, one in found.items():
+            # what is ahead may be come to, but what single lanes alone were seen to do by these alone
+            ahead = set() if one is None else self._ahead(self._blocks(one[1]))
+            ahead -= single if key[2].bit_count() > 1 else set()
+            self._stops[key] = frozenset() if one is None else content - blocks[key] - ahead
+
+    def _blocks(self, labels: Iterable[int]) -> set[int]:
+        """The blocks that begin at labels."""
+        end = START + 8 * len(self.program.body)
+        return {self.program.flow.block_of[(x - START) // 8] for x in labels if START <= x < end}
+
+    def _ahead(self, blocks: set[int]) -> set[int]:
+        """The blocks that control may come to from some."""
+        flow, found, work = self.program.flow, set(blocks), [*blocks]
+        while work:
+            for n in flow.blocks[work.pop()].succ:
+                if n < flow.end and n not in found:
+                    found.add(n)
+                    work.append(n)
+        return found
 
     def of(self, key: Key) -> Program:
         """The program of a class."""
@@ -151,13 +167,15 @@ class _Seen(dict[int, Run]):
         return super().__getitem__(label)
 
 
-def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
-    """Labels that a class comes to alone, where every wait passes; None if its lanes part."""
+def _labels(space: Space, path: Path, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
+    """Labels that a class comes to alone, where every wait passes, and those from where it was not followed
+    any further; None if its lanes part."""
     seen = _Seen(agent.blocks)
     agent.blocks = seen
     work: deque[tuple[PtxAgent, Path, int]] = deque([(agent, path, 0)])
     taken: Counter[tuple[int, bool]] = Counter()
     events = steps = known = last = 0
+    left: set[int] = set()
 
     def other(label: int, answer: bool) -> bool:
         taken[label, answer] += 1
@@ -171,7 +189,7 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
             if len(seen.labels) > known:
                 known, last = len(seen.labels), events
             if events - last > NOTHING_NEW:
-                return seen.labels
+                return seen.labels, left | {x.r[PC] for x, _, _ in [*work, (agent, path, 0)]}
             if events >= most:
                 work.append((agent, path, answer))
                 break
@@ -204,6 +222,7 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
             except LaneSplit:
                 return None
             except (Symbolic, Opaque):
+                left.add(agent.r[PC])
                 break
             events += 1
             if event[0] in (Ev.EXIT, Ev.UNKNOWN):
@@ -213,7 +232,9 @@ def _labels(space: Space, path: Path, agent: PtxAgent) -> set[int] | None:
                 if other(agent.r[PC], False):
                     work.append((_forked(agent), path.fork(), 0))
                 answer = 1
-    return seen.labels
+        else:
+            left.add(agent.r[PC])
+    return seen.labels, left | {x.r[PC] for x, _, _ in work}
 
 
 def _forked(agent: PtxAgent) -> PtxAgent:
