@@ -422,6 +422,7 @@ class _Attempt:
                 system=system, space=space, roots=[path], policy=self.policy, limits=self.limits, slack=slack
             )
             explorer.graph.splits, explorer.graph.asks_last = tuple(splits), self.limits.asks_last
+            explorer.soon = space.forgets
             try:
                 for failed in explorer.failures():
                     if failed is None:

@@ -11,10 +11,13 @@ from syncverify.certificate import graphs, sizes
 from syncverify.certificate.data import RejectedError
 from syncverify.checker.clocks import A, E, H
 from syncverify.checker.engine import Run
+from syncverify.checker.explore import knowledge as explore_knowledge
 from syncverify.checker.explore.explorer import Explorer
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.knowledge import Known, always_lesser, hides, knowledge, lower
 from syncverify.checker.explore.limits import without_rotations
+from syncverify.checker.explore.loose import Loose
+from syncverify.checker.explore.traces import Missed
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.diagnostics import Policy, Severity, Verdict
 from syncverify.ir.nodes import Kernel
@@ -23,7 +26,7 @@ from syncverify.ir.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.model.terms import Space
-from syncverify.sizes import Limits, Problem, Sized, all_sizes, problem_of
+from syncverify.sizes import Limits, Problem, Sized, all_sizes, each_alone, problem_of
 from syncverify.verify import check_kernel
 
 from .test_fork import started, steps
@@ -204,3 +207,58 @@ def test_what_is_met_only_for_what_was_forgotten_is_no_warning() -> None:
 )
 def test_what_is_missing_at_the_end_of_a_tile_is_found(change: tuple[str, str]) -> None:
     assert _explored(persistent(change)).verdict is Verdict.REFUTED
+
+
+def _shared() -> int:
+    """Decisions for a product whose last tiles neighbours share, behind whole ones."""
+    schedule = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs", store="tma")
+    kernel = build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2)
+    found = each_alone(problem_of(kernel, {}, lambda v: Verdict.UNKNOWN), Policy.PRACTICAL)
+    assert found.verdict is Verdict.PROVED
+    return found.stats["nodes"]
+
+
+def test_what_agents_miss_of_one_slot_they_forget_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    # that products of others are over is known at the end of a tile, and no more once a slot is read again
+    forgotten: list[list[Missed]] = []
+    of_likes = explore_knowledge._of_likes
+
+    def noted(*x: Any) -> list[Missed]:
+        forgotten.append(of_likes(*x))
+        return forgotten[-1]
+
+    monkeypatch.setattr(explore_knowledge, "_of_likes", noted)
+    few = _shared()
+    assert any(forgotten)
+    monkeypatch.setattr(explore_knowledge, "_of_likes", lambda *x: [])
+    assert few < _shared()
+
+
+def test_flags_that_more_agents_know_of_take_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = _shared()
+    monkeypatch.setattr(Loose, "of_team", _told_apart)
+    assert few < 0.9 * _shared()
+
+
+def _told_apart(loose: Loose) -> tuple[Any, ...]:
+    """What is asked for a cluster's account as part of the key."""
+    return (_Equal(_OF_TEAM(loose)),)
+
+
+_OF_TEAM = Loose.of_team
+
+
+class _Equal:
+    """Compares as a whole where rows of numbers would be compared one by one."""
+
+    def __init__(self, team: tuple[Any, ...]) -> None:
+        self.shape = tuple(m.tobytes() for m in team)
+
+    def __and__(self, other: object) -> _Equal:
+        return self
+
+    def __invert__(self) -> _Equal:
+        return self
+
+    def any(self) -> bool:
+        return False

@@ -114,3 +114,12 @@ def test_a_bound_that_follows_from_relations_is_still_said_as_a_bound() -> None:
             path.assume(*space.of(fact))
     (_, end), w = widened(space, [step, size], [later_step + 1, later_size], *sides)
     assert (w.path.bounds(*space.of(end))[0] or 0) > 0
+
+
+def test_a_counter_is_not_told_to_stay_below_a_size_that_it_has_not_met() -> None:
+    # 3 T - t >= 1 holds in both states, for T is 1 or more: by chance, and in the third no more
+    space = Space()
+    size, other = space.atom("T", 1), space.atom("U", 1)
+    (t, n, _), w = widened(space, [0, size, size * other], [1, size, size * other], Path(space), Path(space))
+    low, _ = w.path.bounds(*w.path.resolve(*space.of(3 * n - t)))
+    assert low is None or low < 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncverify.checker.engine import Run
-from syncverify.checker.explore import settle
+from syncverify.checker.explore import turning
 from syncverify.checker.explore.limits import without_rotations
 from syncverify.checker.explore.normal import normal
 from syncverify.checker.explore.ring import Ring, find
@@ -159,13 +159,13 @@ def looked(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Run, Ring]:
     """A run in which a ring was found, and the ring."""
     found: list[tuple[Run, Ring]] = []
 
-    def noted(run: Run) -> Ring | None:
-        ring = find(run)
+    def noted(run: Run, whole: bool = False) -> Ring | None:
+        ring = find(run, whole)
         if ring is not None:
             found.append((run, ring))
         return ring
 
-    monkeypatch.setattr(settle, "find", noted)
+    monkeypatch.setattr(turning, "find", noted)
     assert proof(text).verdict is Verdict.PROVED
     return found[0]
 

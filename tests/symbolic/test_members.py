@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -223,3 +224,64 @@ def test_atomics_of_one_proxy_need_no_order() -> None:
     assert Together((Account((), (adds,)), Account((), (other,)))).wrong() is not None
     near = replace(adds, scope=int(Scope.CTA))
     assert Together((Account((), (adds,)), Account((), (near,)))).wrong() is not None
+
+
+def _some(random: Random, numbers: range) -> frozenset[int]:
+    return frozenset(i for i in numbers if random.random() < 0.7)
+
+
+def _random_account(random: Random) -> Account:
+    """A cluster that looks at flags and writes them, in between accesses to a few bytes."""
+    flags = ((0, 4), (4, 8))
+    kinds = (Kind.GENERIC_READ, Kind.GENERIC_WRITE, Kind.ASYNC_READ, Kind.ASYNC_WRITE)
+    places = tuple(((8 * n, 8 * n + 8),) for n in range(1, 4))
+    number = random.randint(1, 3)
+    looks = range(number)  # spins are numbered among themselves
+    accesses = tuple(
+        Access(random.choice(places), random.choice(kinds), random.random() < 0.2, int(Scope.GPU),
+               _some(random, looks), _some(random, looks), _some(random, looks))
+        for _ in range(random.randint(1, 3))
+    )  # fmt: skip
+    of = range(len(accesses))
+    handed = Handed(_some(random, of), _some(random, of), *(_some(random, looks) for _ in range(3)))
+    steps: list[Look | Signal] = [
+        Look(random.choice(flags), random.choice((">=", "==", "!=")), random.randint(0, 2)) for _ in looks
+    ]
+    for i in range(random.randint(1, 2)):
+        value, added = (None, 1) if random.random() < 0.6 else (random.randint(0, 2), None)
+        before = _some(random, range(number + i))
+        steps.append(Signal(random.choice(flags), value, added, 1, before, _some(random, looks), handed))
+    return Account(tuple(steps), accesses)
+
+
+def _less(random: Random, x: Account) -> Account:
+    """The same cluster, which knows of less."""
+
+    def fewer(some: frozenset[int]) -> frozenset[int]:
+        return frozenset(i for i in some if random.random() < 0.7)
+
+    def handed(h: Handed | None) -> Handed | None:
+        fields = (h.over, h.bridged, h.seen, h.fenced, h.carried) if h is not None else ()
+        return None if h is None else Handed(*map(fewer, fields))
+
+    steps = tuple(
+        replace(s, before=fewer(s.before), looks=fewer(s.looks), handed=handed(s.handed))
+        if isinstance(s, Signal) else s
+        for s in x.steps
+    )  # fmt: skip
+    accesses = tuple(
+        replace(a, seen=fewer(a.seen), fenced=fewer(a.fenced), carried=fewer(a.carried)) for a in x.accesses
+    )
+    return Account(steps, accesses)
+
+
+def test_who_knows_less_goes_together_with_no_more() -> None:
+    # so a state may stand for one whose account says more
+    random, fine = Random(7), 0
+    for _ in range(30_000):
+        accounts = [_random_account(random) for _ in range(2)]
+        less = [_less(random, x) for x in accounts]
+        if Together(less).wrong() is None:
+            fine += 1
+            assert Together(accounts).wrong() is None, (accounts, less)
+    assert fine > 300

@@ -23,6 +23,10 @@ class Slots(Exception):  # noqa: N818 -- control flow: begin again with
         self.size, self.groups = size, groups
 
 
+class Counted(Exception):  # noqa: N818 -- control flow: begin again without
+    """What counts on says the place in the ring: states that went round it one by one do not tell how."""
+
+
 class Requested(Exception):  # noqa: N818 -- control flow: begin again, and compare states later
     """A request for registers, after states were compared by what they know."""
 
@@ -40,4 +44,4 @@ class KnowsTooLittle(Exception):  # noqa: N818 -- control flow: begin again with
         self.warns = warns
 
 
-__all__ = ["Found", "KnowsTooLittle", "Requested", "Slots"]
+__all__ = ["Counted", "Found", "KnowsTooLittle", "Requested", "Slots"]

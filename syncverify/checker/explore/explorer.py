@@ -18,7 +18,7 @@ from syncverify.checker.clocks import Columns
 from syncverify.checker.diagnose import diagnostic, distinct, warnings
 from syncverify.checker.engine import YIELD, Endless, Run, Thread, TooManyEvents
 from syncverify.checker.explore import tails
-from syncverify.checker.explore.anew import Found, KnowsTooLittle, Requested
+from syncverify.checker.explore.anew import Counted, Found, KnowsTooLittle, Requested
 from syncverify.checker.explore.flags import restored
 from syncverify.checker.explore.graph import Settled
 from syncverify.checker.explore.kin import Loops
@@ -100,7 +100,7 @@ class Explorer(Settling):
                 if self.goes_round:
                     raise Unturned(str(e)) from None
                 raise
-            except (KnowsTooLittle, Requested, Unequal, Found) as e:
+            except (KnowsTooLittle, Requested, Unequal, Found, Counted) as e:
                 self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
                 self.compared = self._crowd = False
                 match e:
@@ -113,6 +113,8 @@ class Explorer(Settling):
                         # states that know all may meet it first
                         self.lowers = e.warns and self.goes_round and len(self.graph.nodes) < MOST_PLAIN
                         self.plain = 2 * len(self.graph.nodes) + 2
+                    case Counted():
+                        self.round = True
                     case Requested():
                         self.requests = e.number
                     case Unequal():

@@ -60,15 +60,18 @@ class Loops:
         """Takes note of a node and the one before it."""
         before = self.views.get(parent)
         if before is not None:
-            moved = self.moved(before, view)
+            moved = self.moved(before, view, before.rows)
             self.changes.update(moved)
             self.steps[number] = moved
         self.views[number] = view
 
-    def nearest(self, view: View, same: list[Seen], graph: Graph, parent: int) -> Seen | None:
-        """The state where the fewest registers move; at first none where those of inner and of outer loops
-        do at once, for their lattice would tie the ones to the others. ``parent``: the node before."""
-        moved = [(self.moved(seen.view, view), seen) for seen in reversed(same)]
+    def nearest(
+        self, view: View, same: list[tuple[Seen, dict[Place, Sum]]], graph: Graph, parent: int
+    ) -> Seen | None:
+        """The state (with its rows) where the fewest registers move; at first none where those of inner and
+        of outer loops do at once, for their lattice would tie the ones to the others. ``parent``: the node
+        before."""
+        moved = [(self.moved(seen.view, view, rows), seen) for seen, rows in reversed(same)]
         places, best = min(moved, key=lambda m: len(m[0]))
         since = self.since(best.node.number, graph, parent) if self.space.dealing else None
         changes, much = (self.changes, 2) if since is None else (since, OF_DEALT)
@@ -84,10 +87,10 @@ class Loops:
             parent = graph.nodes[parent].parent
         return found if parent == number else None
 
-    def moved(self, earlier: View, later: View) -> list[Place]:
-        """Where rows differ, and do not move already."""
+    def moved(self, earlier: View, later: View, rows: Mapping[Place, Sum]) -> list[Place]:
+        """Where rows differ, and do not move already; ``rows``: the earlier ones."""
         kept = {a for _, (_, parts) in earlier.sizes for a, _ in parts}
-        return [p for p, row in later.rows.items() if not self.moves(earlier.rows.get(p, row), row, kept)]
+        return [p for p, row in later.rows.items() if not self.moves(rows.get(p, row), row, kept)]
 
     def moves(self, row: Sum, later: Sum, kept: set[int]) -> bool:
         """Whether a row may come to another, all others aside."""

@@ -28,7 +28,7 @@ from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
 from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place, demoted, strict_alone
 from syncverify.checker.explore.thresholds import ALL, ORDER
-from syncverify.checker.explore.traces import Groups, Lack, at_all_slots, lacking
+from syncverify.checker.explore.traces import Groups, Lack, Missed, at_all_slots, lacking
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.ledger import Step, Told
 from syncverify.checker.shadow import Record
@@ -60,6 +60,7 @@ class Known:
     records: tuple[tuple[Hashable, tuple[Place, ...]], ...]
     times: tuple[int, ...]  # of these
     accesses: int  # tells apart what is on record, and where
+    team: tuple[npt.NDArray[np.uint8], ...] = ()  # what is asked for a cluster's account
     warned: frozenset[Hashable] = frozenset()  # what strict mode alone asks and was met
 
     def covers(self, other: Known) -> bool:
@@ -72,6 +73,8 @@ class Known:
             return False
         if not other.warned <= self.warned:
             return False  # reports would not say so
+        if any((a & ~b).any() for a, b in zip(self.team, other.team, strict=True)):
+            return False
         if self.same(other):
             return not any((a & ~b).any() for a, b in zip(self.bits, other.bits, strict=True))
         pairs = matched(self, other)
@@ -196,13 +199,16 @@ def known(loose: Loose) -> Known:
         tuple(loose.records),
         tuple(r.time for r in loose.seen),
         loose.accesses,
+        loose.team,
         loose.warned,
     )
 
 
-def lower(run: Run, less: Known, groups: Groups = ()) -> set[Lack]:
+def lower(run: Run, less: Known, groups: Groups = (), rotates: bool = False) -> set[Lack]:
     """Makes a run know no more than another with the same key did, of all that both have on record.
     ``groups``: barriers that go round a ring, of all slots of which the same is forgotten; returns what.
+    ``rotates``: what the other knew and this run does not of an access to one slot of a ring, agents forget
+    of its likes in the other slots, where that would else take a lap.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
@@ -218,17 +224,22 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> set[Lack]:
         for place in loose.records[j][1]:
             holders.setdefault(place, []).append(j)
     change = _Change(loose)
-    todo: list[tuple[Place, list[int]]] = []
+    todo: list[Missed] = []
+    lost: list[Missed] = []
     reached: list[Reached] = []
     for kind, (there, here) in enumerate(less.pairs(mine, records)):
-        bad = mine.rows(kind, less, here) & ~less.rows(kind, mine, there)
+        now, then = mine.rows(kind, less, here), less.rows(kind, mine, there)
+        bad = now & ~then
         width = change.width(kind)
         kept = np.unpackbits(mine.bits[kind][:width], axis=1, count=mine.sizes[kind]).view(np.bool_)
         reached.append(kept)
         for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
+        for k in np.flatnonzero((then & ~now)[:width].any(axis=0)).tolist() if rotates else ():
+            lost.append(((kind, int(here[k])), np.flatnonzero((then & ~now)[:width, k]).tolist()))
     lacks = lacking(loose, groups, todo) if groups else set()
     todo += at_all_slots(loose, groups, todo) if groups else []
+    todo += _of_likes(loose, lost, holders)
     todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
     todo = [(place, rows) for place, rows in todo if rows]
     for (kind, number), rows in todo:
@@ -240,6 +251,35 @@ def lower(run: Run, less: Known, groups: Groups = ()) -> set[Lack]:
         change.forget(place, rows, holders.get(place, []))
     change.all(run)
     return lacks
+
+
+def _of_likes(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]]) -> list[Missed]:
+    """What agents are to miss: of accesses that nothing but their bytes tells apart what they miss of one of
+    them."""
+    likes: dict[Hashable, list[int]] = {}
+    for j, (name, _) in enumerate(loose.records):
+        likes.setdefault(_but_bytes(name), []).append(j)
+    agents = {id(t.clock.m) for t in loose.run.threads}
+    found: dict[Place, set[int]] = {}
+    for (kind, number), rows in lost:
+        width = SLICES[kind].stop - SLICES[kind].start
+        some = [
+            row
+            for row in rows
+            if row // width < len(loose.originals) and id(loose.originals[row // width]) in agents
+        ]
+        for j in holders.get((kind, number), ()) if some else ():
+            name, places = loose.records[j]
+            at = places.index((kind, number))
+            for other in likes[_but_bytes(name)]:
+                found.setdefault(loose.records[other][1][at], set()).update(some)
+    return [(place, sorted(rows)) for place, rows in found.items()]
+
+
+def _but_bytes(name: Hashable) -> Hashable:
+    """What tells an access from others, but for its bytes (see ``Loose.apart``)."""
+    assert isinstance(name, tuple)
+    return name[:2], name[3:]
 
 
 def hides(run: Run, looked: int, policy: Policy) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from syncverify.checker.barriers import Barrier, Phase, awaits_twins, init_known
 from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
@@ -60,7 +61,8 @@ class Loose(Normal):
         self.requests: list[tuple[int, int]] = []  # thresholds of requests
         self.of_requests: list[int] = []  # their rows, by number
         self.asks = False
-        self.steady: tuple[dict[Place, None], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
+        self.steady: tuple[dict[Place, int], ...] = ({}, {}, {})  # by kind: thresholds of ledgers
+        self.team: tuple[npt.NDArray[np.uint8], ...] = ()  # of each kind which rows have reached which
         self.ledgers: list[Matrix] = []  # what is asked for these only
         self.flags: list[int] = []  # numbers of which more is worse
         self.originals: list[Matrix] = []  # whole matrices, in order; then single rows
@@ -89,27 +91,28 @@ class Loose(Normal):
         self.memory()
         for t in self.run.threads:
             self.bulk(t)
-        self.key = key, self.order_of_requests(), self.shown()
+        self.team = self.of_team()
+        self.key = key, self.order_of_requests(), tuple([m.shape for m in self.team])
         return not self.many
 
-    def shown(self) -> Hashable:
-        """Who knows of what a cluster of a team has done in global memory: nothing is made less there."""
+    def of_team(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Who knows of what a cluster of a team has done in global memory, and of what its spins acquire:
+        its account says the less of it, the less is known."""
         found = []
         for kind, asked in enumerate(self.steady):
             if not asked:
-                found.append(b"")
                 continue
             columns, values = [c for c, _ in asked], np.array([v for _, v in asked], dtype=np.int64)
             of_ledgers = [m for m in self.ledgers if m.ndim > 1 or kind == ORDER]
             rows = [m[SLICES[kind]] if m.ndim > 1 else m[None, :] for m in of_ledgers]
             whole = np.concatenate([self.entries(kind, columns), *(m[:, columns] for m in rows)])
-            found.append(np.packbits(whole >= values, axis=1).tobytes())
+            found.append(np.packbits(whole >= values, axis=1))
         return tuple(found)
 
-    def stays(self, column: int, value: int, kind: int = ORDER) -> Column:
-        """A threshold that states are told apart by."""
-        self.steady[kind].setdefault((column, value))
-        return self.name(column)
+    def stays(self, column: int, value: int, kind: int = ORDER) -> tuple[Column, int]:
+        """A threshold of what a cluster of a team has done: nothing is made less there for its own sake."""
+        asked = self.steady[kind]
+        return self.name(column), asked.setdefault((column, value), len(asked))
 
     def aside(self, m: Matrix | None) -> int:
         if m is None:

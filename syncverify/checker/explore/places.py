@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncverify.checker.explore.rotations import Offsets, Unequal
 from syncverify.model.inequalities import Sum
+
+if TYPE_CHECKING:
+    from syncverify.checker.explore.states import View
 
 #: Registers that were another number at a place so many times less often than some may go round.
 RARELY = 8
@@ -76,6 +79,19 @@ class Kinds:
             low, high = self.rings.get((where[1], where[2]), (value, value))
             self.rings[where[1], where[2]] = min(low, *values), max(high, *values)
 
+    def came_round(self, before: dict[Any, Sum], rows: dict[Any, Sum], last: dict[Any, Sum]) -> bool:
+        """Takes note of registers that have gone on by a lap or more where agents are at a place again;
+        whether others have come back to what they were. ``last``: what they were at the place before."""
+        back = False
+        for where, (c, parts) in rows.items():
+            old = before[where]
+            if where[0] != "register" or parts or old[1]:
+                continue
+            if abs(c - old[0]) >= 2 * self.size:
+                self.counters.add((where[1], where[2]))
+            back = back or c == old[0] != last[where][0]
+        return back
+
     def contradict(self, where: tuple[Any, ...], old: int, new: int, moved: int | None) -> bool:
         """Whether a register that goes round the ring shows that two states do not stand for each other: it
         is another number at the same place (``moved`` is None), or did not move on as far as the place."""
@@ -88,6 +104,22 @@ class Kinds:
         if moved is None:
             return old != new
         return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
+
+    def against(self, earlier: View, later: View) -> frozenset[tuple[int, Any]]:
+        """Registers that were taken to go round the ring, and are other numbers at one place."""
+        found: set[tuple[int, Any]] = set()
+        at, here = earlier.at, later.at
+        for cls, slot in self.rings:
+            where = "register", cls, slot
+            (old, parts), (new, more) = earlier.rows.get(where, (0, ())), later.rows.get(where, (0, ()))
+            places = set(at.all) & set(here.all)
+            if (
+                not parts
+                and not more
+                and any(old + at.by(where, p) != new + here.by(where, p) for p in places)
+            ):
+                found.add((cls, slot))
+        return frozenset(found)
 
     def learns(self, e: Unequal) -> bool:
         """Whether there is a reason to try again: registers that count; or those that were other numbers at

@@ -194,8 +194,9 @@ class Ring:
 # ------------------------------------------------------------------ finding one
 
 
-def find(run: Run) -> Ring | None:
-    """The ring of a run: that of the barriers on which copies arrive; None if none is seen in full."""
+def find(run: Run, whole: bool = False) -> Ring | None:
+    """The ring of a run: that of the barriers on which copies arrive; None if none is seen in full.
+    ``whole``: nor if some site may have yet to come to some slots."""
     info = run.info
     barriers, uses, orders = _uses(run)
     expected = {b for order in orders for b in order}
@@ -216,7 +217,7 @@ def find(run: Run) -> Ring | None:
     for use, met in uses.items():
         if use[2] not in OTHERS or _keeps_time(met, slot_of, size):
             pieces |= _slots([info.footprints[f] for f in dict.fromkeys(f for f, _ in met)], size)
-    if pieces == barred and any(_in_part(use, met, size) for use, met in uses.items()):
+    if (whole or pieces == barred) and any(_in_part(use, met, size) for use, met in uses.items()):
         return None  # those who began the ring elsewhere have yet to come round
     disjoint = _disjoint(pieces)
     if disjoint is None:

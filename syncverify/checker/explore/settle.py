@@ -9,20 +9,20 @@ from heapq import heappush
 from itertools import count
 from typing import Any, cast
 
-from syncverify.checker.engine import Run, Thread
+from syncverify.checker.engine import Thread
 from syncverify.checker.explore import limits as at_most
-from syncverify.checker.explore.anew import Found, KnowsTooLittle, Slots
+from syncverify.checker.explore.anew import KnowsTooLittle
 from syncverify.checker.explore.collectives import forget_agreed
-from syncverify.checker.explore.graph import Graph, Node, Settled
+from syncverify.checker.explore.graph import Node, Settled
 from syncverify.checker.explore.kin import Laps, Loops, Rounds, Seen, alike, stands_for
 from syncverify.checker.explore.knowledge import Known, comparable, knowledge, loosen, lower
 from syncverify.checker.explore.lattice import included
-from syncverify.checker.explore.limits import Exceeded, Limits
-from syncverify.checker.explore.places import Kinds, Together, counting, together
-from syncverify.checker.explore.ring import Ring, find
+from syncverify.checker.explore.limits import Exceeded
+from syncverify.checker.explore.places import Together, together
 from syncverify.checker.explore.rotations import Unequal
 from syncverify.checker.explore.states import FAR, Place, State, View
 from syncverify.checker.explore.traces import Groups, Lack, forget_traces
+from syncverify.checker.explore.turning import Turning
 from syncverify.checker.explore.widening import Widening
 from syncverify.checker.globals import forget_waits
 from syncverify.diagnostics import Policy
@@ -30,21 +30,14 @@ from syncverify.model.again import AGAIN
 from syncverify.model.inequalities import Sum, negated
 from syncverify.model.path import Path
 from syncverify.model.symbols import MEMBER
-from syncverify.model.terms import Open, Space
-
-#: Decisions for each place of a ring that was seen, in which registers are to show that they count.
-MOST_LAPS = 4
+from syncverify.model.terms import Open
 
 
 @dataclass(slots=True, kw_only=True)
-class Settling:
+class Settling(Turning):
     """States at open questions, the graph of what became of them, and those that are left to follow."""
 
-    space: Space
     policy: Policy
-    limits: Limits
-    graph: Graph = field(default_factory=Graph)
-    repeats: bool = False  # some state was a case of another, or was widened
     newest: int = 0  # the last node whose key was a new one
     lowers: bool = True  # states may be made to know less
     plain: int = 0  # but not the first ones
@@ -52,20 +45,11 @@ class Settling:
     lacks: set[Lack] = field(default_factory=set)  # what slots of the ring were made to miss of it
     compared: bool = False  # some were compared by what they know
     delicate: bool = False  # failures were met that knowing less may turn into lesser ones
-    turns: bool = field(default_factory=at_most.rotates.get)  # a ring is looked for
-    ring: Ring | None = None  # states are compared from the slot on that is to be filled next
-    kinds: Kinds = field(default_factory=Kinds)
     rounds: Rounds = field(default_factory=Rounds)
     laps: Laps = field(default_factory=Laps)
-    ended: bool = False  # some run has
     held: int = 0  # bytes of the states that are left to follow, roughly
     requests: int = 0  # for registers, before states are compared by what they know
-    searched: int = 0  # events of the longest run that a ring was looked for in
-    sought: int = 0  # the same before states repeat
-    around: int = 0  # places of a ring that was seen then
-    growing: set[tuple[int, Any]] = field(default_factory=set)  # registers with more values than these
     last: int = 0  # decisions after which a ring is not followed any more, if one failure was found
-    _seen: dict[Hashable, list[Seen]] = field(default_factory=dict)
     _asked: dict[int, Seen] = field(default_factory=dict)  # the same by number
     _loops: Loops = field(init=False)
     _crowd: bool = False
@@ -77,17 +61,6 @@ class Settling:
     def settling(self) -> bool:
         """Whether nothing in the last third was at a new point."""
         return 3 * self.newest < 2 * len(self.graph.nodes)
-
-    @property
-    def goes_round(self) -> bool:
-        """Whether states are looked at that all turns come to, wherever they begin in a ring."""
-        return self.ring is not None or self.space.dealing
-
-    @property
-    def seeks(self) -> bool:
-        """Whether a ring is looked for: once a run has ended, and no state repeats yet, the longest run shows
-        it soonest."""
-        return self.turns and self.limits.asks_last and self.ended and not self.repeats
 
     @property
     def groups(self) -> Groups:
@@ -152,6 +125,8 @@ class Settling:
             raise Exceeded(f"states do not repeat within {self.last} decisions")
         if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
             raise Unequal("states do not repeat round the ring either")
+        if self.soon and self.ring is None and not self.space.dealing:
+            self.look_soon(state.run)
         progress = state.progress()
         uneven = state.rotations is not None and bool(state.rotations.uneven)
         if uneven and state.rotations is not None:
@@ -200,8 +175,13 @@ class Settling:
             return True
         if self.seeks and self.space.forgets and not self.space.dealing:
             self.seek(state.run)  # of given sizes few states may be left
+        there = None if state.widened else self.one_by_one(view, earlier)
+        if there is not None and there.view.at.main != view.at.main:
+            self.branch(state, self.remember(state, view, key, t, o, knows), o)
+            return False
         rows = list(view.rows.values())
         candidates = self.beside(earlier, view)
+        self.strays_from(earlier, candidates, view)
         for seen, both in reversed(candidates[-at_most.MOST_COMPARED :]):
             if (
                 both.covers
@@ -223,7 +203,10 @@ class Settling:
         if self.knows_more(state, view, candidates, knows):
             return True
         same = [seen for seen, _ in candidates]
-        like = None if state.widened else self.like(state, view, same, knows)
+        if there is not None and same:
+            like: Seen | None = self.come_round(there, view, earlier, same)
+        else:
+            like = None if state.widened else self.like(state, view, candidates, knows)
         since = 0 if like is None else like.widenings + 1
         if like is not None and self.holds(state, rows, like):
             like = None
@@ -285,18 +268,13 @@ class Settling:
             rows=tuple(both.rows.values()),
             less=less.node.number,
         )
-        self.lacks |= lower(state.run, less.known, self.groups)
+        self.lacks |= lower(state.run, less.known, self.groups, self.ring is not None)
         state.formed, state.general = None, True
         state.put(both.rows, seen.path.fork(), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
         state.parent, state.answer = node.number, None
         state.widened = max(seen.widenings, 1)
         return True
-
-    def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
-        """Earlier states that stand at places of the ring that go together with those of a later one."""
-        found = [(s, together(s.view.rows, s.view.at, view.rows, view.at, self.kinds)) for s in earlier]
-        return [(s, both) for s, both in found if both is not None]
 
     def given_way(self, state: State) -> bool:
         """Whether an answer needs not be followed, for a later node stands for all of the one that asked."""
@@ -338,14 +316,19 @@ class Settling:
         self._crowd = self._crowd or len(self._crowds.get(state.where(), ())) > most
         return self._crowd and self.lowers and not self.delicate and len(self.graph.nodes) >= self.plain
 
-    def like(self, state: State, view: View, earlier: list[Seen], knows: Known | None) -> Seen | None:
+    def like(
+        self, state: State, view: View, candidates: list[tuple[Seen, Together]], knows: Known | None
+    ) -> Seen | None:
         """The earlier node that a state is widened with: the last one where the sizes are the same sums and
         that it comes from; what answers to other questions tell apart is mixed only where it is much."""
+        earlier = [seen for seen, _ in candidates]
         if not earlier or len(earlier) <= self.limits.patience:
             return None
         same = [seen for seen in earlier if seen.view.sizes == view.sizes]
         if same and same[0].known is not None:
-            return self._loops.nearest(view, alike(same, knows), self.graph, state.parent)
+            rows = {id(seen): both.rows for seen, both in candidates}  # at the place of this one
+            there = [(seen, rows[id(seen)]) for seen in alike(same, knows)]
+            return self._loops.nearest(view, there, self.graph, state.parent)
         before = self.ancestors(state, same) or same[at_most.MOST_SIBLINGS :]
         if not before and len({seen.view.sizes for seen in earlier}) >= self.limits.forms:
             before = self.ancestors(state, earlier) or earlier
@@ -445,7 +428,7 @@ class Settling:
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            self.lacks |= lower(state.run, less.known, self.groups)
+            self.lacks |= lower(state.run, less.known, self.groups, self.ring is not None)
             state.formed, state.general = None, True
         state.put(became, w.path, seen.view)
         self.look_for_ring(state.run)
@@ -470,33 +453,6 @@ class Settling:
             for slot in getattr(t.agent, "turn_slots", ())
         }
         return {i for i, place in enumerate(places) if place in counts}
-
-    def seek(self, run: Run) -> None:
-        """Looks for a ring before states repeat: once registers are seen to count on beyond its places, and
-        no others any more. Raises Found."""
-        if not self.around and len(run.trace) >= 2 * self.sought:
-            self.sought = len(run.trace)
-            ring = find(run)
-            self.around = 0 if ring is None else ring.places
-        if not self.around or len(self.graph.nodes) > MOST_LAPS * self.around:
-            return
-        before, self.growing = self.growing, counting(self._seen.values(), self.around)
-        if self.growing and self.growing == before:
-            ring = find(run)
-            if ring is not None:
-                raise Found(ring)
-
-    def look_for_ring(self, run: Run) -> None:
-        """Looks for a ring in what a run has done, now and then. Raises Found."""
-        if not self.turns or not self.limits.asks_last or len(run.trace) < 2 * self.searched:
-            return
-        deals = self.space.deals
-        if self.space.dealing and deals is not None and deals.slots:
-            return
-        self.searched = len(run.trace)
-        ring = find(run)
-        if ring is not None:
-            raise Slots(ring.size, ring.offsets) if self.space.dealing else Found(ring)
 
 
 __all__ = ["Settling"]

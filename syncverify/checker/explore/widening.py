@@ -196,10 +196,9 @@ class Widening:
 
     def _path(self) -> Path:
         path = Path(self.space)
-        free = self._free()
+        free, kept = self._free(), set(self.kept)
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
-        many = any(self.space.atoms[a].factors is not None for a in self.atoms)
         known = [s for s in known if not free(s)]
         for s in [*known, *self._below(), *self._laps()]:
             if self._hold(s) and not path.implies(*path.resolve(*s)):
@@ -208,9 +207,9 @@ class Widening:
         for s in [*known, *self._candidates()]:
             if free(s):
                 continue
-            # between what moves and what stays only a bound that both have says something, but for products:
-            # that a counter is below its size is asked only once a turn, and others count to their product
-            bound = self._bound(s, weaker=many or len(s[1]) == 1 or not any(a in self.kept for a, _ in s[1]))
+            # between what moves and what stays only a bound that both have says something
+            atoms = {a for a, _ in s[1]}
+            bound = self._bound(s, weaker=len(atoms) == 1 or not atoms & kept)
             if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
                 continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])
