@@ -129,19 +129,21 @@ def any_size_of_teams(
     cost where they are two."""
     if problem.alone is not None and clusters > 1 and alone.get():
         found = each_alone(problem, policy)
-        if found.verdict is Verdict.PROVED:
+        if found.verdict is not Verdict.UNKNOWN:
             return found
     first = {2: two, 3: THREE_IN_A_TEAM}.get(clusters, LARGER_TEAMS)
     return prove(problem, policy, small=small, first=first, once=True)
 
 
 def each_alone(problem: Problem, policy: Policy) -> Sized:
-    """The same with each cluster of a team explored by itself, and all put together: a proof, or unknown."""
+    """The same with each cluster of a team explored by itself, and all put together."""
     assert problem.alone is not None
     each = replace(problem, systems=problem.alone)
     _, found = _look(each, policy, TEAMS, True, Numbers(problem), small=False)
     if found.verdict is Verdict.PROVED:
         return replace(found, alone=True)
+    if found.verdict is Verdict.REFUTED:
+        return found  # by the exact check of the whole
     return Sized(Verdict.UNKNOWN, reason=found.reason, stats=found.stats)
 
 
@@ -430,6 +432,11 @@ class _Attempt:
                         early = self.numbers.smallest(None, MOST_EARLY) if self.small else None
                         if early is not None:
                             return early
+                        continue
+                    if not failed.certain:
+                        values = next(self.numbers.on(failed.path, self.space), None)
+                        if values is not None and self.numbers.check(values) is Verdict.REFUTED:
+                            return self.numbers.smallest(values)
                         continue
                     refuted = self.confirm(failed)
                     if refuted is not None:

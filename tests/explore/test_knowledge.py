@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from syncverify.certificate.data import RejectedError
 from syncverify.checker.clocks import A, E, H
 from syncverify.checker.engine import Run
 from syncverify.checker.explore import knowledge as explore_knowledge
-from syncverify.checker.explore.explorer import Explorer
+from syncverify.checker.explore.explorer import Explorer, Failed
 from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.knowledge import Known, always_lesser, hides, knowledge, lower
 from syncverify.checker.explore.limits import without_rotations
@@ -262,3 +263,23 @@ class _Equal:
 
     def any(self) -> bool:
         return False
+
+
+def test_what_may_fail_is_tried_before_all_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs", store="tma")
+    text = print_kernel(build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2))
+    first, middle, last = text.split("wgmma.wait 0")  # nobody waits for products of tiles that are shared
+    (kernel,) = parse(f"{first}wgmma.wait 0{middle}{last}", "matmul")
+    tried: list[Failed] = []
+    failures = Explorer.failures
+
+    def noted(self: Explorer) -> Iterator[Failed | None]:
+        for failed in failures(self):
+            if failed is not None:
+                tried.append(failed)
+            yield failed
+
+    monkeypatch.setattr(Explorer, "failures", noted)
+    found = _explored(kernel)
+    assert found.verdict is Verdict.REFUTED
+    assert [x.certain for x in tried] == [False]

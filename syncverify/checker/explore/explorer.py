@@ -55,6 +55,8 @@ MOST_PLAIN = 40
 
 #: Ends of runs of which what is known of the sizes is kept.
 MOST_ENDS = 3
+#: Decisions after which what may fail is tried, where all was begun anew: most proofs end sooner.
+TRIED_LATE = 150
 
 
 class Unturned(Symbolic):
@@ -63,10 +65,12 @@ class Unturned(Symbolic):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A failing run: what is known of the sizes there, and why."""
+    """A failing run: what is known of the sizes there, and why. Not ``certain``: a state that stands for it
+    fails, which knows less or is at other places of a ring."""
 
     path: Path
     reason: str
+    certain: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,12 +86,15 @@ class Explorer(Settling):
     ends: list[Path] = field(default_factory=list)  # what is known of the sizes where the first runs end
     stopped: dict[int, str] = field(default_factory=dict)  # by line, the assertions taken not to fail
     restores: bool = True  # flags in global memory are left as they were found
+    suspect: Failed | None = None  # the first run that may fail: all was begun anew there
+    tried: bool = False  # it was told
     accounts: list[tuple[Account, Path]] = field(default_factory=list)  # of a cluster of a team
     _sure: set[tuple[object, ...]] = field(default_factory=set)  # failures of states that know all
     _columns: Columns | None = None
 
     def failures(self) -> Iterator[Failed | None]:
-        """Explores all; yields what fails, and None once if that takes long.
+        """Explores all; yields what fails, once what may fail if it takes many decisions after all was begun
+        anew, and None once if it takes long.
 
         Raises Symbolic, LaneSplit, ColumnsExhausted, Unmodelled.
         """
@@ -144,6 +151,9 @@ class Explorer(Settling):
             found = self.follow(state)
             self.events += len(state.run.trace) - state.traced
             self._spend(0)
+            if self.suspect is not None and not self.tried and len(self.graph.nodes) >= TRIED_LATE:
+                self.tried = True
+                yield self.suspect
             if self.events > self.limits.long and not self.took_long:
                 self.took_long = True
                 yield None
@@ -280,6 +290,9 @@ class Explorer(Settling):
         lesser = ((k in self._sure and strict_alone(run, f)) or always_lesser(run, f) for k, f in new)
         warns = practical and all(strict_alone(run, f) or always_lesser(run, f) for _, f in new)
         harmless = not new or (practical and all(lesser))
+        if not harmless and not warns:
+            why = next(f.message for _, f in new if not always_lesser(run, f))
+            self.suspect = self.suspect or Failed(state.path.fork(), why, certain=False)
         if moved and not (harmless and not any(map(tails.open_end, failures.values()))):
             raise Unequal("a failure")
         if not harmless or (self.compared and self.delicate):
@@ -333,6 +346,7 @@ class Explorer(Settling):
         run = state.run
         if run.hung:
             if state.rotations is not None and not state.rotations.plain:
+                self.suspect = self.suspect or Failed(state.path.fork(), "the run hangs", certain=False)
                 raise Unequal("a hang")
             return Failed(state.path, "the run hangs")
         finish(run)
