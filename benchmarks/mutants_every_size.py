@@ -1,10 +1,10 @@
 """Mutants of persistent matrix products, judged for every size beside the exact check: none that is wrong at
 some size may be proved for all.
 
-    python benchmarks/mutants_every_size.py [--jobs 2] [--ptx] [--schedule NAME ...] [--out FILE]
+    python benchmarks/mutants_every_size.py [--jobs 2] [--of 2] [--schedule NAME ...] [--out FILE]
 
-Rings of many slots and blocks that share tiles behind whole ones, whose states stand for many places. With
-``--ptx`` what becomes of each mutant is judged, too. A check may take ``SECONDS`` of wall time ("limit").
+Rings of many slots and blocks that share tiles behind whole ones, whose states stand for many places. A check
+may take ``SECONDS`` of wall time ("limit").
 """
 
 from __future__ import annotations
@@ -24,19 +24,16 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from matmul_mutants import SCHEDULES as FEW_SLOTS  # noqa: E402
 from matmul_mutants import judge, mutants  # noqa: E402
 
-from syncverify.codegen.cuda import emit  # noqa: E402
 from syncverify.diagnostics import Policy, ScopeKind, Verdict  # noqa: E402
-from syncverify.gate_ptx import check_ptx  # noqa: E402
 from syncverify.ir.parser import parse  # noqa: E402
 from syncverify.ir.printer import print_kernel  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.choose import TWO  # noqa: E402
 from syncverify.matmul.pipeline import build  # noqa: E402
-from syncverify.nvrtc import compile_kernel  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
 from syncverify.verify import check_kernel  # noqa: E402
 
 SECONDS = 90
+FOR_ALL = "proved for every size"
 SCHEDULES = {
     name: FEW_SLOTS[name]
     for name in ("persistent", "persistent tma", "cluster", "pairs, persistent", "one, persistent")
@@ -63,31 +60,24 @@ def _late(*_: Any) -> None:
     raise Late
 
 
-def judged(task: tuple[str, int, bool]) -> dict[str, Any]:
+def judged(task: tuple[str, int]) -> dict[str, Any]:
     """One mutant by the exact check and for every size."""
-    name, number, ptx = task
+    name, number = task
     (kernel,) = parse(print_kernel(build(product(), SCHEDULES[name])), f"{name}.syncir")
     m = list(mutants(kernel))[number]
     exact, rule = judge(m.kernel)
     signal.signal(signal.SIGALRM, _late)
-    row = {"schedule": name, "line": m.line, "what": m.what, "exact": exact.value, "rule": rule}
-    for stage in ("ir", "ptx")[: 1 + ptx]:
-        signal.alarm(SECONDS)
-        try:
-            if stage == "ptx":
-                text, _ = compile_kernel(emit(m.kernel), m.kernel.name)
-                report = check_ptx(m.kernel, text, Policy.PRACTICAL, None)
-            else:
-                report = check_kernel(m.kernel, {}, Policy.PRACTICAL, scope=ScopeKind.ALL)
-            every = report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.ALL
-            row[stage] = "proved for every size" if every else report.verdict.value
-        except InputError as e:
-            row[stage] = f"no code: {e.message.splitlines()[0]}"
-        except Late:
-            row[stage] = "limit"
-        finally:
-            signal.alarm(0)
-    return row
+    signal.alarm(SECONDS)
+    try:
+        report = check_kernel(m.kernel, {}, Policy.PRACTICAL, scope=ScopeKind.ALL)
+        every = report.verdict is Verdict.PROVED and report.scope.kind is ScopeKind.ALL
+        found = FOR_ALL if every else report.verdict.value
+    except Late:
+        found = "limit"
+    finally:
+        signal.alarm(0)
+    row = {"schedule": name, "line": m.line, "what": m.what}
+    return row | {"exact": exact.value, "rule": rule, "every size": found}
 
 
 def main() -> int:
@@ -95,14 +85,12 @@ def main() -> int:
     options.add_argument("--schedule", nargs="+", default=[])
     options.add_argument("--jobs", type=int, default=1)
     options.add_argument("--of", type=int, default=1, help="one of so many mutants")
-    options.add_argument("--ptx", action="store_true")
     options.add_argument("--out", type=Path)
     args = options.parse_args()
     tasks = []
     for name in args.schedule or SCHEDULES:
         (kernel,) = parse(print_kernel(build(product(), SCHEDULES[name])), f"{name}.syncir")
-        tasks += [(name, i, args.ptx) for i, _ in enumerate(mutants(kernel))]
-    stages = ("ir", "ptx")[: 1 + args.ptx]
+        tasks += [(name, i) for i, _ in enumerate(mutants(kernel))]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(args.jobs) as pool:
         for row in pool.map(judged, tasks[:: args.of]):
@@ -110,15 +98,12 @@ def main() -> int:
             print(*row.values(), sep=" | ", flush=True)
             if args.out is not None:
                 args.out.write_text(json.dumps(rows, indent=1) + "\n")
-    met = Counter((r["exact"], *(r[s].partition(":")[0] for s in stages)) for r in rows)
-    for verdicts, times in sorted(met.items()):
-        print(f"{times:5} {' / '.join(verdicts)}")
-    wrong = [
-        r for r in rows if r["exact"] == "refuted" and any(r[s] == "proved for every size" for s in stages)
-    ]
+    for (exact, every), times in sorted(Counter((r["exact"], r["every size"]) for r in rows).items()):
+        print(f"{times:5} {exact} / {every}")
+    wrong = [r for r in rows if r["exact"] == "refuted" and r["every size"] == FOR_ALL]
     for r in wrong:
         print("wrong:", r)
-    return bool([r for r in wrong if r["ir"] == "proved for every size"])
+    return bool(wrong)
 
 
 if __name__ == "__main__":

@@ -210,10 +210,13 @@ def test_what_is_missing_at_the_end_of_a_tile_is_found(change: tuple[str, str]) 
     assert _explored(persistent(change)).verdict is Verdict.REFUTED
 
 
+#: A product whose last tiles neighbours share, behind whole ones.
+SHARED = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs", store="tma")
+
+
 def _shared() -> int:
-    """Decisions for a product whose last tiles neighbours share, behind whole ones."""
-    schedule = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs", store="tma")
-    kernel = build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2)
+    """Decisions for such a product."""
+    kernel = build(product("bf16", "KK"), SHARED, Policy.PRACTICAL, 2)
     found = each_alone(problem_of(kernel, {}, lambda v: Verdict.UNKNOWN), Policy.PRACTICAL)
     assert found.verdict is Verdict.PROVED
     return found.stats["nodes"]
@@ -266,8 +269,7 @@ class _Equal:
 
 
 def test_what_may_fail_is_tried_before_all_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    schedule = Schedule(128, 64, stages=8, persistent=True, split_k=3, shares="pairs", store="tma")
-    text = print_kernel(build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2))
+    text = print_kernel(build(product("bf16", "KK"), SHARED, Policy.PRACTICAL, 2))
     first, middle, last = text.split("wgmma.wait 0")  # nobody waits for products of tiles that are shared
     (kernel,) = parse(f"{first}wgmma.wait 0{middle}{last}", "matmul")
     tried: list[Failed] = []

@@ -116,6 +116,4 @@ def test_registers_that_are_other_numbers_at_one_place_count() -> None:
     kinds = Kinds(size=4, rings={(0, "slot"): (0, 3), (0, "k"): (3, 9)})
     at = Places(1, (1, 2), {("register", 0, "slot"): {1: 0, 2: 1}, ("register", 0, "k"): {1: 0, 2: 1}})
     there = Places(2, (1, 2), {("register", 0, "slot"): {1: -1, 2: 0}, ("register", 0, "k"): {1: -1, 2: 0}})
-    earlier = View(None, (), _rows(slot=1, k=5), at=at)
-    later = View(None, (), _rows(slot=2, k=9), at=there)
-    assert kinds.against(earlier, later) == {(0, "k")}
+    assert kinds.against(_rows(slot=1, k=5), at, _rows(slot=2, k=9), there) == {(0, "k")}

@@ -291,8 +291,7 @@ class Explorer(Settling):
         warns = practical and all(strict_alone(run, f) or always_lesser(run, f) for _, f in new)
         harmless = not new or (practical and all(lesser))
         if not harmless and not warns:
-            why = next(f.message for _, f in new if not always_lesser(run, f))
-            self.suspect = self.suspect or Failed(state.path.fork(), why, certain=False)
+            self.suspect = self.suspect or Failed(state.path.fork(), new[0][1].message, certain=False)
         if moved and not (harmless and not any(map(tails.open_end, failures.values()))):
             raise Unequal("a failure")
         if not harmless or (self.compared and self.delicate):

@@ -6,13 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncverify.checker.explore.rotations import Offsets, Unequal
 from syncverify.model.inequalities import Sum
-
-if TYPE_CHECKING:
-    from syncverify.checker.explore.states import View
 
 #: Registers that were another number at a place so many times less often than some may go round.
 RARELY = 8
@@ -105,19 +102,16 @@ class Kinds:
             return old != new
         return found == (0, self.size - 1) and self.size > 2 and (new - old - moved) % self.size != 0
 
-    def against(self, earlier: View, later: View) -> frozenset[tuple[int, Any]]:
-        """Registers that were taken to go round the ring, and are other numbers at one place."""
-        found: set[tuple[int, Any]] = set()
-        at, here = earlier.at, later.at
+    def against(
+        self, rows: dict[Any, Sum], at: Places, later: dict[Any, Sum], here: Places
+    ) -> frozenset[tuple[int, Any]]:
+        """Registers that were taken to go round the ring, and are other numbers at one place of an earlier
+        state (its ``rows``, ``at``) and a later one."""
+        both, found = set(at.all) & set(here.all), set[tuple[int, Any]]()
         for cls, slot in self.rings:
             where = "register", cls, slot
-            (old, parts), (new, more) = earlier.rows.get(where, (0, ())), later.rows.get(where, (0, ()))
-            places = set(at.all) & set(here.all)
-            if (
-                not parts
-                and not more
-                and any(old + at.by(where, p) != new + here.by(where, p) for p in places)
-            ):
+            (old, parts), (new, more) = rows.get(where, (0, ())), later.get(where, (0, ()))
+            if not parts and not more and any(old + at.by(where, p) != new + here.by(where, p) for p in both):
                 found.add((cls, slot))
         return frozenset(found)
 

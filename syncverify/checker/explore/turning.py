@@ -90,7 +90,8 @@ class Turning:
         go round the ring. Raises Unequal."""
         self.strays = 0 if candidates or not earlier else self.strays + 1
         if self.ring is not None and self.strays > self.ring.places:
-            raise Unequal("registers count", self.kinds.against(earlier[-1].view, view))
+            old = earlier[-1].view
+            raise Unequal("registers count", self.kinds.against(old.rows, old.at, view.rows, view.at))
 
     def beside(self, earlier: list[Seen], view: View) -> list[tuple[Seen, Together]]:
         """Earlier states that stand at places of the ring that go together with those of a later one."""

@@ -1,9 +1,10 @@
 """Code that a class of lanes never comes to, where sizes have no number.
 
 What such a class computes for that code alone is left out, and with it questions about sizes that decide
-nothing: lanes that elect no copies still count stages. The blocks are found by a look at each class alone,
-which may miss some; where an agent comes to one that it was taken never to come to, all begins anew with
-the whole code for every class.
+nothing: lanes that elect no copies still count stages. The blocks are found by a look at each class alone;
+those ahead of where it ends count as well, but what single lanes alone were seen to do only for these. That
+may miss some: where an agent comes to one that it was taken never to come to, all begins anew with the whole
+code for every class.
 """
 
 from __future__ import annotations
@@ -74,7 +75,6 @@ class Ways:
         several = {b for key, some in blocks.items() if key[2].bit_count() > 1 for b in some}
         single = {b for key, some in blocks.items() if key[2].bit_count() == 1 for b in some} - several
         for key, one in found.items():
-            # what is ahead may be come to, but what single lanes alone were seen to do by these alone
             ahead = set() if one is None else self._ahead(self._blocks(one[1]))
             ahead -= single if key[2].bit_count() > 1 else set()
             self._stops[key] = frozenset() if one is None else content - blocks[key] - ahead
