@@ -11,7 +11,7 @@ from syncverify.checker.contributions import contribute
 from syncverify.checker.engine import DONE, RETRY, Async, Run, Thread, before
 from syncverify.checker.failure import Obligation
 from syncverify.checker.globals import bulk_read, bulk_write, early
-from syncverify.checker.memory import access, touch_barriers
+from syncverify.checker.memory import access, only_judged, touch_barriers
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import meet
 from syncverify.checker.tensor_maps import use_map
@@ -230,8 +230,12 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     )
     if others >= 0:
         records[-1].beside = True
+    late = run.joins and all(run.info.footprints[r.fp].memory == t.info.cta for r in records)
+    if late:
+        run.late.setdefault(t.cls, len(t.products))
     for r in records:
-        _access(run, t, r)
+        (only_judged if late else access)(run, t, r)
+        touch_barriers(run, t, r)
     if run.joins:
         t.products += records
     for frag in (acc, frag_a):
@@ -252,7 +256,8 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
             )
             state[1] = 0
         state[0] = number
-    run.launch(start(run, t, site, records, [], past))
+    if not run.joins:  # or else nobody asks for one of a group
+        run.launch(start(run, t, site, records, [], past))
     return DONE
 
 
@@ -260,8 +265,7 @@ def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
     if meet(run, t, event) == RETRY:
         return RETRY
     t.mma.commit()
-    groups.join(run.info, run.memory, t.products)
-    t.products = []
+    groups.join_products(run, t)
     for o in siblings(run, t):
         if o.waits_on[:1] == ("mma",):
             run.wake(o)

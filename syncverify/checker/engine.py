@@ -186,6 +186,7 @@ class Run:
         self.warpgroups = [groups[t.info.cta, t.info.warp // 4] for t in self.threads]
         self.ctas = self.info.ctas * self.info.clusters
         self.memory: dict[int, Shadow] = {}
+        self.late: dict[int, int] = {}  # by class: the first of its wgmmas' reads that is not entered yet
         self.barriers: dict[int, Any] = {}
         self.named: dict[tuple[int, int], Any] = {}
         self.clusters: dict[int, Any] = {}
@@ -394,6 +395,8 @@ class Run:
         return p
 
     def shadow(self, memory: int) -> Shadow:
+        if self.late:
+            groups.enter(self)
         s = self.memory.get(memory)
         if s is None:
             s = self.memory[memory] = Shadow()

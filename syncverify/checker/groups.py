@@ -13,27 +13,33 @@ wgmma reads a slice of its tiles, and a tile is stored in many slices.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from syncverify.checker.shadow import Record, Shadow
 from syncverify.model.events import GLOBAL_MEMORY, Ev, Footprint, SystemInfo
 from syncverify.model.intervals import merge
+
+if TYPE_CHECKING:
+    from syncverify.checker.engine import Run, Thread
 
 Intervals = tuple[tuple[int, int], ...]
 #: What others learn of no access by: an elect.sync tells them that a lane is there, and orders no memory.
 SILENT = frozenset({Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.ELECT})
 
 
-def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record]) -> None:
+def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], late: bool = False) -> None:
     """Joins records of one class and kind, apart for each memory, and for rows of A that other warps
-    multiply; each record then stands for the newest."""
+    multiply; each record then stands for the newest. ``late``: they are not entered yet."""
     kinds: dict[tuple[int, bool], dict[int, Record]] = {}
     for r in records:
         kinds.setdefault((info.footprints[r.fp].memory, r.beside), {})[r.fp] = r
     for (memory, beside), by_footprint in kinds.items():
         parts = list(by_footprint.values())
         if len(parts) < 2 or (parts[0].kind.writes and _overlap(info, parts)):
+            for lo, hi in entered(info, parts[0]) if late else ():
+                shadows[memory].read(lo, hi, parts[0])
             continue
         last = records[-1]
         # copies: runs that part share what is on record
@@ -42,7 +48,38 @@ def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record]) ->
         new = Record(last.kind, last.cls, last.time, fp, parts[0].site, tag=last.tag)
         new.tag_value, new.lane_free, new.beside = last.tag_value, last.lane_free, beside
         new.position, new.issue, new.parts = last.position, last.issue, stand
-        _enter(info, shadows[memory], parts, new)
+        if late:
+            for lo, hi in entered(info, new):
+                shadows[memory].read(lo, hi, new)
+                shadows[memory].merge(lo, hi)
+        else:
+            _enter(info, shadows[memory], parts, new)
+
+
+def join_products(run: Run, t: Thread) -> None:
+    """Joins the reads of the wgmmas that a class commits."""
+    records, t.products = t.products, []
+    first = run.late.pop(t.cls, len(records))
+    if first:
+        _enter_each(run, records[first:])
+    join(run.info, run.memory, records, late=not first)
+
+
+def enter(run: Run) -> None:
+    """Enters the reads of wgmmas that were left for later: of a group that is committed before anybody looks
+    those are entered as one."""
+    late, run.late = run.late, {}
+    for cls, first in late.items():
+        _enter_each(run, run.threads[cls].products[first:])
+
+
+def _enter_each(run: Run, records: Iterable[Record]) -> None:
+    for r in records:
+        shadow = run.memory.get(run.info.footprints[r.fp].memory)
+        if shadow is None:
+            continue  # its CTA is gone
+        for lo, hi in entered(run.info, r):
+            shadow.read(lo, hi, r)
 
 
 def _enter(info: SystemInfo, shadow: Shadow, parts: list[Record], new: Record) -> None:

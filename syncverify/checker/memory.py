@@ -29,7 +29,7 @@ def access(run: Run, t: Thread, record: Record) -> None:
     if run.info.member and fp.memory == GLOBAL_MEMORY:
         ledger.reached(run, t, record)
     record.position = len(run.trace)
-    meet = _overwrite if record.kind.writes else _look
+    meet = _overwrite if record.kind.writes else _read
     clean: set[Record] = set()  # accesses that come before this one wherever they meet
     for lo, hi in fp.cover or fp.intervals:
         meet(run, t, record, shadow, lo, hi, clean)
@@ -67,8 +67,26 @@ def access(run: Run, t: Thread, record: Record) -> None:
         )
 
 
+def only_judged(run: Run, t: Thread, record: Record) -> None:
+    """Judges a read of the class's own shared memory, and leaves it to be entered later."""
+    fp = run.info.footprints[record.fp]
+    shadow = run.memory.get(fp.memory) or run.shadow(fp.memory)
+    record.position = len(run.trace)
+    clean: set[Record] = set()
+    for lo, hi in fp.cover or fp.intervals:
+        _look(run, t, record, shadow, lo, hi, clean)
+    if record.fresh and t.suspect is not None:
+        note_suspect(run, t)
+
+
+def _read(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]) -> None:
+    """Judges a read of ``lo..hi``, then enters it."""
+    _look(run, t, record, shadow, lo, hi, clean)
+    shadow.read(lo, hi, record)
+
+
 def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]) -> None:
-    """Judges a read of ``lo..hi`` against the writes there, then enters it."""
+    """Judges a read of ``lo..hi`` against the writes there."""
     written = 0
     for s in shadow.overlapping(lo, hi):
         w = s.write
@@ -82,7 +100,6 @@ def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int,
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
     record.fresh = record.fresh or written < hi - lo
-    shadow.read(lo, hi, record)
 
 
 def _overwrite(

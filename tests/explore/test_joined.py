@@ -14,8 +14,9 @@ from syncverify.checker.explore.fork import fork
 from syncverify.checker.explore.loose import Loose
 from syncverify.checker.explore.normal import sites
 from syncverify.checker.final import finish
+from syncverify.checker.groups import enter
 from syncverify.checker.phases import land
-from syncverify.checker.shadow import Record, Shadow
+from syncverify.checker.shadow import Record, Segment, Shadow
 from syncverify.diagnostics import Policy
 from syncverify.ir.execute import systems
 from syncverify.ir.nodes import Kernel
@@ -107,6 +108,51 @@ def test_the_same_is_met_where_products_are_broken() -> None:
             assert pieces <= more
             failing += bool(joined)
     assert failing >= 2
+
+
+def held(s: Segment) -> tuple[object, ...]:
+    """What tells a segment from others."""
+    return s.lo, s.hi, s.write and s.write.key, {(*r.key, r.time, r.tag_value) for r in s.reads.values()}
+
+
+def on_record(text: str, at_once: bool) -> list[object]:
+    """What memories hold after each commit. ``at_once``: reads are entered with each product."""
+    (kernel,) = parse(text, "matmul")
+    (system, *_) = systems(kernel, values(kernel) | {"M": 128, "N": 128, "K": 320})
+    run, found = started(system, True), list[object]()
+    while run.ready:
+        t = run.ready.popleft()
+        while not t.done and not t.blocked:
+            run.step(t)
+            if at_once:
+                enter(run)
+            if not any(t.products for t in run.threads):
+                assert not run.late
+                found.append([held(s) for _, shadow in sorted(run.memory.items()) for s in shadow._segments])
+    return found
+
+
+def test_reads_that_are_entered_as_one_are_those_that_are_joined() -> None:
+    text = text_of(persistent=True)
+    assert on_record(text, False) == on_record(text, True)
+
+
+def test_who_looks_sees_the_reads_of_a_group_that_is_not_committed() -> None:
+    (kernel,) = parse(text_of(), "matmul")
+    (system, *_) = systems(kernel, values(kernel))
+    run = started(system, True)
+    while not run.late:
+        t = run.ready.popleft()
+        while not t.done and not t.blocked and not run.late:
+            run.step(t)
+        if not t.done and not t.blocked:
+            run.ready.appendleft(t)
+    (cls,) = run.late
+    t = run.threads[cls]
+    kept = {id(r) for s in run.memory[t.info.cta]._segments for r in s.reads.values()}
+    assert t.products and kept.isdisjoint(map(id, t.products))
+    kept = {id(r) for s in run.shadow(t.info.cta)._segments for r in s.reads.values()}
+    assert kept.issuperset(map(id, t.products)) and not run.late
 
 
 def test_neighbours_that_hold_the_same_become_one() -> None:

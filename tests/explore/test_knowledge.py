@@ -225,17 +225,41 @@ def _shared() -> int:
 def test_what_agents_miss_of_one_slot_they_forget_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     # that products of others are over is known at the end of a tile, and no more once a slot is read again
     forgotten: list[list[Missed]] = []
-    of_likes = explore_knowledge._of_likes
+    few = _shared()
+    _note(monkeypatch, "of_accesses", forgotten)
+    assert few == _shared() and any(forgotten)
+    monkeypatch.setattr(explore_knowledge, "of_accesses", lambda *x: [])
+    assert few < _shared()
+
+
+def _note(monkeypatch: pytest.MonkeyPatch, name: str, found: list[list[Missed]]) -> None:
+    """Takes note of what is forgotten."""
+    whole = getattr(explore_knowledge, name)
 
     def noted(*x: Any) -> list[Missed]:
-        forgotten.append(of_likes(*x))
-        return forgotten[-1]
+        found.append(whole(*x))
+        return found[-1]
 
-    monkeypatch.setattr(explore_knowledge, "_of_likes", noted)
-    few = _shared()
-    assert any(forgotten)
-    monkeypatch.setattr(explore_knowledge, "_of_likes", lambda *x: [])
-    assert few < _shared()
+    monkeypatch.setattr(explore_knowledge, name, noted)
+
+
+def _pending() -> int:
+    """Decisions for persistent tiles with a group of products in flight: a slot is given back once the next
+    one has been waited for, but for the last of a tile."""
+    schedule = Schedule(128, 64, stages=8, persistent=True, pending=1, store="tma")
+    kernel = build(product("bf16", "KK"), schedule, Policy.PRACTICAL, 2)
+    found = all_sizes(kernel, {}, Policy.PRACTICAL, lambda v: Verdict.UNKNOWN)
+    assert found.verdict is Verdict.PROVED and any(g.rotates for g in found.graphs)
+    return found.stats["nodes"]
+
+
+def test_what_a_barrier_misses_of_its_ring_the_others_miss(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[list[Missed]] = []
+    few = _pending()
+    _note(monkeypatch, "of_barriers", forgotten)
+    assert few == _pending() and any(forgotten)
+    monkeypatch.setattr(explore_knowledge, "of_barriers", lambda *x: [])
+    assert few < 0.9 * _pending()
 
 
 def test_flags_that_more_agents_know_of_take_no_decisions(monkeypatch: pytest.MonkeyPatch) -> None:

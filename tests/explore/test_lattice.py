@@ -123,3 +123,15 @@ def test_a_counter_is_not_told_to_stay_below_a_size_that_it_has_not_met() -> Non
     (t, n, _), w = widened(space, [0, size, size * other], [1, size, size * other], Path(space), Path(space))
     low, _ = w.path.bounds(*w.path.resolve(*space.of(3 * n - t)))
     assert low is None or low < 0
+
+
+def test_counters_of_two_loops_are_not_told_to_keep_apart() -> None:
+    # 1 + 2 k - t >= 0 holds in both states, where k counts rounds of one tile and t tiles
+    space = Space()
+    k = space.atom("k", widened=True)
+    here, there = Path(space), Path(space)
+    here.assume(*space.of(k))
+    (rounds, tiles), w = widened(space, [7 + 8 * k, 2], [7, 6], here, there)
+    low, _ = w.path.bounds(*w.path.resolve(*space.of(rounds - tiles)))
+    assert low is None or low < 1
+    assert w.path.bounds(*w.path.resolve(*space.of(tiles)))[0] == 2

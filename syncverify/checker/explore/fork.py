@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, cast
 
+from syncverify.checker import groups
 from syncverify.checker.barriers import Barrier, Phase
 from syncverify.checker.clocks import Clock, Matrix
 from syncverify.checker.engine import Run, Thread
@@ -39,7 +40,7 @@ FLAT = (
 #: What is treated below, or must be empty between two steps.
 TREATED = (
     "threads memory barriers named clusters contributors pools requests ready met pending locations maps "
-    "far_writes walker in_a_row standing"
+    "far_writes walker in_a_row standing late"
 ).split()
 
 
@@ -58,12 +59,13 @@ def fork(run: Run, fork_agents: Split | None = None) -> Run:
         raise Symbolic("operations in flight between two steps")
     if run.far_writes:
         raise Symbolic("plain stores to other CTAs")
+    groups.enter(run)
     new, copy = Run.__new__(Run), _Copy()
     for name in SHARED:
         setattr(new, name, getattr(run, name))
     for name in FLAT:
         setattr(new, name, getattr(run, name).copy())
-    new.pending, new.met, new.far_writes = {}, [], {}
+    new.pending, new.met, new.far_writes, new.late = {}, [], {}, {}
     new.walker, new.in_a_row, new.standing = None, 0, ()
     new.maps = {k: copy.map(m) for k, m in run.maps.items()}
     agents = copies([t.agent for t in run.threads], fork_agents)

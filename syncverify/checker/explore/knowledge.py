@@ -26,7 +26,9 @@ from syncverify.checker.clocks import Matrix
 from syncverify.checker.engine import Run
 from syncverify.checker.explore import tails
 from syncverify.checker.explore.fork import flat
-from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place, demoted, strict_alone
+from syncverify.checker.explore.lesser import demoted, strict_alone
+from syncverify.checker.explore.likes import of_accesses, of_barriers
+from syncverify.checker.explore.loose import SLICES, Loose, Piece, Place
 from syncverify.checker.explore.thresholds import ALL, ORDER
 from syncverify.checker.explore.traces import Groups, Lack, Missed, at_all_slots, lacking
 from syncverify.checker.failure import Failure, Obligation
@@ -204,11 +206,11 @@ def known(loose: Loose) -> Known:
     )
 
 
-def lower(run: Run, less: Known, groups: Groups = (), rotates: bool = False) -> set[Lack]:
+def lower(run: Run, less: Known, groups: Groups = (), ring: Groups = ()) -> set[Lack]:
     """Makes a run know no more than another with the same key did, of all that both have on record.
     ``groups``: barriers that go round a ring, of all slots of which the same is forgotten; returns what.
-    ``rotates``: what the other knew and this run does not of an access to one slot of a ring, agents forget
-    of its likes in the other slots, where that would else take a lap.
+    ``ring``: barriers of one that is gone round: what the other knew of one slot and this run does not is
+    forgotten of its likes in the other slots, where that would else take a lap.
 
     Times that fewer are to know of are put off; of other columns the entries are lowered. What a class did is
     known in order: where less of one thing would be less of others too, that both know, it stays known (who
@@ -235,11 +237,11 @@ def lower(run: Run, less: Known, groups: Groups = (), rotates: bool = False) -> 
         reached.append(kept)
         for k in np.flatnonzero(bad[:width].any(axis=0)).tolist():
             todo.append(((kind, int(here[k])), np.flatnonzero(bad[:width, k]).tolist()))
-        for k in np.flatnonzero((then & ~now)[:width].any(axis=0)).tolist() if rotates else ():
+        for k in np.flatnonzero((then & ~now)[:width].any(axis=0)).tolist() if ring else ():
             lost.append(((kind, int(here[k])), np.flatnonzero((then & ~now)[:width, k]).tolist()))
     lacks = lacking(loose, groups, todo) if groups else set()
     todo += at_all_slots(loose, groups, todo) if groups else []
-    todo += _of_likes(loose, lost, holders)
+    todo += [*of_accesses(loose, lost, holders), *of_barriers(loose, ring, lost)] if lost else []
     todo = [((kind, k), [r for r in rows if reached[kind][r, k]]) for (kind, k), rows in todo]
     todo = [(place, rows) for place, rows in todo if rows]
     for (kind, number), rows in todo:
@@ -251,35 +253,6 @@ def lower(run: Run, less: Known, groups: Groups = (), rotates: bool = False) -> 
         change.forget(place, rows, holders.get(place, []))
     change.all(run)
     return lacks
-
-
-def _of_likes(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]]) -> list[Missed]:
-    """What agents are to miss: of accesses that nothing but their bytes tells apart what they miss of one of
-    them."""
-    likes: dict[Hashable, list[int]] = {}
-    for j, (name, _) in enumerate(loose.records):
-        likes.setdefault(_but_bytes(name), []).append(j)
-    agents = {id(t.clock.m) for t in loose.run.threads}
-    found: dict[Place, set[int]] = {}
-    for (kind, number), rows in lost:
-        width = SLICES[kind].stop - SLICES[kind].start
-        some = [
-            row
-            for row in rows
-            if row // width < len(loose.originals) and id(loose.originals[row // width]) in agents
-        ]
-        for j in holders.get((kind, number), ()) if some else ():
-            name, places = loose.records[j]
-            at = places.index((kind, number))
-            for other in likes[_but_bytes(name)]:
-                found.setdefault(loose.records[other][1][at], set()).update(some)
-    return [(place, sorted(rows)) for place, rows in found.items()]
-
-
-def _but_bytes(name: Hashable) -> Hashable:
-    """What tells an access from others, but for its bytes (see ``Loose.apart``)."""
-    assert isinstance(name, tuple)
-    return name[:2], name[3:]
 
 
 def hides(run: Run, looked: int, policy: Policy) -> bool:

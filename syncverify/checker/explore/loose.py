@@ -21,13 +21,12 @@ from syncverify.checker.clocks import PROGRESS, ROWS, A, E, H, Matrix
 from syncverify.checker.engine import Run, Thread
 from syncverify.checker.explore import maps, members
 from syncverify.checker.explore.collectives import together
+from syncverify.checker.explore.lesser import warned
 from syncverify.checker.explore.normal import Normal, opened, sites, standing
 from syncverify.checker.explore.thresholds import BRIDGED, NEVER, ONE_PROXY, ORDER, SEEN, Column
 from syncverify.checker.explore.tokens import point, relative, relative_event, waits_on
-from syncverify.checker.failure import Failure
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.checker.sync import Generation, Named
-from syncverify.diagnostics import Severity
 from syncverify.model.events import GLOBAL_MEMORY
 from syncverify.model.proxies import Access
 from syncverify.model.terms import Symbolic
@@ -476,30 +475,10 @@ class Loose(Normal):
         return of
 
 
-def warned(run: Run) -> frozenset[Hashable]:
-    """What strict mode alone asks of pairs of accesses and was met: that hides only the same, met again."""
-    failures = [key for key, f in run.failures.items() if strict_alone(run, f)]
-    return frozenset([*failures, *(pair for pair in run.judged if pair[2])])
-
-
-def strict_alone(run: Run, f: Failure) -> bool:
-    """Whether a pair of accesses is judged in strict mode only: a failure that hides no other."""
-    if not f.strict_only or f.first is None or f.second is None or demoted(f):
-        return False
-    first, second = f.first.site, f.second.site
-    plain = {(first, second, False), (-1 - first, second, False)}
-    return (first, second, True) in run.judged and run.judged.isdisjoint(plain)
-
-
-def demoted(f: Failure) -> bool:
-    """Whether a failure is a lesser one for what is stored: two stores of one value."""
-    return f.rule == "SV112" and f.severity != Severity.ERROR and f.contested is None
-
-
 def idle(n: Named) -> bool:
     """Whether nobody stands at a named barrier."""
     a = n.auto
     return not (a.arrived or a.marked or a.again or n.ahead or n.partial or n.gen.waiting or n.gen.con)
 
 
-__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "demoted", "idle", "strict_alone"]
+__all__ = ["MOST_GROUPS", "SLICES", "Loose", "Place", "idle"]

@@ -9,6 +9,7 @@ from heapq import heappush
 from itertools import count
 from typing import Any, cast
 
+from syncverify.checker import groups
 from syncverify.checker.engine import Thread
 from syncverify.checker.explore import limits as at_most
 from syncverify.checker.explore.anew import KnowsTooLittle
@@ -69,6 +70,11 @@ class Settling(Turning):
         return deals.groups if self.traceless and self.space.dealing and deals is not None else ()
 
     @property
+    def slots(self) -> Groups:
+        """Barriers of the ring that states are followed round."""
+        return () if self.ring is None else self.ring.offsets
+
+    @property
     def times(self) -> int:
         """How many times as much as otherwise may be spent where turns are dealt out."""
         if self.space.summing:
@@ -114,6 +120,7 @@ class Settling(Turning):
 
     def settle(self, state: State, t: Thread, o: Open) -> bool:
         """At an open question: true if the state was widened, and is to ask again; false if it is settled."""
+        groups.enter(state.run)
         most = self.limits.nodes * self.times
         if self.ring is None and self.beyond(len(self.graph.nodes), most):
             raise Exceeded(f"states do not repeat within {most} decisions")
@@ -125,7 +132,7 @@ class Settling(Turning):
             raise Exceeded(f"states do not repeat within {self.last} decisions")
         if self.ring is not None and self.goes_on_for_ever(at_most.of_ring(self.ring.size, members)):
             raise Unequal("states do not repeat round the ring either")
-        if self.soon and self.ring is None and not self.space.dealing:
+        if self.soon and self.ring is None:
             self.look_soon(state.run)
         progress = state.progress()
         uneven = state.rotations is not None and bool(state.rotations.uneven)
@@ -169,7 +176,11 @@ class Settling(Turning):
             self._crowds.setdefault(state.where(), set()).add(key)
         else:
             self.compared = True
-        next_ = self.followed(state, view, key, t, o) if self.space.summing else None
+        next_ = None
+        if self.space.summing:
+            next_ = self.followed(state, view, key, t, o)
+        elif self.space.dealing:
+            next_ = self.foreseen(state, view, t, o)
         if next_ is not None and not earlier:
             self.widen(state, view, next_, None, ahead=True)
             return True
@@ -237,6 +248,17 @@ class Settling(Turning):
         first = self._asked.get(before.node.parent)
         return self.laps.ahead(first, before, view, state.path, o, 2 * deals.slots)
 
+    def foreseen(self, state: State, view: View, t: Thread, o: Open) -> Seen | None:
+        """Where a loop of whole laps is begun that was gone round before, what its next round comes to."""
+        before, deals = self._asked.get(state.parent), self.space.deals
+        if before is None or state.widened or deals is None:
+            return None
+        asker = t.cls, cast(Any, t.agent).place()
+        if state.answer and self.rounds.nodes.get(before.node.number) == asker:
+            self.laps.went_round(before, view, asker, deals.slots)
+            return None
+        return self.laps.next_round(before, view, state.path, o, asker)
+
     def holds(self, state: State, rows: list[Sum], like: Seen) -> bool:
         """Whether a state stands for all registers of an earlier one already, which was not widened often."""
         if not self.space.dealing:
@@ -268,7 +290,7 @@ class Settling(Turning):
             rows=tuple(both.rows.values()),
             less=less.node.number,
         )
-        self.lacks |= lower(state.run, less.known, self.groups, self.ring is not None)
+        self.lacks |= lower(state.run, less.known, self.groups, self.slots)
         state.formed, state.general = None, True
         state.put(both.rows, seen.path.fork(), replace(seen.view, rows=both.rows, at=both.places))
         state.flush()
@@ -356,6 +378,8 @@ class Settling(Turning):
     def larger(self, node: Node, o: Open) -> bool:
         """Which answer to follow first: that of larger sizes, or that goes on in the innermost loop."""
         of_sizes = sum(k for a, k in o.parts if not self.space.atoms[a].widened)
+        if self.rounds.nodes.get(node.number) in self.laps.rounds and self._asked[node.number].widenings == 1:
+            return False  # what comes behind the loop first: a later node may stand for this one
         if of_sizes:
             return of_sizes > 0
         begins = self.space.summing and self.rounds.begins(self.graph, node)
@@ -428,7 +452,7 @@ class Settling(Turning):
             less=-1 if less is None else less.node.number,
         )
         if less is not None and less.known is not None:
-            self.lacks |= lower(state.run, less.known, self.groups, self.ring is not None)
+            self.lacks |= lower(state.run, less.known, self.groups, self.slots)
             state.formed, state.general = None, True
         state.put(became, w.path, seen.view)
         self.look_for_ring(state.run)

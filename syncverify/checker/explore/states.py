@@ -69,11 +69,14 @@ class State:
 
     def hesitates(self, t: Thread) -> bool:
         """Whether an agent lets others ask first, as long as these go on in turns that they have."""
-        if not (self.path.space.dealing and self.asked_after is not None):
+        if self.asked_after is None or not self.path.space.dealing:
             return False
         if not getattr(t.agent, "hesitates", False):
             return False
-        return not all(getattr(x.agent, "hesitates", False) for x in self.run.ready)
+        for x in self.run.ready:
+            if not getattr(x.agent, "hesitates", False):
+                return True
+        return False
 
     def turned(self, t: Thread) -> bool:
         """Whether others go first before an agent asks: where it has jumped back in a step that is not over,

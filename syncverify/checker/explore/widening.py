@@ -196,7 +196,7 @@ class Widening:
 
     def _path(self) -> Path:
         path = Path(self.space)
-        free, kept = self._free(), set(self.kept)
+        free = self._free()
         self.facts: list[Sum] = [s for a in self.kept for s in _inborn(self.space, a)]
         known = self._known()
         known = [s for s in known if not free(s)]
@@ -207,9 +207,8 @@ class Widening:
         for s in [*known, *self._candidates()]:
             if free(s):
                 continue
-            # between what moves and what stays only a bound that both have says something
-            atoms = {a for a, _ in s[1]}
-            bound = self._bound(s, weaker=len(atoms) == 1 or not atoms & kept)
+            # of several atoms only a bound that both have says something
+            bound = self._bound(s, weaker=len({a for a, _ in s[1]}) == 1)
             if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
                 continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])

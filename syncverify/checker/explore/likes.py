@@ -1,0 +1,108 @@
+"""What agents come to miss of one slot of a ring, and would of the others one step after the other.
+
+States that stand for all places of a ring are widened where they know less than one before. What is missed is
+of one slot; a step later it is of the next one. So it is forgotten of its likes in all slots at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from syncverify.checker.clocks import Matrix
+from syncverify.checker.engine import Run
+from syncverify.checker.explore.loose import SLICES, Loose, Place
+from syncverify.checker.explore.traces import Groups, Missed, Slots
+
+#: What barriers know, by the part of them that does.
+OPEN, TX, LAST, FAR = range(4)
+
+
+def of_accesses(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]]) -> list[Missed]:
+    """What agents are to miss: of accesses that nothing but their bytes tells apart what they miss of one of
+    them."""
+    likes: dict[Hashable, list[int]] = {}
+    for j, (name, _) in enumerate(loose.records):
+        likes.setdefault(_but_bytes(name), []).append(j)
+    agents = {id(t.clock.m) for t in loose.run.threads}
+    found: dict[Place, set[int]] = {}
+    for (kind, number), rows in lost:
+        width = SLICES[kind].stop - SLICES[kind].start
+        some = [
+            row
+            for row in rows
+            if row // width < len(loose.originals) and id(loose.originals[row // width]) in agents
+        ]
+        for j in holders.get((kind, number), ()) if some else ():
+            name, places = loose.records[j]
+            at = places.index((kind, number))
+            for other in likes[_but_bytes(name)]:
+                found.setdefault(loose.records[other][1][at], set()).update(some)
+    return [(place, sorted(rows)) for place, rows in found.items()]
+
+
+def _but_bytes(name: Hashable) -> Hashable:
+    """What tells an access from others, but for its bytes (see ``Loose.apart``)."""
+    assert isinstance(name, tuple)
+    return name[:2], name[3:]
+
+
+def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed]:
+    """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
+    misses, as many slots further on."""
+    slots = _Waits(loose.run, groups)
+    parts = {id(m): (b, part) for b in slots.likes for m, part in slots.parts(b)}
+    rows_of: dict[int, list[int]] = {}  # by identity of the matrix
+    for i, m in enumerate(loose.originals):
+        rows_of.setdefault(id(m), []).append(i)
+    found: dict[Place, set[int]] = {}
+    for (kind, number), rows in lost:
+        width = SLICES[kind].stop - SLICES[kind].start
+        for row in rows:
+            i, k = divmod(row, width)
+            here = parts.get(id(loose.originals[i])) if i < len(loose.originals) else None
+            if here is None:
+                continue
+            b, part = here
+            for like in slots.likes[b][0]:
+                by = slots.place(like) - slots.place(b)
+                moved = slots.further(*loose.value((kind, number)), by) if by else None
+                there = None if moved is None else loose.asked[kind].get(moved)
+                if there is None:
+                    continue
+                some = found.setdefault((kind, there), set())
+                for m, of in slots.parts(like):
+                    if of == part:
+                        some.update(j * width + k for j in rows_of.get(id(m), ()))
+    return [(place, sorted(rows)) for place, rows in found.items()]
+
+
+class _Waits(Slots):
+    """The barriers of a run that go round a ring, and when each class has waited for their last phases."""
+
+    def __init__(self, run: Run, groups: Groups) -> None:
+        super().__init__(run, groups)
+        self.waited = {(c, w[0]): b for b in self.likes for c, w in run.barriers[b].waits.items()}
+
+    def parts(self, b: int) -> Iterator[tuple[Matrix, int]]:
+        """What the phases of a barrier know."""
+        p, *over = self.run.barriers[b].phases[:2]
+        yield p.m, OPEN
+        for last in over:
+            yield last.m, LAST
+            if last.far is not None:
+                yield last.far, FAR
+
+    def further(self, column: int, value: int, by: int) -> tuple[int, int] | None:
+        """What a threshold is so many places further on; None if it is not of the ring, or nothing there."""
+        if column in self.columns:
+            return self.moved(column, value, by)
+        b = self.waited.get((column, value))
+        if b is None:
+            return None
+        likes, slot = self.likes[b]
+        like = likes[(slot + by) % self.size]
+        wait = self.run.barriers[like].waits.get(column)
+        return None if wait is None or self.place(like) - self.place(b) != by else (column, wait[0])
+
+
+__all__ = ["of_accesses", "of_barriers"]
