@@ -177,7 +177,7 @@ def test_a_lock_is_undecided(check: Any) -> None:
 
 
 def test_one_look_at_a_flag_is_undecided(check: Any) -> None:
-    report = check(handover(until="mov.pred %p3, 0;"))
+    report = check(handover(until="mov.pred %p3, 0; st.shared.u32 [%r4], %r6;"))
     assert report["verdict"] == "unknown"
     assert "acquire load" in report["reason"]
 
