@@ -144,7 +144,13 @@ def _kernel(info: SystemInfo, barriers: Mapping[int, str], body: tuple[n.Stmt, .
     size = max([16, *ends, *(o + 8 for o in barriers)])
     return n.Kernel(
         info.name,
-        n.Launch((Int(info.ctas), Int(1), Int(1)), (info.threads, 1, 1), (info.ctas, 1, 1), info.registers),
+        n.Launch(
+            (Int(info.ctas), Int(1), Int(1)),
+            (info.threads, 1, 1),
+            (info.ctas, 1, 1),
+            info.registers,
+            dependent=info.has_to_wait,
+        ),
         tensors=tuple(n.Tensor(name, "u8", (Int(1 << 40),), "inout") for name in TENSORS),
         shared=(n.Shared("smem", "u8", (Int(size),), offset=Int(0)),),
         barriers=tuple(n.Barrier(name, offset=Int(o)) for o, name in barriers.items()),

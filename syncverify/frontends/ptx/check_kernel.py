@@ -89,7 +89,7 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed)
+    more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
     found = Program(k.module, function, *more)
     plain = predicated(function, found.takes)
     return found if plain is function else Program(k.module, plain, *more)

@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.comparisons import Lengths, chosen_lengths
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, loads_word, unwritten
+from syncverify.frontends.ptx.dependent import early_accesses
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_parts import spaces, window
 from syncverify.frontends.ptx.effect_table import decode
@@ -48,7 +49,7 @@ class Plan:
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
     ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
     shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
-    something is released, and nothing waits for it.
+    something is released, and nothing waits for it. ``dependent``: the grid before may still run.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Plan:
         teams: Teams | None = None,
         contents: bool = True,
         followed: bool = False,
+        dependent: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -73,6 +75,7 @@ class Plan:
         self.holds = holds
         self.contents = contents
         self.apart = apart
+        self.dependent = dependent
         self.teams = teams
         self.numbers = numbers
         self.spins = self.flow.spins
@@ -136,6 +139,9 @@ class Plan:
             for k, e in self.decoded.items():
                 if isinstance(e, Effect):
                     self.decoded[k] = untracked(self.body[k], e)
+        if dependent:
+            names = frozenset(v.name for v in module.variables if v.space == "global")
+            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
         for block in self.flow.endless():
             lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
             if not self.decoded.keys() & set(lines):
