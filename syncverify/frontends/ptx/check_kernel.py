@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.frontends.ptx.assumptions import holds, numbers, pointers_apart
+from syncverify.frontends.ptx.bounds import bounds_first
 from syncverify.frontends.ptx.check_launch import launch_from
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.constants import settled
@@ -92,6 +93,8 @@ def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Progr
     more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
     found = Program(k.module, function, *more)
     plain = predicated(function, found.takes)
+    if found.handing is not None and found.handing.spins:
+        plain = bounds_first(function, found.flow, found.handing.spins.values())
     return found if plain is function else Program(k.module, plain, *more)
 
 
