@@ -107,7 +107,7 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
     passed += [{p.dtype: p.name} for p in kernel.params]
     params = {str(i): x for i, x in enumerate(passed)}
     launch = kernel.launch
-    facts = {
+    facts: dict[str, Any] = {
         "grid": [print_expr(e) for e in launch.grid],
         "block": list(launch.block),
         "cluster": list(launch.cluster),
@@ -115,6 +115,8 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
         "assume": [print_expr(a) for a in kernel.assumes],
         "params": params,
     }
+    if launch.dependent:
+        facts["dependent"] = True
     return LaunchFacts({entry_name(kernel.name): facts}, f"the launch of {kernel.name}")
 
 

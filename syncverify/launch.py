@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from syncverify.ir.nodes import Kernel
 
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
-KEYS = ("grid", "block", "cluster", "dynamic_smem", "registers", "assume", "params")
+KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params")
 _TYPES = ("i32", "i64", "u32", "u64")
 
 
@@ -59,6 +59,9 @@ class LaunchFacts:
         for key, own in (("block", launch.block), ("cluster", launch.cluster)):
             if key in facts and (given := self.dims(key, facts[key])) != own:
                 self.fail(f"{key} = {list(given)}, but kernel {kernel.name} is written for {list(own)}")
+        if "dependent" in facts and self.flag("dependent", facts["dependent"]) != launch.dependent:
+            how = "dependent" if launch.dependent else "not dependent"
+            self.fail(f"dependent: the launch that kernel {kernel.name} states itself is {how}")
         registers = self.positive("registers", facts["registers"]) if "registers" in facts else None
         launched = relaunch(kernel, self.grid(kernel.name), registers)
         return launched, self._params(kernel, facts.get("params", {}))
@@ -96,6 +99,12 @@ class LaunchFacts:
         if number < 1:
             self.fail(f"{what}: {number} is not positive")
         return number
+
+    def flag(self, what: str, value: object) -> bool:
+        """A truth value of the file."""
+        if not isinstance(value, bool):
+            self.fail(f"{what}: give true or false, not {value!r}")
+        return value
 
     def dims(self, key: str, value: object) -> tuple[int, int, int]:
         """One to three numbers of the file, the others 1."""

@@ -99,7 +99,7 @@ def _checked(
     policy: Policy,
     by: _Recorder | _Claims,
 ) -> KernelReport:
-    checker = Checker(by.judge, merge, by.prove)
+    checker = Checker(by.judge, merge, by.prove, again=False)
     reports = check_module(module, facts, policy, checker, kernel=name, values=values, scope=ScopeKind.ALL)
     found = [r for r in reports if r.name == name]
     if len(found) != 1 or len(reports) != 1:

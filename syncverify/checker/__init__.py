@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import Any
 
 from syncverify.checker.clocks import ColumnsExhausted
 from syncverify.checker.diagnose import Group, diagnostic, distinct, group, warnings
@@ -17,6 +18,7 @@ from syncverify.checker.final import finish
 from syncverify.checker.hang import force, hang_failure, stuck
 from syncverify.checker.outcome import Budget, Outcome
 from syncverify.checker.polls import by_order
+from syncverify.checker.races import between_blocks
 from syncverify.checker.search import canonical, show
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict, Witness
 from syncverify.model.events import System
@@ -101,7 +103,8 @@ def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Ou
             witness = witness or shown
     if witness is None:
         return undecided
-    return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, undecided.stats)
+    stats = {**undecided.stats, "exchange": between_blocks(run, harms)}
+    return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, stats)
 
 
 def _judged(failures: list[Failure], policy: Policy) -> list[Failure]:
@@ -166,8 +169,9 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         witness = witness or shown
     found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
     found += [diagnostic(run, f) for f in distinct(warnings(failures, bool(found)))]
-    stats = {"obligation": obligation}
+    stats: dict[str, Any] = {"obligation": obligation}
     if witness is not None:
+        stats["exchange"] = between_blocks(run, [g.root for g, w in pairs if w is not None])
         return Outcome(Verdict.REFUTED, tuple(found), witness, None, stats)
     if undecided:
         f = undecided[0]

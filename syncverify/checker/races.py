@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
+from functools import partial
 
 from syncverify.checker.clocks import HW, A, H
 from syncverify.checker.engine import Run, Thread
@@ -83,6 +85,24 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
 _ACQUIRE = (
     "the wait before it is .relaxed, which acquires nothing: leave .relaxed out, or let fence.acq_rel follow"
 )
+
+
+def between_blocks(run: Run, failures: Iterable[Failure]) -> bool:
+    """Whether all that goes wrong is that a block reads in global memory what another one writes, unordered,
+    and none writes there what others do."""
+    found = list(failures)
+    return (
+        bool(found)
+        and all(map(partial(_exchanges, run), found))
+        and not any(f.rule == "SV112" for f in run.failures.values())
+    )
+
+
+def _exchanges(run: Run, f: Failure) -> bool:
+    if f.rule not in ("SV110", "SV111", "SV501") or f.first is None or f.second is None:
+        return False
+    one, other = (run.threads[r.cls].info.cta for r in (f.first, f.second))
+    return one != other and run.info.footprints[f.first.fp].memory == GLOBAL_MEMORY
 
 
 def _seen_relaxed(t: Thread, first: Record) -> bool:

@@ -77,11 +77,13 @@ def _systems(module: Module, facts: LaunchFacts, witness: Witness) -> list[PtxSy
     others = frozenset(f.name for f in module.entries) - {function.name}
     only = replace(module, functions=tuple(f for f in module.functions if f.name not in others))
     check_module(only, facts, witness.policy, Checker(collect, merge), values=sizes)
+    blocks = 1 + max((int(m[1]) for step in witness.steps if (m := _AGENT.match(step.agent))), default=0)
     return [
         s
         for s in found
         if (s.info.block, s.info.elected_lane) == (witness.block, witness.elected_lane)
         and dict(s.info.values) == dict(witness.values)
+        and s.info.ctas * s.info.clusters >= blocks
     ]
 
 
@@ -104,7 +106,7 @@ def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, in
 
 def _unrolled(system: PtxSystem, witness: Witness) -> Unrolled:
     if system.info.clusters > 1:
-        raise Unfit("its blocks wait for each other through global memory")
+        raise Unfit("its blocks share global memory")
     system, sequences = settled(system, answers_of(witness))
     info = system.info
     places, names = Places(info.sites), barrier_names(info)
@@ -142,7 +144,13 @@ def _kernel(info: SystemInfo, barriers: Mapping[int, str], body: tuple[n.Stmt, .
     size = max([16, *ends, *(o + 8 for o in barriers)])
     return n.Kernel(
         info.name,
-        n.Launch((Int(info.ctas), Int(1), Int(1)), (info.threads, 1, 1), (info.ctas, 1, 1), info.registers),
+        n.Launch(
+            (Int(info.ctas), Int(1), Int(1)),
+            (info.threads, 1, 1),
+            (info.ctas, 1, 1),
+            info.registers,
+            dependent=info.has_to_wait,
+        ),
         tensors=tuple(n.Tensor(name, "u8", (Int(1 << 40),), "inout") for name in TENSORS),
         shared=(n.Shared("smem", "u8", (Int(size),), offset=Int(0)),),
         barriers=tuple(n.Barrier(name, offset=Int(o)) for o, name in barriers.items()),

@@ -324,8 +324,10 @@ def _setmaxnreg(t: Translator, e: Event) -> Iterator[n.Stmt]:
 
 @_makes(Ev.GRID_WAIT, Ev.GRID_LAUNCH)
 def _grid(t: Translator, e: Event) -> Iterator[n.Stmt]:
-    # What was read before the wait is taken for no output of the grid before: the wait orders nothing here.
-    yield n.GridDepLaunch()
+    # What was read before the wait is taken for no output of the grid before, where no launch fact says more:
+    # there the wait orders nothing.
+    waits = e[0] is Ev.GRID_WAIT and t.info.has_to_wait
+    yield n.GridDepWait() if waits else n.GridDepLaunch()
 
 
 # ---------------------------------------------------------------- fences

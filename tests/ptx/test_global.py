@@ -133,6 +133,13 @@ def test_other_comparisons_end_a_spin(check: Any, until: str) -> None:
     assert check(handover(until=until))["verdict"] == "proved"
 
 
+@pytest.mark.parametrize(("least", "good"), [(1, True), (0, False)])
+def test_what_ends_a_spin_may_be_made_in_its_loop(check: Any, least: int, good: bool) -> None:
+    made = f"add.u32 %r9, %r1, {least - 1};\n    setp.lt.s32 %p3, %r6, %r9;"
+    report = check(handover(until=made))
+    assert report["verdict"] == "proved" if good else first(report)[0] == "SV110"
+
+
 def test_a_spin_that_no_value_ends_hangs(check: Any) -> None:
     assert first(check(handover(until="setp.ne.u32 %p3, %r6, 2;")))[0] == "SV210"
 
@@ -177,7 +184,7 @@ def test_a_lock_is_undecided(check: Any) -> None:
 
 
 def test_one_look_at_a_flag_is_undecided(check: Any) -> None:
-    report = check(handover(until="mov.pred %p3, 0;"))
+    report = check(handover(until="mov.pred %p3, 0; st.shared.u32 [%r4], %r6;"))
     assert report["verdict"] == "unknown"
     assert "acquire load" in report["reason"]
 

@@ -116,6 +116,8 @@ class State:
         self.info = info
         if self.info.tracks_global or self.info.clusters > 1:
             raise NotJudgedError("hand-over through global memory")
+        if self.info.has_to_wait:
+            raise NotJudgedError("a launch while the grid before may still run")
         self.fences: list[list[int]] = [[] for _ in self.info.classes]
         self.memory = Memory(self.info, self.fences)
         self.barriers: dict[int, Barrier] = {}

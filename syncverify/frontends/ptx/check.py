@@ -38,7 +38,7 @@ from syncverify.frontends.ptx.infer import Boxes, copies_tensors
 from syncverify.frontends.ptx.nodes import Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
 from syncverify.frontends.ptx.sized import NO_WRAP
-from syncverify.frontends.ptx.small import small_sizes
+from syncverify.frontends.ptx.small import small_sizes, some_sizes
 from syncverify.ir.expr import Var, names
 from syncverify.launch import LaunchFacts
 from syncverify.model.terms import Symbolic
@@ -84,7 +84,8 @@ def check_module(
             bound = known.bind(wanted) if wanted else known
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
             k, report = _checked(k)
-            reports.append(_every_size(k, report) if scope is ScopeKind.ALL else report)
+            report = _every_size(k, report) if scope is ScopeKind.ALL else report
+            reports.append(_looked_again(k, report))
         except InputError as e:
             if on_error is None:
                 raise
@@ -256,6 +257,21 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
             return found
         if found.verdict is Verdict.UNKNOWN:
             break  # larger ones will not do better
+    return report
+
+
+def _looked_again(k: Kernel, report: KernelReport) -> KernelReport:
+    """The report; or a refutation where blocks read what others write, with nothing to wait for."""
+    if report.verdict is Verdict.REFUTED or not k.checker.again or not k.program:
+        return report
+    if k.program[0].exchanges is None:
+        return report
+    start = time.perf_counter()
+    followed = replace(k, followed=True, program=[], assumptions=[])
+    for facts in [k.facts] if not k.facts.symbols() else some_sizes(k.facts):
+        found = _check(replace(followed, facts=facts, assumptions=[]))
+        if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
+            return replace(found, seconds=report.seconds + time.perf_counter() - start)
     return report
 
 

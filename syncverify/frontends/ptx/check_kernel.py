@@ -9,6 +9,7 @@ from typing import Any
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.frontends.ptx.assumptions import holds, numbers, pointers_apart
+from syncverify.frontends.ptx.bounds import bounds_first
 from syncverify.frontends.ptx.check_launch import launch_from
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.constants import settled
@@ -48,6 +49,7 @@ class Checker:
     judge: Judge
     merge: Merge
     prove: Prove | None = None  # for every size
+    again: bool = True  # what a proof takes for granted is looked at where it can be wrong
 
 
 @dataclass(slots=True)
@@ -64,6 +66,7 @@ class Kernel:
     program: list[Program] = field(default_factory=list)  # the kernel compiled, once it is
     words: bool = False  # what is loaded and has no number is a size
     contents: bool = True  # what lies in shared memory may steer; else it is data
+    followed: bool = False  # plain accesses to global memory are, though nobody waits there
     boxes: Boxes | None = None  # of tensor maps, inferred; None: none may be
 
     @property
@@ -87,9 +90,11 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
-    more = (apart, ints, holds(k.facts), k.words, teams, k.contents)
+    more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
     found = Program(k.module, function, *more)
     plain = predicated(function, found.takes)
+    if found.handing is not None and found.handing.spins:
+        plain = bounds_first(function, found.flow, found.handing.spins.values())
     return found if plain is function else Program(k.module, plain, *more)
 
 

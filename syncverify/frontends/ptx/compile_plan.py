@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.comparisons import Lengths, chosen_lengths
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.compile_state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.counting import adds_one, counting, loads_word, unwritten
+from syncverify.frontends.ptx.dependent import early_accesses
 from syncverify.frontends.ptx.effect_fragments import fragment_events
 from syncverify.frontends.ptx.effect_parts import spaces, window
 from syncverify.frontends.ptx.effect_table import decode
@@ -21,7 +22,8 @@ from syncverify.frontends.ptx.effect_wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.global_access import GlobalAccess, poll_effect, spin_effect
-from syncverify.frontends.ptx.global_detect import hand_over, released_unseen
+from syncverify.frontends.ptx.global_detect import HandOver, hand_over
+from syncverify.frontends.ptx.global_unseen import exchanged, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.memory import Access, decode_access
@@ -46,7 +48,8 @@ class Plan:
     ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
     ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
-    shared memory may steer; else it is data.
+    shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
+    something is released, and nothing waits for it. ``dependent``: the grid before may still run.
     """
 
     def __init__(
@@ -59,6 +62,8 @@ class Plan:
         words: bool = False,
         teams: Teams | None = None,
         contents: bool = True,
+        followed: bool = False,
+        dependent: bool = False,
     ) -> None:
         self.module = module
         self.function = function
@@ -70,6 +75,7 @@ class Plan:
         self.holds = holds
         self.contents = contents
         self.apart = apart
+        self.dependent = dependent
         self.teams = teams
         self.numbers = numbers
         self.spins = self.flow.spins
@@ -94,6 +100,9 @@ class Plan:
         some = apart and any(map(adds_one, self.body))
         counts = counting(self.flow, generic, self.origins) if some else frozenset()
         self.handing = hand_over(self.flow, generic, apart, numbers, counts)
+        self._generic = generic
+        if followed and self.exchanges is not None:
+            self.handing = self.exchanges
         #: a flag for other kernels: where it is released after bulk copies
         self.unseen = released_unseen(self.flow) if self.handing is None else None
         #: atomics that hand out numbers of a counter
@@ -130,6 +139,9 @@ class Plan:
             for k, e in self.decoded.items():
                 if isinstance(e, Effect):
                     self.decoded[k] = untracked(self.body[k], e)
+        if dependent:
+            names = frozenset(v.name for v in module.variables if v.space == "global")
+            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
         for block in self.flow.endless():
             lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
             if not self.decoded.keys() & set(lines):
@@ -219,6 +231,11 @@ class Plan:
     def origins(self) -> Origins:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
+
+    @cached_property
+    def exchanges(self) -> HandOver | None:
+        """What of a kernel that waits for nobody is followed in a second look."""
+        return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
 
     @cached_property
     def lengths(self) -> Lengths:

@@ -45,6 +45,7 @@ class PtxFacts:
     params: tuple[tuple[Leaf, ...], ...]
     loads: tuple[tuple[tuple[int, int], ...], ...] = ()  # per parameter (offset, size), none overlapping
     file: str = ""
+    dependent: bool = False  # launched while the grid before may still run
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
 
     def leaf(self, index: int, offset: int, size: int) -> Leaf:
@@ -258,6 +259,7 @@ def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
         params=_parameters(table.get("params", {}), function, fail),
         loads=_loads(function),
         file=facts.file,
+        dependent=facts.flag("dependent", table.get("dependent", False)),
     )
     _known_names(found, fail)
     return found

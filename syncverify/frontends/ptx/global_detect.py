@@ -46,6 +46,7 @@ class HandOver:
     settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
     polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
     locks: Mapping[int, int] = field(default_factory=dict)  # those that take a lock -> what lets it go
+    consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written
 
 
 def hand_over(
@@ -81,24 +82,14 @@ def hand_over(
     settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
     line = body[consumers[0]].line if consumers else body[mixed or 0].line
     atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
-    return HandOver(accesses, spins, line, bool(consumers) or atomics, settled, polls, locks)
-
-
-def released_unseen(flow: Flow) -> int | None:
-    """The line of a release after bulk copies to global memory, where no part of the kernel looks at it."""
-    body = [flow.body[k] for b in sorted(flow.reached) if b < flow.end
-            for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]  # fmt: skip
-    if not any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in body):
-        return None
-    needed = Flag.STRONG if any(_wide_fence(i) for i in body) else Flag.RELEASE
-    signals = (i for i in body if i.op in ("st", "red", "atom") and space_of(i) and semantics(i) & needed)
-    return next((i.line for i in signals), None)
+    together = bool(consumers) or atomics
+    return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers))
 
 
 def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
     """Loads and atomics whose value decides what happens, where it may say what others have written."""
     body = flow.body
-    fenced = any(_wide_fence(i) for i in body)
+    fenced = any(wide_fence(i) for i in body)
     released = fenced or any(semantics(body[k]) & Flag.RELEASE for k in accesses)
     readers: dict[str, list[Instr]] = {}
     asked = _asked_again(flow) if any(body[k].op in ("ld", "atom") for k in accesses) else {}
@@ -117,7 +108,7 @@ def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> 
     return out
 
 
-def _wide_fence(i: Instr) -> bool:
+def wide_fence(i: Instr) -> bool:
     orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
     return orders and any(m in _WIDE for m in i.mods)
 
@@ -367,7 +358,7 @@ def _locks(flow: Flow, turns: Sequence[int], places: Sequence[int], origins: Ori
         return {}
     (take,) = turns
     others = [k for k in places if k != take and names[k] & names[take]]
-    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
     free = freed_by(flow, take, others)
     return {} if free is None or bulk & names[take] or ANYWHERE in bulk else {take: free}
 
@@ -375,7 +366,7 @@ def _locks(flow: Flow, turns: Sequence[int], places: Sequence[int], origins: Ori
 # ---------------------------------------------------------------- bulk copies beside other accesses
 
 
-def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+def bulk_copies(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
     """Bulk copies to global memory, and from there; those through tensor maps left out."""
     found: dict[str, list[int]] = {"to": [], "from": []}
     for k, i in enumerate(flow.body):
@@ -389,7 +380,7 @@ def _bulk(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
 def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | None:
     """A bulk write of memory that the kernel accesses in another way too, or loads again; a bulk load of what
     it writes otherwise."""
-    (_, writes), (_, loads) = _bulk(flow)
+    (_, writes), (_, loads) = bulk_copies(flow)
     if not writes and not loads:
         return None
     seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
@@ -418,7 +409,7 @@ def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins:
     """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
     atomically: nothing is handed over there."""
     names = {k: origins.of(_address(flow.body[k])) for k in places}
-    bulk = {x for _, of in _bulk(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
     if not all(names.values()) or any(ANYWHERE in x for x in (bulk, *names.values())):
         return places
     group = {x: x for found in names.values() for x in found}
