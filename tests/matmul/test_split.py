@@ -26,6 +26,7 @@ from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SEMAPHORE
 from syncverify.passes.rewrite import flat_map
+from syncverify.sizes import all_sizes
 from syncverify.verify import check_kernel
 from tests.matmul.split_helpers import BF16, RNG, close, run
 
@@ -271,11 +272,18 @@ def test_nobody_waits_for_higher_numbers() -> None:
     """The last block of a team leaves its part, and the first one finishes: it may not run yet."""
 
     def other_way(s: n.Stmt) -> tuple[n.Stmt, ...]:
-        return (replace(s, value=Int(1) - s.value),) if isinstance(s, n.Let) and s.name == "number" else (s,)
+        last = FORMS["one"].split_k - 1
+        return (
+            (replace(s, value=Int(last) - s.value),) if isinstance(s, n.Let) and s.name == "number" else (s,)
+        )
 
-    kernel = build(product(), replace(FORMS["one"], split_k=2))
-    report = check(edited(kernel, other_way), ScopeKind.ALL)
-    assert report.verdict is not Verdict.PROVED
+    kernel = reparsed(edited(build(product(), FORMS["one"]), other_way))
+    exact = check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    assert exact.verdict is Verdict.UNKNOWN
+    assert "may not be running" in str(exact.reason)
+    every = all_sizes(kernel, {}, Policy.PRACTICAL, lambda values: exact.verdict)
+    assert every.verdict is Verdict.UNKNOWN
+    assert "the run hangs" in str(every.reason)
 
 
 # ---------------------------------------------------------------- PTX
