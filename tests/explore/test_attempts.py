@@ -7,6 +7,7 @@ import pytest
 from syncverify import sizes
 from syncverify.diagnostics import Policy, Verdict
 from syncverify.sizes import Limits, Problem, Sized, prove
+from syncverify.sizes.attempt import Attempt
 
 WHOLE = 160
 BRIEF, SOON, LAST = (WHOLE // part for part in (sizes.BRIEF, sizes.SOON, sizes.LAST))
@@ -18,14 +19,14 @@ def tried(
     """Whether each attempt took any value in every turn, and its events; ``exceeded``: how each one ends."""
     seen: list[tuple[bool, int]] = []
 
-    def run(self: sizes._Attempt) -> Sized:
+    def run(self: Attempt) -> Sized:
         self.exceeded = exceeded[len(seen)]
         seen.append((self.forgets, self.limits.events))
         if forgotten:
             self.space.forgotten.add("K")
         return Sized(last if len(seen) == len(exceeded) else Verdict.UNKNOWN, reason="not shown")
 
-    monkeypatch.setattr(sizes._Attempt, "run", run)
+    monkeypatch.setattr(Attempt, "run", run)
     problem = Problem({"K": (0, 9)}, (), lambda *_: [], lambda _: Verdict.PROVED)
     found = prove(problem, Policy.PRACTICAL, Limits(events=WHOLE), small=False)
     assert found.verdict is last
@@ -43,11 +44,11 @@ def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.Mo
     limits = Limits(events=WHOLE, brief=sizes.BRIEF)
     seen: list[Limits] = []
 
-    def run(self: sizes._Attempt) -> Sized:
+    def run(self: Attempt) -> Sized:
         seen.append(self.limits)
         return Sized(Verdict.PROVED)
 
-    monkeypatch.setattr(sizes._Attempt, "run", run)
+    monkeypatch.setattr(Attempt, "run", run)
     prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, limits)
     (brief,) = seen
     assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)

@@ -69,6 +69,20 @@ def test_a_mistake_of_the_same_two_accesses_is_found(early: str) -> None:
     assert proof(_without_fence(early)).verdict is Verdict.REFUTED
 
 
+TWICE = "bar.arrive 1, 128\nbar.sync 1, 128"  # both warps count twice, in a block of 96 threads
+
+
+@pytest.mark.parametrize(
+    ("when", "smallest"), [("t > 3", {"T": 5, "K": 1}), ("k == 0 and t > 0", {"T": 2, "K": 1})]
+)
+def test_what_is_as_little_for_all_counts_in_strict_mode(when: str, smallest: dict[str, int]) -> None:
+    """States that stand for others meet it first: the proof is begun anew for nothing but that."""
+    text = pipeline(3, read=f"if {when} {{\n {TWICE}\n }}\n {READ}")
+    assert proof(text).verdict is Verdict.PROVED
+    found = proof(text, Policy.STRICT)
+    assert (found.verdict, found.values) == (Verdict.REFUTED, smallest)
+
+
 def _cluster() -> str:
     schedule = Schedule(128, 128, stages=2, registers=(40, 232), persistent=True, cluster=2, pending=1)
     return print_kernel(build(product(), schedule))

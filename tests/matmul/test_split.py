@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from syncverify import simulate
 from syncverify.codegen.cache import Cache
 from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.fusion import Tensor, gelu, silu, trace
+from syncverify.gate import Program
 from syncverify.gate_matmul import CompiledMatmul
 from syncverify.gate_ptx import check_ptx
 from syncverify.ir import nodes as n
@@ -24,6 +26,7 @@ from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SEMAPHORE
 from syncverify.passes.rewrite import flat_map
+from syncverify.sizes import all_sizes
 from syncverify.verify import check_kernel
 from tests.matmul.split_helpers import BF16, RNG, close, run
 
@@ -112,7 +115,7 @@ def test_two_products(tmp_path: Path) -> None:
 
     problem = Problem("swiglu", "bf16", "KK", trace(swiglu, {"acc": C, "acc2": C}))
     a, b, b2 = (RNG.standard_normal(s).astype(BF16) for s in ((100, 520), (40, 520), (40, 520)))
-    compiled = CompiledMatmul(problem, PAIRS, cache=Cache(tmp_path))
+    compiled = CompiledMatmul(problem, SMALL, cache=Cache(tmp_path))
     (got,) = compiled.simulate(a, b.T, b2=b2.T, multiprocessors=6)
     acc, acc2 = (a.astype(np.float32) @ x.T.astype(np.float32) for x in (b, b2))
     (want,) = problem.epilogue.reference({"acc": acc, "acc2": acc2})
@@ -236,8 +239,8 @@ def test_what_hands_sums_over_is_needed(change: Callable[[n.Stmt], tuple[n.Stmt,
     "change", _some(CHANGES, ["narrow release", "relaxed acquire", "no wait", "waits for more"])
 )
 def test_none_of_those_is_proved_for_every_size(change: str) -> None:
-    report = check(edited(build(product(), FORMS["one"]), CHANGES[change]), ScopeKind.ALL)
-    assert report.verdict is Verdict.REFUTED
+    kernel = build(product(), replace(FORMS["one"], split_k=3))
+    assert check(edited(kernel, CHANGES[change]), ScopeKind.ALL).verdict is Verdict.REFUTED
 
 
 def _next_flag(s: n.Stmt) -> tuple[n.Stmt, ...]:
@@ -274,21 +277,29 @@ def test_nobody_waits_for_higher_numbers() -> None:
             (replace(s, value=Int(last) - s.value),) if isinstance(s, n.Let) and s.name == "number" else (s,)
         )
 
-    report = check(edited(build(product(), FORMS["one"]), other_way), ScopeKind.ALL)
-    assert report.verdict is not Verdict.PROVED
+    kernel = reparsed(edited(build(product(), FORMS["one"]), other_way))
+    exact = check_kernel(kernel, {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
+    assert exact.verdict is Verdict.UNKNOWN
+    assert "may not be running" in str(exact.reason)
+    every = all_sizes(kernel, {}, Policy.PRACTICAL, lambda values: exact.verdict)
+    assert every.verdict is Verdict.UNKNOWN
+    assert "the run hangs" in str(every.reason)
 
 
 # ---------------------------------------------------------------- PTX
 
 
-def program(schedule: Schedule, folder: Path):
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Program]:
+    """The forms compiled, each once."""
     pytest.importorskip("cuda.bindings.nvrtc")
-    return CompiledMatmul(product(), schedule, cache=Cache(folder)).program()
+    folder = Cache(tmp_path_factory.mktemp("compiled"))
+    return cache(lambda name: CompiledMatmul(product(), FORMS[name], cache=folder).program())
 
 
 @pytest.mark.parametrize("name", _some(FORMS, ["pairs of clusters"]))
-def test_its_ptx_is_proved_for_every_size(name: str, tmp_path: Path) -> None:
-    p = program(FORMS[name], tmp_path)
+def test_its_ptx_is_proved_for_every_size(name: str, programs: Callable[[str], Program]) -> None:
+    p = programs(name)
     report = check_ptx(p.kernel, p.ptx, Policy.PRACTICAL)
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert "every launch leaves the flags as it finds them" in report.assumptions
@@ -303,8 +314,8 @@ PTX_CHANGES = {
 
 
 @pytest.mark.parametrize("change", _some(PTX_CHANGES, ["narrow release", "relaxed acquire"]))
-def test_what_hands_sums_over_is_needed_in_ptx(change: str, tmp_path: Path) -> None:
-    p = program(FORMS["one"], tmp_path)
+def test_what_hands_sums_over_is_needed_in_ptx(change: str, programs: Callable[[str], Program]) -> None:
+    p = programs("one")
     old, new = PTX_CHANGES[change]
     assert old in p.ptx
     assert check_ptx(p.kernel, p.ptx.replace(old, new), Policy.PRACTICAL).verdict is Verdict.REFUTED

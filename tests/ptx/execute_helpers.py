@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncverify.frontends.ptx.compile import Program
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function
 from syncverify.frontends.ptx.parser import parse
-from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.frontends.ptx.values import Unknown
 from syncverify.model.events import Ev, Event
 

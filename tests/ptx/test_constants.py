@@ -9,9 +9,9 @@ import pytest
 
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.constants import settled
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function
 from syncverify.frontends.ptx.parser import parse
-from syncverify.frontends.ptx.system import Launch
 from syncverify.frontends.ptx.values import Unknown
 from tests.ptx.execute_helpers import module_text
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from syncverify import sizes
 from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
 from syncverify.files import check_source, read_source
 from syncverify.frontends.ptx.compile import Program
@@ -22,6 +21,8 @@ from syncverify.model.again import renewed
 from syncverify.model.deals import Deals
 from syncverify.model.inequalities import negated
 from syncverify.model.terms import Open, Space
+from syncverify.sizes import Sized
+from syncverify.sizes.attempt import Attempt
 from tests.ptx.execute_helpers import module_text
 
 PARAMS = ".param .u64 in, .param .u32 k_n, .param .u32 tiles"
@@ -178,13 +179,13 @@ def asked_before(least: int) -> str:
 def test_a_role_may_ask_before_its_tiles_whether_there_are_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, looks = sizes._Attempt.run, list[bool]()
+    run, looks = Attempt.run, list[bool]()
 
-    def noted(self: sizes._Attempt) -> sizes.Sized:
+    def noted(self: Attempt) -> Sized:
         looks.append(self.forgets)
         return run(self)
 
-    monkeypatch.setattr(sizes._Attempt, "run", noted)
+    monkeypatch.setattr(Attempt, "run", noted)
     report = check(tmp_path, asked_before(1), FACTS.replace('"K >= 1", ', ""))
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
     assert all(looks)  # what a turn takes anew is as much below 1 as what is asked before

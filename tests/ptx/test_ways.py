@@ -167,7 +167,7 @@ def test_a_look_does_not_hold_where_less_is_known() -> None:
     assert looked.ways(0, sized(1, 9)) is not first
 
 
-@pytest.mark.parametrize("events", [1, 20])
+@pytest.mark.parametrize("events", [pytest.param(1, marks=pytest.mark.slow), 20])
 def test_a_single_lane_keeps_all_that_is_ahead_of_where_the_look_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
 ) -> None:

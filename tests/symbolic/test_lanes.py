@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from syncverify import sizes
 from syncverify.certificate import certify, dumps, recheck
 from syncverify.diagnostics import ScopeKind, Verdict
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.parser import parse
 from syncverify.model.events import LaneSplit
+from syncverify.sizes import attempt
 from syncverify.sizes.lanes import MOST_PARTS, alike, refined
 from syncverify.verify import check_kernel
 
@@ -49,7 +49,7 @@ def splits(monkeypatch: pytest.MonkeyPatch) -> list[LaneSplit]:
     """All splits that explorations come to."""
 
     found: list[LaneSplit] = []
-    monkeypatch.setattr(sizes, "refined", lambda system, s: found.append(s) or refined(system, s))
+    monkeypatch.setattr(attempt, "refined", lambda system, s: found.append(s) or refined(system, s))
     return found
 
 

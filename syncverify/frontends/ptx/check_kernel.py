@@ -16,9 +16,10 @@ from syncverify.frontends.ptx.constants import settled
 from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer import Boxes
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function, Module
 from syncverify.frontends.ptx.predicate import predicated
-from syncverify.frontends.ptx.system import Launch, PtxSystem, elected_lanes
+from syncverify.frontends.ptx.system import PtxSystem, elected_lanes
 from syncverify.frontends.ptx.teams import Teams
 from syncverify.frontends.ptx.teams_text import teams_of
 from syncverify.ir.expr import Expr

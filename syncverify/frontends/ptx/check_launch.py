@@ -6,9 +6,9 @@ from math import prod
 
 from syncverify.diagnostics import ScopeKind
 from syncverify.frontends.ptx.facts import PtxFacts
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function, Imm
 from syncverify.frontends.ptx.parameters import Parameters
-from syncverify.frontends.ptx.system import Launch
 from syncverify.model.automata.register_pool import most_registers
 
 _CLUSTER_OPS = ("mapa", "getctarank")

@@ -22,7 +22,8 @@ from syncverify.frontends.ptx.check_launch import uses_clusters
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.global_check import together
 from syncverify.frontends.ptx.infer import copies_tensors, lacks_box
-from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.launch import Launch
+from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.frontends.ptx.tickets import Question, Taken, Tickets
 from syncverify.launch import beside
 

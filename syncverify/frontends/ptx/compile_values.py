@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncverify.frontends.ptx.compile_expr import NotPlain
+from syncverify.frontends.ptx.compile_operands import NotPlain
 from syncverify.frontends.ptx.compile_run import load, read_global, read_held, read_word, store, taken
 from syncverify.frontends.ptx.compile_state import SPACES, TAKE
 from syncverify.frontends.ptx.compile_text import Text

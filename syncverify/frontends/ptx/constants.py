@@ -16,9 +16,9 @@ from syncverify.frontends.ptx.compile_state import SPACES
 from syncverify.frontends.ptx.compile_values import Values
 from syncverify.frontends.ptx.flow import live_before
 from syncverify.frontends.ptx.lanes import ACROSS
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function, Label, Mem, Reg, Sym
 from syncverify.frontends.ptx.operands import results, sources
-from syncverify.frontends.ptx.system import Launch
 from syncverify.frontends.ptx.values import INTS, Unknown
 
 _TOP = Unknown("a value that is no constant")

@@ -18,9 +18,10 @@ from syncverify.frontends.ptx.effects import MapFacts
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.infer_run import FairRun, Found
 from syncverify.frontends.ptx.infer_solve import UNIT, Solved, solve
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Instr
 from syncverify.frontends.ptx.open_sizes import open_sizes
-from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.ir.expr import Expr, Var, evaluate, names
 from syncverify.model.events import LaneSplit
 from syncverify.source import Span

@@ -11,10 +11,11 @@ from typing import Any
 from syncverify.frontends.ptx.compile import Program
 from syncverify.frontends.ptx.facts import PtxFacts
 from syncverify.frontends.ptx.facts_params import Leaf
+from syncverify.frontends.ptx.launch import Launch
 from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Reg
 from syncverify.frontends.ptx.operands import results, sources
 from syncverify.frontends.ptx.sized import Size, size
-from syncverify.frontends.ptx.system import Launch, PtxSystem
+from syncverify.frontends.ptx.system import PtxSystem
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.types import width
 from syncverify.frontends.ptx.values import Unknown

@@ -1,11 +1,10 @@
-"""Launches of a compiled function: which classes of lanes there are, and what their registers start with."""
+"""Systems of a compiled function: which classes of lanes there are, and what their registers start with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from math import prod
 from typing import Any
 
 from syncverify.deadline import check as check_time
@@ -23,17 +22,17 @@ from syncverify.frontends.ptx.compile_state import (
     TAKE,
 )
 from syncverify.frontends.ptx.lanes import ordered
-from syncverify.frontends.ptx.locks import Locks, Rows
+from syncverify.frontends.ptx.launch import Launch
+from syncverify.frontends.ptx.locks import Locks
 from syncverify.frontends.ptx.memory import Bytes, SharedContents
+from syncverify.frontends.ptx.specials import Specials, warp_mask
 from syncverify.frontends.ptx.tables import Tables, layout
-from syncverify.frontends.ptx.teams import Places
-from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import RANK
-from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown, Vec, vec
+from syncverify.frontends.ptx.values import UNWRITTEN, WARP, Unknown
 from syncverify.frontends.ptx.ways import Ways
-from syncverify.ir.execute_blocks import Dims, Grid
+from syncverify.ir.execute_blocks import Grid
 from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
-from syncverify.model.terms import Rewrite, Space, Symbolic, mapped
+from syncverify.model.terms import Rewrite, Symbolic, mapped
 
 #: Events of one class that the discovery of splits looks at; later splits restart the run.
 _DISCOVERY = 50_000
@@ -43,45 +42,7 @@ _BLOCKING = frozenset(
     {Ev.WAIT, Ev.WAIT_TOKEN, Ev.BARRIER_SYNC, Ev.CLUSTER_WAIT, Ev.SPIN, Ev.GRID_WAIT, Ev.SETMAXNREG}
 )
 _POLLS = (Ev.POLL, Ev.POLL_TOKEN)
-_AXES = "xyz"
 _SERIALS = count()
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A launch in numbers. ``grid`` and ``dynamic`` (bytes of dynamic shared memory) may be unknown.
-
-    ``parameter(name, offset, type)`` gives what a load from a parameter brings.
-    """
-
-    block: Dims
-    cluster: Dims
-    grid: Dims | None
-    dynamic: int | None
-    registers: int | None
-    parameter: Callable[[str, int, str], Any]
-    maps: Mapping[str, Any] = field(default_factory=dict)
-    bytes_of: Mapping[int, Any] = field(default_factory=dict)
-    memory: Callable[[int, int], int | str | None] = lambda address, size: None  # ``Tables.memory``
-    map_place: Callable[[int], str | None] = lambda address: None  # ``Tables.map_place``
-    values: Mapping[str, int] = field(default_factory=dict)
-    answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
-    tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
-    rows: Rows = field(default_factory=dict)  # in which blocks hold locks
-    space: Space | None = None  # that of the sizes without a number that parameters and grid hold
-    extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
-    #: by CTA: its block, in the same case
-    places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
-    team: Places | None = None  # the blocks are a team that stands for all: what they reach
-    sure: bool = False  # accesses that data decides on are left out
-
-    @property
-    def ctas(self) -> int:
-        return prod(self.cluster)
-
-    @property
-    def threads(self) -> int:
-        return prod(self.block)
 
 
 @dataclass(slots=True)
@@ -182,7 +143,7 @@ class PtxSystem:
             {},
         )
         info.classes = [
-            ThreadClass(cta, warp, _warp_mask(launch.threads, warp))
+            ThreadClass(cta, warp, warp_mask(launch.threads, warp))
             for cta in range(launch.ctas * clusters)
             for warp in range(info.warps)
         ]
@@ -254,7 +215,7 @@ class PtxSystem:
     def context(self, cta: int, warp: int, lanes: int) -> ClassContext:
         key = (cta, warp, lanes)
         if key not in self.contexts:
-            whole = _warp_mask(self.launch.threads, warp)
+            whole = warp_mask(self.launch.threads, warp)
             self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
         return self.contexts[key]
 
@@ -266,18 +227,20 @@ class PtxSystem:
         for name, slot in program.slots.items():
             if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
                 r[slot] = 0
+        static = self.tables.layout.static
+        specials = Specials(self.launch, self.cluster, self.info.elected_lane, static)
         for name, slot in program.symbols.items():
-            r[slot] = self._constant(name, cta, warp)
+            r[slot] = self._constant(name, specials, cta, warp)
         return r
 
-    def _constant(self, name: str, cta: int, warp: int) -> Any:
+    def _constant(self, name: str, specials: Specials, cta: int, warp: int) -> Any:
         if name.startswith("&"):
             return self._address(name[1:], cta)
         if name.startswith("param "):
             place, type_ = name[6:].split(":")
             base, offset = place.rsplit("+", 1)
             return self.launch.parameter(base, int(offset), type_)
-        return self._special(name, cta, warp)
+        return specials.of(name, cta, warp)
 
     def _address(self, name: str, cta: int) -> Any:
         laid = self.tables.layout
@@ -287,81 +250,6 @@ class PtxSystem:
             if name in table:
                 return table[name]
         return Unknown(f"the address of {name}")
-
-    def _special(self, name: str, cta: int, warp: int) -> Any:
-        """The value of a special register in a warp."""
-        base, _, axis = name.partition(".")
-        n = _AXES.index(axis) if axis and axis in _AXES else 0
-        launch = self.launch
-        x, y, _ = launch.block
-        whole = _warp_mask(launch.threads, warp)
-        match base:
-            case "%tid":
-                tids = [32 * warp + i for i in range(WARP)]
-                each = [(t % x, t // x % y, t // (x * y))[n] for t in tids]
-                return vec([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
-            case "%laneid":
-                return vec([i if whole >> i & 1 else 0 for i in range(WARP)])
-            case "%warpid":
-                return warp
-            case "%ntid":
-                return launch.block[n]
-            case "%nwarpid":
-                return -(-launch.threads // WARP)
-            case "%lanemask_eq" | "%lanemask_le" | "%lanemask_lt" | "%lanemask_ge" | "%lanemask_gt":
-                return vec([_lane_mask(base, i) for i in range(WARP)])
-            case "%@live":
-                return whole
-            case "%@elected":
-                return self.info.elected_lane
-            case "%@cluster":
-                return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
-            case "%dynamic_smem_size" | "%total_smem_size":
-                if launch.dynamic is None:
-                    return Unknown("dynamic_smem", "param")
-                return launch.dynamic + (self.tables.layout.static if base[1] == "t" else 0)
-            case "%cluster_ctarank":
-                return cta % launch.ctas
-            case "%cluster_nctarank":
-                return launch.ctas
-            case "%cluster_nctaid":
-                return launch.cluster[n]
-            case "%cluster_ctaid":
-                return _unflatten(cta % launch.ctas, launch.cluster)[n]
-            case "%is_explicit_cluster":
-                return int(launch.ctas > 1)
-            case "%team" if launch.team is not None:
-                return launch.team.team
-            case "%member" if launch.team is not None:
-                return launch.team.team if launch.team.anyone is None else launch.team.member
-        return self._grid_special(base, n, cta)
-
-    def _grid_special(self, base: str, n: int, cta: int) -> Any:
-        launch = self.launch
-        if launch.extents is not None and base in ("%nctaid", "%ctaid", "%nclusterid", "%clusterid"):
-            value = launch.extents[n] if base.startswith("%n") else launch.places[cta][n]
-            if value is not None:
-                return value if base.endswith("ctaid") else value // launch.cluster[n]
-        if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
-            return Unknown(f"the grid ({base}.{_AXES[n]}): give grid", "grid")
-        match base:
-            case "%nctaid":
-                assert launch.grid is not None
-                return launch.grid[n]
-            case "%nclusterid":
-                assert launch.grid is not None
-                return launch.grid[n] // launch.cluster[n]
-            case "%ctaid" | "%clusterid":
-                assert launch.grid is not None
-                if self.cluster is None:
-                    if launch.grid[n] == launch.cluster[n]:
-                        return _unflatten(cta, launch.cluster)[n] if base == "%ctaid" else 0
-                    return Unknown(f"{base}.{_AXES[n]}", "ctaid")
-                g = Grid(launch.grid, launch.block, launch.cluster)
-                block = g.block_of(self.cluster + cta // launch.ctas, cta % launch.ctas)
-                at = g.coordinates(block)[n]
-                return at if base == "%ctaid" else at // launch.cluster[n]
-        return Unknown(f"{base}")
 
     # ------------------------------------------------------------ discovery
 
@@ -483,25 +371,4 @@ NOBODY = 32
 _NEVER = Unknown("a register that was never written", UNWRITTEN)
 
 
-def _warp_mask(threads: int, warp: int) -> int:
-    return (1 << min(32, threads - 32 * warp)) - 1
-
-
-def _lane_mask(base: str, i: int) -> int:
-    match base[-2:]:
-        case "eq":
-            return 1 << i
-        case "le":
-            return (2 << i) - 1
-        case "lt":
-            return (1 << i) - 1
-        case "ge":
-            return 0xFFFFFFFF & ~((1 << i) - 1)
-    return 0xFFFFFFFF & ~((2 << i) - 1)
-
-
-def _unflatten(i: int, dims: Dims) -> Dims:
-    return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
-
-
-__all__ = ["Launch", "PtxSystem", "Vec"]
+__all__ = ["PtxSystem", "elected_lanes"]
