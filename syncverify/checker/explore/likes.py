@@ -17,6 +17,11 @@ from syncverify.checker.explore.traces import Groups, Missed, Slots
 OPEN, TX, LAST, FAR = range(4)
 
 
+def _width(kind: int) -> int:
+    """How many rows of a matrix are asked for thresholds of a kind."""
+    return SLICES[kind].stop - SLICES[kind].start
+
+
 def of_accesses(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]]) -> list[Missed]:
     """What agents are to miss: of accesses that nothing but their bytes tells apart what they miss of one of
     them."""
@@ -26,7 +31,7 @@ def of_accesses(loose: Loose, lost: list[Missed], holders: dict[Place, list[int]
     agents = {id(t.clock.m) for t in loose.run.threads}
     found: dict[Place, set[int]] = {}
     for (kind, number), rows in lost:
-        width = SLICES[kind].stop - SLICES[kind].start
+        width = _width(kind)
         some = [
             row
             for row in rows
@@ -48,31 +53,32 @@ def _but_bytes(name: Hashable) -> Hashable:
 
 def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed]:
     """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
-    misses, as many slots further on."""
+    misses, as many slots further on. Where several miss something at once the end of a tile shows, wherever
+    that is, and nothing is to be missed of others."""
     slots = _Waits(loose.run, groups)
     parts = {id(m): (b, part) for b in slots.likes for m, part in slots.parts(b)}
-    rows_of: dict[int, list[int]] = {}  # by identity of the matrix
-    for i, m in enumerate(loose.originals):
-        rows_of.setdefault(id(m), []).append(i)
+    of_rows = [parts.get(id(m)) for m in loose.originals]
+    rows_of: dict[tuple[int, int], list[int]] = {}
+    for i, of in enumerate(of_rows):
+        if of is not None:
+            rows_of.setdefault(of, []).append(i)
+    missed = [
+        (*of, kind, number, row % _width(kind))
+        for (kind, number), rows in lost
+        for row in rows
+        if row < len(of_rows) * _width(kind) and (of := of_rows[row // _width(kind)]) is not None
+    ]
+    if len({b for b, *_ in missed}) != 1:
+        return []
     found: dict[Place, set[int]] = {}
-    for (kind, number), rows in lost:
-        width = SLICES[kind].stop - SLICES[kind].start
-        for row in rows:
-            i, k = divmod(row, width)
-            here = parts.get(id(loose.originals[i])) if i < len(loose.originals) else None
-            if here is None:
-                continue
-            b, part = here
-            for like in slots.likes[b][0]:
-                by = slots.place(like) - slots.place(b)
-                moved = slots.further(*loose.value((kind, number)), by) if by else None
-                there = None if moved is None else loose.asked[kind].get(moved)
-                if there is None:
-                    continue
-                some = found.setdefault((kind, there), set())
-                for m, of in slots.parts(like):
-                    if of == part:
-                        some.update(j * width + k for j in rows_of.get(id(m), ()))
+    for b, part, kind, number, k in missed:
+        for like in slots.likes[b][0]:
+            by = slots.place(like) - slots.place(b)
+            moved = slots.further(*loose.value((kind, number)), by) if by else None
+            there = None if moved is None else loose.asked[kind].get(moved)
+            if there is not None:
+                rows = rows_of.get((like, part), ())
+                found.setdefault((kind, there), set()).update(_width(kind) * i + k for i in rows)
     return [(place, sorted(rows)) for place, rows in found.items()]
 
 
