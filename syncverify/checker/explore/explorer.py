@@ -25,6 +25,7 @@ from syncverify.checker.explore.kin import Loops
 from syncverify.checker.explore.knowledge import (
     always_lesser,
     asks_more,
+    same_for_all,
     strict_alone,
 )
 from syncverify.checker.explore.limits import OF_SUMS, Exceeded, Limits
@@ -299,7 +300,8 @@ class Explorer(Settling):
 
     def certain(self, run: Run) -> list[Failure]:
         """Failures that are not met only because a state was made to forget."""
-        return [f for key, f in run.failures.items() if not run.loosely or key in self._sure]
+        loosely = run.loosely
+        return [f for key, f in run.failures.items() if not loosely or key in self._sure or same_for_all(f)]
 
     def ends_barrier(self) -> None:
         """Begins anew where the last uses of a barrier matter: states were compared without them."""

@@ -280,11 +280,15 @@ def asks_more(run: Run, event: Event) -> bool:
 
 def always_lesser(run: Run, f: Failure) -> bool:
     """Whether a failure is as little for who knows more: two stores of one value (in one CTA's memory no
-    scope is too narrow), or what strict mode alone asks of setmaxnreg and of warps that are counted twice,
-    of which both know the same."""
+    scope is too narrow), or what both know the same of."""
     alone = run.info.ctas * run.info.clusters == 1 and not run.info.tracks_global
-    alike = f.obligation is Obligation.O8 or f.rule == "SV301"
-    return (alone and demoted(f)) or (alike and f.strict_only)
+    return (alone and demoted(f)) or same_for_all(f)
+
+
+def same_for_all(f: Failure) -> bool:
+    """What strict mode alone asks of setmaxnreg and of warps that are counted twice: nothing that is made to
+    be forgotten."""
+    return (f.obligation is Obligation.O8 or f.rule == "SV301") and f.strict_only
 
 
 class _Change:
@@ -429,5 +433,6 @@ __all__ = [
     "knowledge",
     "loosen",
     "lower",
+    "same_for_all",
     "strict_alone",
 ]
