@@ -53,9 +53,8 @@ def _but_bytes(name: Hashable) -> Hashable:
 
 def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed]:
     """What barriers are to miss of those of their ring, and of who has waited for these: what one of them
-    misses, as many slots further on. Where several miss something at once the end of a tile shows, wherever
-    that is, and nothing is to be missed of others."""
-    slots = _Waits(loose.run, groups)
+    misses, as many slots further on."""
+    slots = Waits(loose.run, groups)
     parts = {id(m): (b, part) for b in slots.likes for m, part in slots.parts(b)}
     of_rows = [parts.get(id(m)) for m in loose.originals]
     rows_of: dict[tuple[int, int], list[int]] = {}
@@ -68,8 +67,6 @@ def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed
         for row in rows
         if row < len(of_rows) * _width(kind) and (of := of_rows[row // _width(kind)]) is not None
     ]
-    if len({b for b, *_ in missed}) != 1:
-        return []
     found: dict[Place, set[int]] = {}
     for b, part, kind, number, k in missed:
         for like in slots.likes[b][0]:
@@ -82,12 +79,27 @@ def of_barriers(loose: Loose, groups: Groups, lost: list[Missed]) -> list[Missed
     return [(place, sorted(rows)) for place, rows in found.items()]
 
 
-class _Waits(Slots):
+class Waits(Slots):
     """The barriers of a run that go round a ring, and when each class has waited for their last phases."""
 
     def __init__(self, run: Run, groups: Groups) -> None:
         super().__init__(run, groups)
         self.waited = {(c, w[0]): b for b in self.likes for c, w in run.barriers[b].waits.items()}
+
+    def place(self, b: int) -> int:
+        """The place of a barrier's last phase, before that which is filled next: runs that were moved on keep
+        their numbers of phases, and tell laps by parities."""
+        s = self.run.barriers[b]
+        even = (s.auto.phase + s.flip) % 2
+        return int(self.likes[b][1] - self.size * (1 + even))
+
+    def moved(self, column: int, value: int, by: int) -> tuple[int, int]:
+        """What a threshold is so many places further on."""
+        b = self.columns[column]
+        since = value - self.run.barriers[b].auto.phase  # laps
+        place = self.place(b) + self.size * since + by
+        like = self.run.barriers[self.likes[b][0][place % self.size]]
+        return like.column, like.auto.phase + (place - self.place(like.index)) // self.size
 
     def parts(self, b: int) -> Iterator[tuple[Matrix, int]]:
         """What the phases of a barrier know."""
@@ -111,4 +123,4 @@ class _Waits(Slots):
         return None if wait is None or self.place(like) - self.place(b) != by else (column, wait[0])
 
 
-__all__ = ["of_accesses", "of_barriers"]
+__all__ = ["Waits", "of_accesses", "of_barriers"]
