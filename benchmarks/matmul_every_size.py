@@ -163,8 +163,11 @@ def main() -> None:
     if options.child:
         print(json.dumps(proof(*options.child)))
         return
+    names = options.only.split(";") if options.only else [*(of_menu() if options.menu else SCHEDULES)]
+    if unknown := [name for name in names if name not in SCHEDULES and name not in of_menu()]:
+        parser.error(f"no schedule has the name {unknown[0]!r}; --only takes names that a run prints")
     found = json.loads(options.out.read_text()) if options.out.exists() else {}
-    for name in options.only.split(";") if options.only else of_menu() if options.menu else SCHEDULES:
+    for name in names:
         for stage in options.stages.split(","):
             row = limited(name, stage, options.seconds)
             found.setdefault(name, {})[stage] = row
