@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import combinations, permutations, product
+from math import gcd
 
 from syncverify.checker.explore.lattice import Rows, factors, replaced, translated, translated_atom
 from syncverify.model.inequalities import Parts, Sum, combined, negated, primitive
@@ -207,8 +208,7 @@ class Widening:
         for s in [*known, *self._candidates()]:
             if free(s):
                 continue
-            # of several atoms only a bound that both have says something
-            bound = self._bound(s, weaker=len({a for a, _ in s[1]}) == 1)
+            bound = self._bound(s, weaker=self._ends(s[1]))
             if bound is None or (len(s[1]) > 1 and abs(bound) > FAR):
                 continue  # how far apart the ends of ranges are says nothing
             c, parts = primitive(s[0] - bound, s[1])
@@ -216,6 +216,12 @@ class Widening:
                 path.assume(c, parts)
                 self.facts.append((c, parts))
         return path
+
+    def _ends(self, parts: Parts) -> bool:
+        """Whether less than both sets keep says something: of one atom; or of several that move by the same
+        numbers, or by such as places of a ring are told by. Between rounds of two loops it holds by chance."""
+        atoms, by = {a for a, _ in parts}, {abs(k) for _, k in parts}
+        return len(atoms) == 1 or (not atoms & set(self.kept) and (len(by) == 1 or gcd(*by) == 1))
 
     def _free(self) -> Callable[[Sum], bool]:
         """Which sums nothing is to be known of where stages go on by sums: places of a ring come together
