@@ -219,7 +219,7 @@ class Widening:
 
     def _ends(self, parts: Parts) -> bool:
         """Whether less than both sets keep says something: of one atom; or of several that move by the same
-        numbers, or by such as places of a ring are told by. Between rounds of two loops it holds by chance."""
+        numbers, or by such as tell places of a ring. Between rounds of two loops it holds by chance."""
         atoms, by = {a for a, _ in parts}, {abs(k) for _, k in parts}
         return len(atoms) == 1 or (not atoms & set(self.kept) and (len(by) == 1 or gcd(*by) == 1))
 
