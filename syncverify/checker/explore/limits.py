@@ -30,6 +30,8 @@ OFTEN_WIDENED = 6
 #: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
 EARLY, FEW_LEFT = 150, 6
 
+#: Times the events where so few decisions have been made that it is too early: runs between them are long.
+LONG_RUNS = 2
 #: Times more decisions round a ring where tiles are shared.
 IN_A_TEAM = 6
 #: And where a state for so many of them is left to follow: the newest comes first there, so more are left
@@ -90,7 +92,8 @@ class Limits:
 
     def goes_on(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
         """Whether so many times a limit are not too many, with so many states left after the decisions."""
-        return times <= self.stretch and few_left(left, nodes, most)
+        stretch = max(self.stretch, LONG_RUNS) if nodes < EARLY else self.stretch
+        return times <= stretch and few_left(left, nodes, most)
 
 
 def of_ring(size: int, shared: bool = False) -> int:
