@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from random import Random
+from typing import Any
+
 import pytest
 
 from syncverify.frontends.ptx.comparisons import chosen_lengths
@@ -9,8 +12,9 @@ from syncverify.frontends.ptx.flow import Flow
 from syncverify.frontends.ptx.shown import lanes_apart
 from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.slice import Slice
-from syncverify.frontends.ptx.values import vec
-from syncverify.model.terms import Space, Symbolic
+from syncverify.frontends.ptx.values import lanes_of, vec
+from syncverify.model.path import Path
+from syncverify.model.terms import Open, Space, Symbolic
 from tests.ptx.execute_helpers import function, system
 
 _COUNTED = """
@@ -67,3 +71,45 @@ def test_an_answer_beside_its_opposite_chooses_no_length(answers: str, chosen: s
     needed = Slice(frozenset(range(len(flow.body))) - jumps, jumps, frozenset(), frozenset())
     found = chosen_lengths(flow, needed, ())
     assert (found.chosen, found.predicates) == (chosen, {"%p1"} if chosen else set())
+
+
+def _seen(f: Any) -> Any:
+    """What an operation makes, or what it asks."""
+    try:
+        made = f()
+    except Open as e:
+        return e.c, e.parts
+    return [(repr(x.term), x.bits, x.kind) if isinstance(x, Size) else x for x in lanes_of(made)]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_signs_of_all_lanes_are_those_of_each(seed: int) -> None:
+    """Registers as signed numbers, plus half their range: of lanes that are apart by numbers at once."""
+    random = Random(seed)
+    bits = random.choice((32, 64))
+    half = 1 << bits - 1
+    space = Space()
+    space.path = Path(space)
+    ends = (0, 1, half - 40, half - 5, half, half + 7, -half, -half - 3, 2 * half - 1, 100)
+    low = random.choice(ends)
+    high = random.choice([None, low + random.choice((0, 30, half))])
+    term = space.atom("n", low, high) * random.choice((1, 1, 4)) + random.choice((0, 0, 8, -8))
+    if random.random() < 0.5:
+        term = term + space.atom("m", 0, random.choice((None, 3)))
+    lanes = [Size(term + random.choice((0, 1, 2, 4, 40)) * lane, bits) for lane in range(32)]
+    each = [_seen(lambda x=x: x ^ half) for x in lanes]
+    questions = [x for x in each if isinstance(x, tuple)]
+    found = _seen(lambda: vec(lanes) ^ half)
+    if questions:
+        assert found == questions[0]
+    else:
+        assert found == [x[0] for x in each]
+
+
+def test_lanes_with_numbers_among_them_are_looked_at_one_by_one() -> None:
+    space = Space()
+    term = space.atom("n", 0, 100)
+    found = vec([Size(term, 32), 7, *[Size(term + 4, 32)] * 30]) ^ 1 << 31
+    assert [x if isinstance(x, int) else repr(x.term) for x in found.lanes[:3]] == [
+        7 ^ 1 << 31 if i == 1 else repr(term + 4 * (i == 2) + (1 << 31)) for i in range(3)
+    ]

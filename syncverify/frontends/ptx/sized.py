@@ -74,6 +74,26 @@ class Size:
             return term
         return term - 2 * half
 
+    @staticmethod
+    def signed_alike(lanes: tuple[Any, ...], half: int) -> tuple[Any, ...] | None:
+        """``signed`` plus half the range for lanes that hold one sum but for numbers, where the least and the
+        greatest tell of all that it is the sum itself; None where they do not."""
+        first = lanes[0]
+        bits, term, ends = _HALVES.get(half), first.term, 1 << (first.bits - 1)
+        if bits is None or any(x.__class__ is not Size or not isinstance(x.term, Term) for x in lanes):
+            return None
+        if any((x.kind, x.bits, x.term.parts) != (_RAW, first.bits, term.parts) for x in lanes):
+            return None
+        low, high = term.space.bounds(term)
+        numbers = [x.term.c - term.c for x in lanes]
+        least, most = min(numbers), max(numbers)
+        if (low is not None and low + most >= ends) or (high is not None and high + least < -ends):
+            return None
+        fits = high is not None and high + most < ends
+        if not fits and len(term.parts) == 1 and any(x.term.c == 0 for x in lanes):
+            return None  # see ``_reaches``
+        return tuple([Size(x.term + half, bits, _BIASED) for x in lanes])
+
     @property
     def raw(self) -> bool:
         """Whether its term is the number modulo ``2**bits``."""

@@ -255,7 +255,7 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     key = (f, *[x if x.__class__ in INTS else (x is other and name) or id(x) for x in (a, b)])
     found = owner.memo.get(key)
     if found is None:
-        lanes = tuple(map(f, lanes_of(a), lanes_of(b)))
+        lanes = _at_once(f, owner, other) or tuple(map(f, lanes_of(a), lanes_of(b)))
         if not (sums or (fixed(a) and fixed(b))):
             return vec(lanes)
         if sums and len(owner.memo) >= _MOST_SUMS:
@@ -264,15 +264,24 @@ def lift_operator(f: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     return found[0]
 
 
+def _at_once(f: Callable[[Any, Any], Any], owner: Vec, other: Any) -> tuple[Any, ...] | None:
+    """What an operator makes of all lanes, where one look at them tells; see ``Size.signed_alike``."""
+    alike = getattr(owner.lanes[0], "signed_alike", None) if f in _FLIPS and other.__class__ is int else None
+    found: tuple[Any, ...] | None = alike(owner.lanes, other) if alike is not None else None
+    return found
+
+
 #: Sums that are remembered with one Vec.
 _MOST_SUMS = 1 << 12
 _SUMS: set[Any] = set()
 _CUTS: set[Any] = set()  # what cuts off upper bits
+_FLIPS: set[Any] = set()  # what flips bits
 
 for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
     _left, _right, _plainly = _operator(getattr(operator, f"{_name}_" if _name in ("and", "or") else _name))
     _SUMS |= {_plainly} if _name in ("add", "sub") else set()
     _CUTS |= {_plainly} if _name == "and" else set()
+    _FLIPS |= {_plainly} if _name == "xor" else set()
     setattr(Vec, f"__{_name}__", _left)
     setattr(Vec, f"__r{_name}__", _right)
 for _name in ("lt", "le", "gt", "ge"):
