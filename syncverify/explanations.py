@@ -266,6 +266,22 @@ _TEXTS: dict[str, tuple[str, str]] = {
         "stay.",
         "Remove the comment, or mend the error.",
     ),
+    "SV905": (
+        "Nothing in the kernel can hang or race in the sense of these rules. Where it was compiled from "
+        "CUDA, the compiler may have removed shared memory and barriers, because nothing reads what they "
+        "order. The verdict is of what it left.",
+        "If the source has shared accesses or barriers, store what they compute, and compile again.",
+    ),
+    "SV906": (
+        "A fault of the tool ended the check of this kernel. Its verdict is unknown, and the other kernels "
+        "have theirs.",
+        "Report it, with the kernel if you can. SYNCVERIFY_TRACEBACK=1 shows where in the tool it happened.",
+    ),
+    "SV907": (
+        "The check of this kernel used up its time or memory. The verdict is unknown; what was found until "
+        "then is shown.",
+        "Give sizes in a launch file, raise --timeout or --max-memory, or make the kernel smaller.",
+    ),
 }
 
 

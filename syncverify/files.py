@@ -39,6 +39,7 @@ class SourceFile:
     module: Module | None = None
     assumptions: tuple[str, ...] = ()  # of every report
     suppressions: tuple[Suppression, ...] = ()
+    shares: bool = False  # a CUDA source that has shared memory or synchronization
 
     @property
     def names(self) -> set[str]:
@@ -79,6 +80,7 @@ def read_ir(path: str, taker: str) -> SourceFile:
 
 
 def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
+    from syncverify.driver.remarks import source_shares
     from syncverify.frontends.ptx.parser import parse as parse_ptx
 
     made: tuple[str, ...] = ()
@@ -96,7 +98,8 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
         why = "; a template is compiled where something instantiates it" if template else ""
         raise InputError(f"no kernel in this file{why}", Span(str(path)))
     ignored = find_suppressions(decode(data, str(path)), str(path))
-    return SourceFile(str(path), (), text_hash(data), module, made, ignored)
+    shares = path.suffix == ".cu" and source_shares(data)
+    return SourceFile(str(path), (), text_hash(data), module, made, ignored, shares)
 
 
 def check_source(
@@ -120,10 +123,26 @@ def check_source(
     warnings and notes.
     """
     reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope, infer)
+    reports = _remarked(source, reports)
     complete = kernel is None and len(reports) == (
         len(source.kernels) or len(source.module.entries if source.module else ())
     )
     return apply_suppressions(reports, source.suppressions, source.path, complete)
+
+
+def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
+    """The reports, with a note on kernels in which nothing is left to check."""
+    from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked
+
+    if source.module is None:
+        empty = [k.name for k in source.kernels if nothing_in_ir(k)]
+        places = {k.name: k.span for k in source.kernels}
+    else:
+        entries = source.module.entries
+        empty = [f.name for f in entries if nothing_in_ptx(source.module, f)]
+        from_cuda = Path(source.path).suffix == ".cu"
+        places = {} if from_cuda else {f.name: Span(source.path, f.line) for f in entries}
+    return remarked(reports, empty, places, source.shares)
 
 
 def _prove(

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
 KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params")
 _TYPES = ("i32", "i64", "u32", "u64")
+#: A table of a kernel's facts begins.
+_HEADER = re.compile(r'''\s*\[\s*kernel\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))''')
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,29 @@ class LaunchFacts:
         x, y, z = (self.positive(key, v) for v in [*sizes, 1, 1][:3])
         return x, y, z
 
+    def line_of(self, given: str, *names: str) -> Span:
+        """Where the file gives a string for a kernel: in a table of its ``names``, else in that of ``*``."""
+        table, places = "", dict[str, int]()
+        for number, line in enumerate(_lines_of(self.file), 1):
+            header = _HEADER.match(line)
+            if header is not None:
+                table = next(filter(None, header.groups()), "")
+            elif f'"{given}"' in line or f"'{given}'" in line:
+                places.setdefault(table, number)
+        found = next((places[n] for n in (*names, "*") if n in places), 0)
+        return Span(self.file, found)
+
     def fail(self, message: str) -> NoReturn:
         """Raises InputError in the file's name."""
         raise InputError(message, Span(self.file))
+
+
+def _lines_of(path: str) -> list[str]:
+    """The lines of a launch file; none where there is no file."""
+    try:
+        return Path(path).read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError, ValueError):
+        return []
 
 
 NO_FACTS = LaunchFacts()

@@ -56,6 +56,9 @@ SV701 alignment-or-size: an address or size breaks the instruction's alignment r
 SV901 unsupported: the tool does not analyse this construct
 SV902 undecided: the tool could not decide within its budget
 SV903 unused-suppression: a suppression comment matches nothing
+SV905 nothing-to-check: the kernel has no shared access, barrier or asynchronous operation
+SV906 internal-fault: the tool failed on this kernel; the others are not affected
+SV907 out-of-budget: the check of this kernel took more time or memory than it may
 """
 
 #: Every rule by id.

@@ -25,6 +25,7 @@ from syncverify.ir.execute import MAX_CLUSTERS, systems
 from syncverify.ir.execute_blocks import Grid
 from syncverify.ir.execute_relays import assumed
 from syncverify.ir.expr import Expr, evaluate, names
+from syncverify.ir.facts import demand_launch
 from syncverify.ir.nodes import FenceProxyAsync, Kernel, Param
 from syncverify.ir.printer import print_expr, print_kernel
 from syncverify.ir.remembered import once
@@ -118,6 +119,7 @@ def _every_size(
     """A proof for every size, the smallest size that refutes the kernel, or the exact verdict with a note."""
     start = time.perf_counter()
     launch_values(kernel, given)
+    unsure = demand_launch(kernel, given)
 
     def exactly(values: Mapping[str, int]) -> KernelReport:
         return check_kernel(kernel, values, policy, file, source_hash=source_hash)
@@ -150,7 +152,7 @@ def _every_size(
         diagnostics=tuple(_placed(d, kernel.span) for d in found.diagnostics),
         stats=found.stats,
         proof=found,
-        assumptions=_assumed(kernel, found),
+        assumptions=(*unsure, *_assumed(kernel, found)),
     )
 
 

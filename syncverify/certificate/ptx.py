@@ -19,6 +19,7 @@ from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.frontends.ptx.check import check_module
 from syncverify.frontends.ptx.check_kernel import Checker, Prove
 from syncverify.frontends.ptx.nodes import Module
+from syncverify.ir.consistency import NoLaunchError
 from syncverify.judge import merge, run_system
 from syncverify.launch import LaunchFacts
 from syncverify.model.events import System
@@ -184,6 +185,8 @@ def _entry(entry: Any, where: str, module: Module, source_hash: str, facts: Laun
     claims = _Claims(listed(parts, f"{at}.parts"), at)
     try:
         report = _checked(module, name, facts, given, Policy(policy), claims)
+    except NoLaunchError:  # the launch file is wrong, not the certificate
+        raise
     except InputError as e:
         raise RejectedError(where, e.message) from None
     if report.verdict is not Verdict.PROVED:

@@ -7,12 +7,16 @@ they are no misuse of the language; what they break is for the checker to find.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
 
 from syncverify.ir import nodes, solver
 from syncverify.ir.checks import Problem, sets
+from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Unary, Var, names, substitute
-from syncverify.source import Span
+from syncverify.ir.printer import print_expr
+from syncverify.ir.verify_launch import GRID_LIMITS
+from syncverify.source import UNKNOWN_SPAN, Span
 
 #: Questions about one kernel; what comes after is not asked.
 QUESTIONS = 300
@@ -44,6 +48,31 @@ def launch_facts(kernel: nodes.Kernel) -> tuple[Expr, ...]:
     for axis_name, extent in zip("xyz", at.grid, strict=True):
         out += [Var(f"grid.{axis_name}").eq(extent), *_within(Var(f"block.{axis_name}"), extent)]
     return tuple(out)
+
+
+def given_facts(kernel: nodes.Kernel) -> tuple[Fact, ...]:
+    """What the author states of every launch: types of parameters, extents of the grid, ``assume``."""
+    out = []
+    for p in kernel.params:
+        low, high = _RANGES[p.dtype]
+        out.append(within(Var(p.name), low, high, f"{low} <= {p.name} <= {high} (parameter {p.dtype})"))
+    for axis, extent, most in zip("xyz", kernel.launch.grid, GRID_LIMITS, strict=True):
+        shown = print_expr(extent)
+        out.append(within(extent, 1, most, f"1 <= {shown} <= {most} (grid.{axis})"))
+    places = chain(kernel.assume_spans, repeat(UNKNOWN_SPAN))
+    out += [Fact(e, f"assume {print_expr(e)}", at) for e, at in zip(kernel.assumes, places, strict=False)]
+    return tuple(out)
+
+
+def demand_launch(kernel: nodes.Kernel, values: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """What has to be assumed for some launch to exist, with ``values`` for some parameters.
+
+    Raises InputError where the facts, or the facts and the values, contradict each other.
+    """
+    if not kernel.assumes:
+        return ()
+    facts = [*given_facts(kernel), *equals(dict(values or {}), "given for this check")]
+    return demand(facts, kernel.name, kernel.span)
 
 
 def notes(kernel: nodes.Kernel) -> list[Problem]:
@@ -134,7 +163,7 @@ class _Notes:
                     buffer = self.shared[reference.buffer]
                     for index, size in zip(reference.index, buffer.shape, strict=False):
                         if self.outside(index, Int(1), size, facts):
-                            yield self._outside(f"index {_text(index)} of {buffer.name}", s.span)
+                            yield self._outside(f"index {print_expr(index)} of {buffer.name}", s.span)
                     if reference.start is not None and reference.count is not None:
                         rest: Expr = Int(1)
                         for d in buffer.shape[len(reference.index) :]:
@@ -143,7 +172,7 @@ class _Notes:
                             yield self._outside(f"the range of {buffer.name}", s.span)
                 case nodes.BarrierRef(name, index) if index is not None:
                     if self.outside(index, Int(1), self.barriers[name].count, facts):
-                        yield self._outside(f"index {_text(index)} of {name}", s.span)
+                        yield self._outside(f"index {print_expr(index)} of {name}", s.span)
 
     def _outside(self, what: str, span: Span) -> Problem:
         return self.note(f"{what} is out of bounds whenever this is executed", span)
@@ -181,9 +210,3 @@ def references(s: nodes.Stmt) -> Iterator[nodes.Region | nodes.BarrierRef]:
 
 def _within(e: Expr, size: Expr) -> list[Expr]:
     return [e >= 0, e < size]
-
-
-def _text(e: Expr) -> str:
-    from syncverify.ir.printer import print_expr
-
-    return print_expr(e)

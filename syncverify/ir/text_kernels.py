@@ -145,7 +145,9 @@ class KernelBuild(StatementBuild):
                     raise self.error(f"{x.field} is given twice", x.token)
                 single[x.field] = x.value
                 continue
-            if x.field != "assumes":
+            if x.field == "assumes":
+                lists.setdefault("assume_spans", []).append(self.span(x.token))
+            else:
                 if x.token in declared:
                     raise self.error(f"{x.token} is declared twice", x.token)
                 declared[x.token] = x.token

@@ -14,12 +14,16 @@ from syncverify.source import InputError
 
 @once
 def verify(kernel: nodes.Kernel) -> None:
-    """InputError with the first error, and how many more there are."""
+    """InputError with the first error, and how many more there are; or if no launch keeps its facts."""
     errors = [p for p in problems(kernel) if p.level == "error"]
     if errors:
         first, more = errors[0], len(errors) - 1
         count = f" (the first of {more + 1} problems in kernel {kernel.name})" if more else ""
         raise InputError(first.message + count, first.span)
+    if kernel.assumes:
+        from syncverify.ir.facts import demand_launch
+
+        demand_launch(kernel)
 
 
 def problems(kernel: nodes.Kernel, prove: bool = False) -> list[Problem]:

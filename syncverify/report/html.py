@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from syncverify.diagnostics import Diagnostic, KernelReport, Witness
-from syncverify.report.base import Report, counted, kernel_names, place, rule_name, source_lines, values_text
+from syncverify.report.base import (
+    Report,
+    counted,
+    kernel_names,
+    place,
+    rests_on,
+    rule_name,
+    scope_text,
+    source_lines,
+)
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }
@@ -39,9 +48,11 @@ def render(report: Report) -> str:
 def _kernel(index: int, k: KernelReport, name: str) -> Iterator[str]:
     verdict = f'<span class="{k.verdict}">{k.verdict}</span>'
     yield f'<section id="k{index}"><h2>{escape(name)}: {verdict}</h2>'
-    yield f"<p><code>{escape(k.file)}</code> {escape(values_text(k.scope.values))}</p>"
+    yield f"<p><code>{escape(k.file)}</code> {escape(scope_text(k))}</p>"
     if k.reason:
         yield f"<p>{escape(k.reason)}</p>"
+    if rests_on(k):
+        yield "<ul class=\"rests\">" + "".join(f"<li>{escape(a)}</li>" for a in rests_on(k)) + "</ul>"
     for d in k.diagnostics:
         yield from _diagnostic(k, d)
     if k.witness is not None:

@@ -292,3 +292,28 @@ def test_text_leaves_out_no_single_step(report: Report) -> None:
 
 def test_text_of_a_harm_at_the_first_step(report: Report) -> None:
     assert "nothing comes before it" in _told(report.kernels[0], steps=(), blocked=())
+
+
+ASSUMED = ("tiles >= 1", "C % 128 == 0")
+TAKEN = "box of tensor map 0 is 16384 bytes: from expect_tx, line 91"
+
+
+@pytest.mark.parametrize("format_", [text, json_report, sarif, github, junit, html, trace])
+def test_every_format_says_what_a_proof_rests_on(report: Report, format_: Any) -> None:
+    """The user's conditions and the tool's assumptions, of a proof for open sizes."""
+    scope = replace(report.kernels[2].scope, assume=ASSUMED)
+    proved = replace(report.kernels[2], scope=scope, assumptions=(TAKEN,))
+    shown = format_.render(Report(Policy.PRACTICAL, (proved,)))
+    for part in (*ASSUMED, TAKEN):
+        spellings = {part, part.replace(">", "&gt;"), part.replace("%", "%25")}
+        assert any(s in shown for s in spellings), part
+
+
+def test_a_proof_names_its_launches(report: Report) -> None:
+    scope = replace(report.kernels[2].scope, assume=("tiles >= 1",))
+    proved = replace(report.kernels[2], scope=scope)
+    assert "fine: proved (every launch with tiles >= 1;" in text.render(Report(Policy.PRACTICAL, (proved,)))
+    some = replace(proved, scope=replace(scope, kind=ScopeKind.PARTIAL, values={"C": 64}))
+    assert "proved (every launch with C = 64, tiles >= 1;" in text.render(Report(Policy.PRACTICAL, (some,)))
+    exact = replace(proved, scope=replace(scope, kind=ScopeKind.EXACT, values={"tiles": 3}))
+    assert "proved (for tiles = 3;" in text.render(Report(Policy.PRACTICAL, (exact,)))

@@ -33,7 +33,7 @@ from syncverify.frontends.ptx.check_kernel import (
 )
 from syncverify.frontends.ptx.check_launch import covered, numbers_of
 from syncverify.frontends.ptx.check_systems import MAX_CHOICES, outcomes, question_of
-from syncverify.frontends.ptx.facts import PtxFacts, ptx_facts, text
+from syncverify.frontends.ptx.facts import PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.infer import Boxes, copies_tensors
 from syncverify.frontends.ptx.nodes import Module
 from syncverify.frontends.ptx.open_sizes import open_sizes, open_systems
@@ -82,10 +82,12 @@ def check_module(
             if values and len(module.entries) == 1:
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
+            granted = demand_launch(facts, f, known, wanted)
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
             k, report = _checked(k)
             report = _every_size(k, report) if scope is ScopeKind.ALL else report
-            reports.append(_looked_again(k, report))
+            report = _looked_again(k, report)
+            reports.append(replace(report, assumptions=(*granted, *report.assumptions)))
         except InputError as e:
             if on_error is None:
                 raise

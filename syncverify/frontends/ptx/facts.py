@@ -15,8 +15,10 @@ from typing import Any
 from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.facts_params import INTEGERS, Fail, Leaf, expression, leaves
 from syncverify.frontends.ptx.nodes import Function, Mem, Sym, Variable, Vector
+from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
 from syncverify.launch import LaunchFacts
+from syncverify.source import UNKNOWN_SPAN, Span
 
 Size = int | Expr
 #: Bytes of shared memory that a block can have.
@@ -110,7 +112,7 @@ class PtxFacts:
     def symbols(self) -> Mapping[str, tuple[int, int]]:
         """Every size without a number, given by name or left open, and the range of its type."""
         out: dict[str, tuple[int, int]] = {}
-        for e, low, high in self._ranged():
+        for e, low, high, _ in self._ranged():
             if isinstance(e, Var):
                 old = out.get(e.name, _ANY)
                 out[e.name] = max(old[0], low), min(old[1], high)
@@ -123,19 +125,32 @@ class PtxFacts:
 
     def constraints(self) -> tuple[Expr, ...]:
         """What holds of the symbols: the ranges of their types, whole clusters in the grid, ``assume``."""
-        out = [Binary("and", e >= Int(low), e <= Int(high)) for e, low, high in self._ranged()]
+        out = [Binary("and", e >= Int(low), e <= Int(high)) for e, low, high, _ in self._ranged()]
         for extent, size in zip(self.grid, self.cluster or (), strict=False):
             if isinstance(extent, Expr) and size > 1:
                 out.append(Binary("==", extent % size, Int(0)))
         return (*out, *self.assume)
 
-    def _ranged(self) -> Iterable[tuple[Expr, int, int]]:
-        """Expressions and the ranges of their types."""
-        for extent, (low, high) in zip(self.grid, _GRID, strict=True):
+    def stated(self, places: Mapping[str, Span]) -> tuple[Fact, ...]:
+        """``constraints`` in the words of the launch file. ``places``: of the conditions of ``assume``."""
+        out = [
+            within(e, low, high, f"{low} <= {text(e)} <= {high} ({what})")
+            for e, low, high, what in self._ranged()
+        ]
+        for extent, size in zip(self.grid, self.cluster or (), strict=False):
+            if isinstance(extent, Expr) and size > 1:
+                whole = extent % size
+                out.append(Fact(Binary("==", whole, Int(0)), f"{text(whole)} == 0 (whole clusters)"))
+        out += [Fact(a, f"assume {t}", places.get(t, UNKNOWN_SPAN)) for a in self.assume for t in [text(a)]]
+        return tuple(out)
+
+    def _ranged(self) -> Iterable[tuple[Expr, int, int, str]]:
+        """Expressions, the ranges of their types, and what has that type."""
+        for axis, extent, (low, high) in zip("xyz", self.grid, _GRID, strict=True):
             if isinstance(extent, Expr):
-                yield extent, low, high
+                yield extent, low, high, f"grid.{axis}"
         if isinstance(self.dynamic_smem, Expr):
-            yield self.dynamic_smem, 0, MOST_SHARED
+            yield self.dynamic_smem, 0, MOST_SHARED, "dynamic_smem"
         for index, given in enumerate(self.params):
             opened = (self.leaf(index, *load) for load in self.loads[index])
             for leaf in [*given, *(o for o in opened if not o.given)]:
@@ -143,7 +158,7 @@ class PtxFacts:
                     low, high = (
                         INTEGERS[leaf.kind][1] if leaf.kind in INTEGERS else (0, (1 << 8 * leaf.size) - 1)
                     )
-                    yield leaf.value, low, high
+                    yield leaf.value, low, high, f"parameter {index}, {leaf.kind}"
 
     def bind(self, values: Mapping[str, int]) -> PtxFacts:
         """The launch with numbers for some symbols; InputError for other names, and where a range or an
@@ -263,6 +278,21 @@ def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
     )
     _known_names(found, fail)
     return found
+
+
+def demand_launch(
+    facts: LaunchFacts, function: Function, known: PtxFacts, values: Mapping[str, int]
+) -> tuple[str, ...]:
+    """What has to be assumed for some launch to meet the facts, with ``values`` for some sizes.
+
+    Raises NoLaunchError, with the lines of the launch file, where they contradict each other.
+    """
+    own = (base_name(function.name), function.name)
+    given = facts.table(*own).get("assume", [])
+    places = {text(e): facts.line_of(s, *own) for s in given for e in [expression(s, "assume", facts.fail)]
+              if isinstance(e, Expr)}  # fmt: skip
+    stated = [*known.stated(places), *equals(dict(values), "given for this check")]
+    return demand(stated, function.name, Span(facts.file))
 
 
 def _known_names(found: PtxFacts, fail: Fail) -> None:

@@ -112,4 +112,6 @@ class Kernel:
     assumes: tuple[Expr, ...] = ()
     body: tuple[Stmt, ...] = ()
     arch: str = "sm_90a"
+    #: Where the first of ``assumes`` stand; those that were added by code have no place.
+    assume_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=UNKNOWN_SPAN, compare=False, kw_only=True)
