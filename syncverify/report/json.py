@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from syncverify.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
+from syncverify.base.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
 from syncverify.report.base import Report, place, rule_name
 
 
