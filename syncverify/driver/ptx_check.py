@@ -13,6 +13,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import matches
 from syncverify.base.source import InputError
+from syncverify.checker.outcome import Outcome
 from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
 from syncverify.driver.ptx_systems import MAX_CHOICES, outcomes, question_of
 from syncverify.driver.ptx_task import (
@@ -25,8 +26,11 @@ from syncverify.driver.ptx_task import (
     in_teams,
     inferred,
     narrowed,
+    unknown,
 )
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.isa.targets import shared_bytes
+from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
 from syncverify.frontends.ptx.launch.facts import PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
@@ -65,18 +69,30 @@ def check_module(
     leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
     that do not fit a kernel; with ``on_error`` it is handed there and the others are still checked.
     """
+    valid = checked(module)
+    module = valid.module
     reports = []
+    if kernel is None and (uncalled := valid.uncalled()) is not None:
+        if on_error is None:
+            raise uncalled
+        on_error(uncalled)
     for f in module.entries:
         if kernel is not None and not matches(f.name, kernel):
             continue
         try:
-            known = ptx_facts(facts, f)
+            wrong = valid.fault(f.name)
+            if wrong is not None:
+                raise wrong
+            known = ptx_facts(facts, f, shared_bytes(module.target))
             wanted = {n: v for n, v in (values or {}).items() if n in known.symbols()}
             if values and len(module.entries) == 1:
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
             granted = demand_launch(facts, f, known, wanted)
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
+            if valid.without_rules is not None:
+                reports.append(_report(k, unknown(valid.without_rules, k.span), 0.0))
+                continue
             k, report = _checked(k)
             report = _every_size(k, report) if scope is ScopeKind.ALL else report
             report = _looked_again(k, report)
@@ -286,15 +302,21 @@ def _check(k: Kernel) -> KernelReport:
             policy=k.policy,
             values=values,
         )
+    return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
+
+
+def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
+    """What is said of a kernel whose systems have that outcome."""
     return KernelReport(
         name=k.function.name,
         file=k.module.path,
         verdict=outcome.verdict,
         policy=k.policy,
-        scope=Scope(covered(k.facts), values, tuple(map(text, k.facts.assume))),
+        scope=Scope(covered(k.facts), numbers_of(k.facts), tuple(map(text, k.facts.assume))),
+        arch=k.module.target,
         reason=outcome.reason,
-        seconds=time.perf_counter() - start,
-        witness=witness,
+        seconds=seconds,
+        witness=outcome.witness,
         assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,

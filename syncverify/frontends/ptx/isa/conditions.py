@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from syncverify.frontends.ptx.isa.rows import Row
-from syncverify.frontends.ptx.types import kind, width
+from syncverify.frontends.ptx.syntax.types import kind, width
 
 _FLOATS = ("f16", "f32")
 

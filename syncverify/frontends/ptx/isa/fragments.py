@@ -51,7 +51,8 @@ def _mma(mods: Sequence[str]) -> tuple[int, ...]:
     m, n, k = _shape(mods)
     d, a, b, c = [x for x in mods if x in _BITS][:4]
     if (m, n, k) == (8, 8, 4) and a == "f16":  # four products of quarters of the warp
-        return tuple({"f16": 4, "f32": 8}[x] for x in (d,)) + (2, 2) + ({"f16": 4, "f32": 8}[c],)
+        sums = {"f16": 4, "f32": 8}
+        return sums[d], 2, 2, sums[c]
     sparse = 2 if any(x.startswith("sp") for x in mods) else 1
     packed = 4 if a == "e2m1" and any(x in mods for x in ("kind::mxf4", "kind::mxf4nvf4")) else None
     found = (

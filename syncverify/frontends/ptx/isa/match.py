@@ -12,7 +12,7 @@ from syncverify.frontends.ptx.isa.operand_types import fits
 from syncverify.frontends.ptx.isa.rows import Role, Row, Slot, table
 from syncverify.frontends.ptx.isa.targets import Target, needed
 from syncverify.frontends.ptx.isa.words import NEEDS
-from syncverify.frontends.ptx.nodes import Instr
+from syncverify.frontends.ptx.syntax.nodes import Instr
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Form:
         """What a file's version or architecture lacks for it, in words; None if nothing."""
         for since, arch, what in _needs(self):
             if version < since:
-                return f"{what} needs .version {since[0]}.{since[1]} or later, the file has {version[0]}.{version[1]}"
+                mine, theirs = ".".join(map(str, version)), ".".join(map(str, since))
+                return f"{what} needs .version {theirs} or later, the file has {mine}"
             if here.known and not here.has(arch):
                 return f"{what} needs .target {needed(arch)}, the file has {here}"
         return None
@@ -112,8 +113,8 @@ def _unknown(opcode: str, mods: tuple[str, ...]) -> str:
     rows = table().get(opcode)
     name = ".".join((opcode, *mods))
     if rows is None:
-        near = get_close_matches(opcode, table(), 1)
-        hint = f": did you mean {'.'.join((near[0], *mods))}?" if near else ""
+        likely = get_close_matches(opcode, table(), 1)
+        hint = f": did you mean {'.'.join((likely[0], *mods))}?" if likely else ""
         return f"unknown instruction {name}{hint}"
     known = {word for row in rows for word in (*row.head, *(w for s in row.slots for w in s.words))}
     for at, word in enumerate(mods):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from syncverify.frontends.ptx.isa.fragments import lengths
 from syncverify.frontends.ptx.isa.rows import OperandKind, Row
-from syncverify.frontends.ptx.nodes import (
+from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
     Imm,
     Label,
@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.nodes import (
     Sym,
     Vector,
 )
-from syncverify.frontends.ptx.types import width
+from syncverify.frontends.ptx.syntax.types import width
 
 _WIDE_SPECIALS = ("%clock64", "%globaltimer", "%gridid", "%pm64", "%current_graph_exec")
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8, "v16": 16}
@@ -100,8 +100,8 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
         case "p":
             return isinstance(o, Sink) or _predicate(o, registers)
         case "P":
-            both = isinstance(o, Pair) and _one(o.first, _P, words, registers) and _one(o.second, _P, words, registers)
-            return both or _one(o, _P, words, registers)
+            both = (o.first, o.second) if isinstance(o, Pair) else (o,)
+            return all(_one(x, _P, words, registers) for x in both)
         case "D":
             if isinstance(o, Pair):
                 return _one(o.first, _WORD, words, registers) and _one(o.second, _P, words, registers)
@@ -115,7 +115,8 @@ def _one(o: Operand, k: OperandKind, words: Mapping[str, str], registers: Mappin
         case "i":
             return isinstance(o, Imm)
         case "k":
-            return _predicate(o.reg if isinstance(o, Not) else o, registers) or _source(o, "u32", False, registers)
+            guard = _predicate(o.reg if isinstance(o, Not) else o, registers)
+            return guard or _source(o, "u32", False, registers)
         case "v":
             return isinstance(o, Vector | Reg)
         case "l":
@@ -160,7 +161,8 @@ def _moved(o: Operand, type_: str, vector: str | None, loads: bool, registers: M
         return False
     if not loads:
         return all(_source(x, type_, True, registers) for x in items)
-    return all(isinstance(x, Sink) or (isinstance(x, Reg) and agrees(type_, registers[x.name], True)) for x in items)
+    into = [x for x in items if not isinstance(x, Sink)]
+    return all(isinstance(x, Reg) and agrees(type_, registers[x.name], True) for x in into)
 
 
 def _family(type_: str) -> str:

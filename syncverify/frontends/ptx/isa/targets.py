@@ -1,4 +1,4 @@
-"""Architectures: what ``.target`` names, which instructions one has, and which rules and limits hold for it."""
+"""Architectures: what ``.target`` names, which instructions it has, which rules and limits hold for it."""
 
 from __future__ import annotations
 
@@ -76,12 +76,6 @@ class Target:
             return f"{self} is older than the PTX memory model, which begins with sm_{_FIRST_WITH_RULES}"
         return None
 
-    @property
-    def copies_need_fence(self) -> bool:
-        """Whether practical policy asks for a proxy fence between cp.async and an asynchronous reader."""
-        return self.number in _STRICT_COPIES
-
-
 @lru_cache(maxsize=256)
 def target(name: str) -> Target | None:
     """The architecture that ``.target`` names; None for what is none (``texmode_independent``)."""
@@ -89,10 +83,22 @@ def target(name: str) -> Target | None:
     return Target(int(m[1]), m[2]) if m else None
 
 
+def shared_bytes(name: str) -> int:
+    """The most shared memory that a block can have on the architecture that ``.target`` names."""
+    here = target(name)
+    return here.shared_bytes if here is not None and here.known else _KNOWN[90][1] * 1024
+
+
+def copies_need_fence(name: str) -> bool:
+    """Whether practical policy too asks for a proxy fence between cp.async and an asynchronous reader."""
+    here = target(name)
+    return here is not None and here.number in _STRICT_COPIES
+
+
 def needed(needs: tuple[str, ...]) -> str:
     """Architectures as words: ``sm_90a``, ``sm_100f or sm_110f``, ``sm_80 or later``."""
     words = [
-        f"sm_{n[1:]} or earlier" if n.startswith("-") else f"sm_{n}" + ("" if n[-1].isalpha() else " or later")
+        f"sm_{n[1:]} or earlier" if n[0] == "-" else f"sm_{n}" if n[-1].isalpha() else f"sm_{n} or later"
         for n in needs
     ]
     return " or ".join(words)

@@ -46,7 +46,9 @@ SETS: dict[str, tuple[str, ...]] = {
             "mbarrier::report::validity::per_16bytes::8 mbarrier::report::validity::per_element::ff"
         ),
         "BUFFERS": " ".join(
-            f"collector::b{n}{how}" for n in range(4) for how in ("::fill", "::use", "::lastuse", "::discard", "")
+            f"collector::b{n}{how}"
+            for n in range(4)
+            for how in ("::fill", "::use", "::lastuse", "::discard", "")
         ),
         "F8": "e4m3 e5m2",
         "F8F6F4": "e4m3 e5m2 e3m2 e2m3 e2m1",
@@ -135,8 +137,8 @@ NEEDS: dict[str, tuple[tuple[int, int], tuple[str, ...]]] = {
     "L2::64B": ((7, 4), ("75",)),
     "L2::128B": ((7, 4), ("75",)),
     "L2::256B": ((7, 4), ("80",)),
-    **{word: ((9, 4), ("107f",)) for word in SETS["REPORT"]},
-    **{word: ((8, 6), ("100f", "110f")) for word in SETS["CTA_GROUP"]},
+    **dict.fromkeys(SETS["REPORT"], ((9, 4), ("107f",))),
+    **dict.fromkeys(SETS["CTA_GROUP"], ((8, 6), ("100f", "110f"))),
     "param::entry": ((7, 7), ()),
     "param::func": ((8, 3), ()),
     "collector::b": ((9, 4), ("107f",)),

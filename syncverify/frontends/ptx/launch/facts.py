@@ -252,16 +252,19 @@ def _joined(parts: list[Leaf], offset: int, size: int) -> Leaf:
     return Leaf(offset, size, f"u{8 * size}", total)
 
 
-def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
-    """The facts that a launch file and an entry's directives give; InputError where they are wrong."""
+def ptx_facts(facts: LaunchFacts, function: Function, most_shared: int = MOST_SHARED) -> PtxFacts:
+    """The facts that a launch file and an entry's directives give; InputError where they are wrong.
+    ``most_shared``: bytes of shared memory that a block can have."""
     table = facts.table(base_name(function.name), function.name)
     fail = facts.fail
     block = _block(facts, table, function)
     cluster = _cluster(facts, table, function)
     grid = _grid(table, cluster, function.name, fail)
     smem = expression(table["dynamic_smem"], "dynamic_smem", fail) if "dynamic_smem" in table else None
-    if isinstance(smem, int) and not 0 <= smem <= MOST_SHARED:
-        fail(f"dynamic_smem: {smem} is not from 0 to {MOST_SHARED}")
+    fixed = sum(v.size for v in function.variables if v.space == "shared" and not v.extern)
+    if isinstance(smem, int) and not 0 <= smem <= most_shared - fixed:
+        beside = f", beside {fixed} bytes of shared variables" if fixed else ""
+        fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{beside}")
     found = PtxFacts(
         kernel=function.name,
         grid=grid,

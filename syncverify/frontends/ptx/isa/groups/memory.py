@@ -33,7 +33,7 @@ st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SI
 st SEM:relaxed|release SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S:T h ; ptx=8.8 arch=100
 st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? T:b128 ; a s:T h ; ptx=8.3 arch=70
 st MMIO:mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; a S:T ; ptx=8.2 arch=70
-st.bulk ~weak? SPACE:shared::cta? ; a s:u64 i ; ptx=8.6 arch=100
+st.bulk ~weak? SPACE:shared::cta? ; a s:a i ; ptx=8.6 arch=100
 
 @chapter Parallel Synchronization and Communication Instructions
 @effect memory atomic
