@@ -117,15 +117,15 @@ def _unknown(opcode: str, mods: tuple[str, ...]) -> str:
         hint = f": did you mean {'.'.join((likely[0], *mods))}?" if likely else ""
         return f"unknown instruction {name}{hint}"
     known = {word for row in rows for word in (*row.head, *(w for s in row.slots for w in s.words))}
-    for at, word in enumerate(mods):
-        if word in known:
-            continue
-        for near in get_close_matches(word, known, 8, 0.5):
-            meant = (*mods[:at], near, *mods[at + 1 :])
-            if forms(opcode, meant):
-                return f"unknown instruction {name}: did you mean {'.'.join((opcode, *meant))}?"
-        return f"unknown instruction {name}: .{word} is no modifier of {opcode}"
-    for at in range(len(mods)):
-        if forms(opcode, meant := (*mods[:at], *mods[at + 1 :])):
-            return f"unknown instruction {name}: did you mean {'.'.join((opcode, *meant))}?"
+    strange = next((at for at, word in enumerate(mods) if word not in known), None)
+    others: list[tuple[str, ...]] = []
+    if strange is not None:
+        near = get_close_matches(mods[strange], known, 8, 0.5)
+        others = [(*mods[:strange], word, *mods[strange + 1 :]) for word in near]
+    others += [(*mods[:at], *mods[at + 1 :]) for at in range(len(mods))]
+    meant = next((m for m in others if forms(opcode, m)), None)
+    if meant is not None:
+        return f"unknown instruction {name}: did you mean {'.'.join((opcode, *meant))}?"
+    if strange is not None:
+        return f"unknown instruction {name}: .{mods[strange]} is no modifier of {opcode}"
     return f"unknown instruction {name}: {opcode} has no form with these modifiers"

@@ -8,8 +8,8 @@ A line is ``name modifiers ; operands ; attributes``, for instance
 - A modifier is a word, words to choose from (``row|col``) or a set of ``words.SETS``; ``NAME:`` gives its
   slot a name. ``?``: it may be left out. ``~``: it has no effect on synchronization, ``!``: no instruction
   with it is modelled (both with a reason in ``words``). Every other one is read. Modifiers come in any order
-  (ptxas takes them so), but those with ``<`` in theirs, and of two slots for one word the first is filled
-  first. ``&``: with the others so marked, or none of them. ``...``: any words.
+  (ptxas takes them so), but those with ``<`` and types (slots of one letter) in theirs, and of two slots
+  for one word the first is filled first. ``&``: with the others so marked, or none of them. ``...``: any.
 - Operands: ``d:T`` a destination of the type that slot ``T`` holds, ``s:T`` a source, ``m:T`` a source or
   the address of a variable, ``L:T`` and ``S:T`` what is loaded or stored (a vector where ``VEC`` says so),
   ``u:T`` a destination or ``_``, ``p`` and ``P`` a predicate to write (``P``: two, ``p|q``), ``D`` a word and
@@ -155,7 +155,8 @@ def _slot(token: str) -> Slot:
     if role is not Role.READ:
         reasons = HARMLESS if role is Role.HARMLESS else UNMODELLED
         reason = reasons[name]
-    return Slot(name, words, optional, "<" in marks, "&" in marks, role, reason)
+    ordered = "<" in marks or (len(name) == 1 and name.isupper())
+    return Slot(name, words, optional, ordered, "&" in marks, role, reason)
 
 
 def _operand(token: str) -> OperandKind:

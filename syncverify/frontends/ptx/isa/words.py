@@ -88,6 +88,7 @@ HARMLESS: dict[str, str] = {
     "uni": "a promise that the branch is uniform: divergence is followed anyway",
     "nc": "the path of a load of memory that nobody writes: it makes no order",
     "unified": "a promise about the address of a descriptor",
+    "mmio": "memory of a device: the order is that of the relaxed access which it asks for",
     "weak": "the default, spelled out",
     "cta": "the default scope, spelled out",
     "GEOM": "how a texture is addressed: its texels are data",

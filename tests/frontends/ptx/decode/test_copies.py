@@ -377,6 +377,3 @@ def test_both_spellings_of_a_multicast() -> None:
         line = f"{BULK}.multicast::cluster{kind} [%a], [%d1], 64, [%b], %r1"
         (event,) = emitted(line, cluster(), a=DST, b=BAR, r1=0b11)
         assert len(event[1]) == 2
-        tile = f"{TILE}.multicast::cluster{kind} [%a], [%d1, {{%r2, %r3}}], [%b], %r1"
-        (event,) = emitted(tile, cluster(), a=DST, b=BAR, r1=0b11)
-        assert len(event[1]) == 2

@@ -13,7 +13,7 @@ ld SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? ~PREFETCH
 ld SEM:relaxed|acquire SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h ; ptx=6.0 arch=70
 ld SEM:relaxed|acquire SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L:T a h ; ptx=8.8 arch=100
 ld SEM:relaxed|acquire SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? ~PREFETCH? T:b128 ; d:T a h ; ptx=8.3 arch=70
-ld MMIO:mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; L:T a ; ptx=8.2 arch=70
+ld ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; L:T a ; ptx=8.2 arch=70
 ld SPACE:global ~nc ~COP_NC? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h
 ld SPACE:global ~nc ~EVICT_L1? ~HINT? ~PREFETCH? VEC:v2|v4? T:SIZED ; L:T a h ; ptx=7.4 arch=70
 ld SPACE:global ~nc ~EVICT_L1? ~EVICT_L2? ~HINT? ~PREFETCH? VEC:v8 T:b32|u32|s32|f32 ; L:T a h ; ptx=8.8 arch=100
@@ -32,7 +32,7 @@ st SEM:volatile SPACE:global|local|shared|shared::cta|shared::cluster? T:b128 ; 
 st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? VEC:v2|v4? T:SIZED ; a S:T h ; ptx=6.0 arch=70
 st SEM:relaxed|release SCOPE SPACE:global? ~EVICT_L1? ~EVICT_L2? ~HINT? VEC:v8 T:b32|u32|s32|f32 ; a S:T h ; ptx=8.8 arch=100
 st SEM:relaxed|release SCOPE SPACE:SPACE_SYNC? ~EVICT_L1? ~HINT? T:b128 ; a s:T h ; ptx=8.3 arch=70
-st MMIO:mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; a S:T ; ptx=8.2 arch=70
+st ~mmio SEM:relaxed SCOPE:sys SPACE:global? T:SIZED ; a S:T ; ptx=8.2 arch=70
 st.bulk ~weak? SPACE:shared::cta? ; a s:a i ; ptx=8.6 arch=100
 
 @chapter Parallel Synchronization and Communication Instructions
