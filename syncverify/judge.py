@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from syncverify.base.reason import Cause, caused
 from syncverify.checker import Outcome, check
 from syncverify.checker.outcome import Budget
 from syncverify.diagnostics import Diagnostic, Policy, Severity, Verdict
@@ -35,7 +36,7 @@ def run_system(
 def outcome_of(system: System | Unanalysable, policy: Policy) -> Outcome:
     """The outcome of one system, or why there is none."""
     if isinstance(system, Unanalysable):
-        return undecided(system.reason, system.span, "SV901")
+        return undecided(caused(system.reason, Cause.UNSUPPORTED), system.span, "SV901")
     return run_system(system, policy)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from syncverify.advice import advise, exchanges_globally
+from syncverify.base.reason import Cause, Reason
 from syncverify.checker import Outcome, necessity
 from syncverify.diagnostics import (
     Diagnostic,
@@ -75,7 +76,8 @@ def check_kernel(
     if missing:
         listed = ", ".join(missing)
         plural = "parameters" if len(missing) > 1 else "parameter"
-        reason = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
+        text = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
+        reason = Reason(text, Cause.MISSING_FACT)
         outcomes = [undecided(reason, kernel.span)]
     else:
         check_assumes(kernel, bound)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.ir import nodes as n
 from syncverify.ir.execute_data import DataOps
 from syncverify.ir.execute_dispatch import operation
@@ -249,7 +250,7 @@ class Code(TurnText):
                 if name in self.named_once and names(e) <= set(self.program.symbols) and plain_sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
-                text = f"control depends on data loaded from {region.tensor}"
+                text = Reason(f"control depends on data loaded from {region.tensor}", Cause.DATA)
                 self._stuck((Ev.UNKNOWN, self.site, text))
             case n.Exit():
                 self._text(f"r[0] = {ENDED}")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason, caused, has, made_of
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
 from syncverify.frontends.ptx.assumptions import (
@@ -46,11 +47,6 @@ from syncverify.source import InputError
 
 #: Exact checks that a proof for every size may ask for.
 MOST_EXACT = 8
-#: Part of the reason where blocks of a grid are other cases each, and too many.
-_PLACES = " of the grid"
-_DATA = "depends on data (ld.global"
-#: Names a load from shared memory as what decides.
-_CONTENTS = "(ld.shared"
 
 
 def check_module(
@@ -98,7 +94,7 @@ def check_module(
 def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    if report.verdict is Verdict.UNKNOWN and _CONTENTS in str(report.reason):
+    if report.verdict is Verdict.UNKNOWN and has(report.reason, Cause.SHARED_CONTENTS):
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _check(loose)
         if again.verdict is not Verdict.UNKNOWN:
@@ -114,7 +110,7 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     k, found = _with_words(k, report)
     if found is None:
-        undecided = any(part in str(report.reason) for part in (_PLACES, _DATA, _CONTENTS))
+        undecided = has(report.reason, Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS)
     else:
         undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
@@ -137,9 +133,12 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
-    reason = f"this is not shown for every size: {found.reason}"
+    why = caused(found.reason or "", Cause.NO_PROOF)
+    reason = Reason(f"this is not shown for every size: {why}", parts=(why,))
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
-    first = report.reason if found.reason == report.reason else f"{reason}; {report.reason}"
+    first = report.reason
+    if found.reason != report.reason:
+        first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
     return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
 
 
@@ -147,12 +146,12 @@ def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
     found = _tried(k)
-    if _DATA in str(report.reason if found is None else found.reason):
+    if has(report.reason if found is None else found.reason, Cause.GLOBAL_DATA):
         words = replace(k, words=True, program=[], assumptions=[])
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             return words, again
-    if k.contents and _CONTENTS in str(report.reason if found is None else found.reason):
+    if k.contents and has(report.reason if found is None else found.reason, Cause.SHARED_CONTENTS):
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _tried(loose)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
@@ -231,11 +230,11 @@ def _proof(k: Kernel, prove: Prove) -> Any:
             last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
             unknown, reason = last.verdict is Verdict.UNKNOWN, last.reason or ""
         except NotShownError as e:
-            if not any(why in str(e) for why in more.values()):
+            if not any(made_of(e.reason, why) for why in more.values()):
                 raise
-            unknown, reason = True, str(e)
+            unknown, reason = True, e.reason
         if unknown and more:
-            question = question_of(reason, more)
+            question = question_of([reason], more)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             steered.add(question)
         elif last.verdict is not Verdict.PROVED:

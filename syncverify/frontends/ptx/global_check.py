@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from syncverify.base.reason import Cause, Reason, caused
 from syncverify.checker.outcome import Outcome
 from syncverify.diagnostics import Diagnostic, Severity, Verdict
 from syncverify.frontends.ptx.assumptions import MAX_TOGETHER
@@ -30,7 +31,7 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
     assert program.handing is not None
     where = f"blocks hand data over through global memory (line {program.handing.line})"
     if clusters is None:
-        yield undecided(f"{where}: give grid in a launch file", span)
+        yield undecided(Reason(f"{where}: give grid in a launch file", Cause.MISSING_FACT), span)
         return
     whole = clusters <= MAX_TOGETHER
     why = ""
@@ -49,7 +50,8 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
         return
     reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None
     most = f"{where} and the grid has {clusters} clusters; at most {MAX_TOGETHER} are run together{why}"
-    yield undecided(most if reason is None else f"{most}; {reason}", span)
+    told = most if reason is None else Reason(f"{most}; {reason}", parts=(reason,))
+    yield undecided(caused(told, Cause.BUDGET), span)
 
 
 def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]) -> Iterator[PtxSystem]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.locks import Locks
@@ -235,7 +236,8 @@ class Tables:
         if isinstance(address, Unknown):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
-                raise Opaque(f"which of the kernel's tensor maps is meant depends on {address.why}")
+                text = f"which of the kernel's tensor maps is meant depends on {address.why}"
+                raise Opaque(Reason(text, parts=(address.why,)))
         if known.box is None and isinstance(address, int | Size):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
@@ -270,7 +272,8 @@ class Tables:
             return missing if found is None else found
         key = (found, missing.why)
         if key not in self._wanted:
-            self._wanted[key] = Unknown(f"{missing.why.split(': give ')[0]}: {found}")
+            text = f"{missing.why.split(': give ')[0]}: {found}"
+            self._wanted[key] = Unknown(Reason(text, Cause.MISSING_FACT, parts=(missing.why,)))
         return self._wanted[key]
 
     def _placed(self, address: Any) -> bool:
