@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from syncverify import gate, gate_ptx
+from syncverify import gate, gate_ptx, sizes
+from syncverify.checker.strategy import EFFORTS, Effort, Entry
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
-from syncverify.sizes import Limits, Problem, Sized
+from syncverify.sizes import Problem, Sized
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
 FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
@@ -62,20 +63,20 @@ def test_code_that_stores_less_than_the_kernel_is_not_its_code(cache: Cache) -> 
 
 
 def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[int] = []
-    real = gate_ptx.prove
+    efforts: list[Effort] = []
+    real, first = sizes.decide, EFFORTS[Entry.GATE_FIRST]
 
-    def prove(
-        problem: Problem, policy: Policy, limits: Limits, first: Limits | None = None, **more: bool
-    ) -> Sized:
-        events.append((first or limits).events)
-        return real(problem, policy, limits, first=first, **more)
+    def decide(problem: Problem, policy: Policy, effort: Effort, *team: int) -> Sized:
+        efforts.append(effort)
+        return real(problem, policy, effort, *team)
 
-    monkeypatch.setattr(gate_ptx, "prove", prove)
-    monkeypatch.setattr(gate_ptx, "SOON", replace(gate_ptx.SOON, nodes=1))
+    monkeypatch.setattr(sizes, "decide", decide)
+    assert first.first is not None
+    short = replace(first, first=replace(first.first, nodes=1))
+    monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, short)
     report = gate.compile(examples.mul, SMALL, cache=cache).ptx_report
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
-    assert events == [gate_ptx.SOON.events, gate_ptx.LIMITS.events]
+    assert [e for e in efforts if e is not EFFORTS[Entry.IR]] == [short, EFFORTS[Entry.GATE]]
 
 
 @fusion(x=Tensor("bf16", ("R", "C")), w=Tensor("bf16", ("C",)))

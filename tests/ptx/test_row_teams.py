@@ -6,8 +6,9 @@ from functools import cache
 
 import pytest
 
-from syncverify import files
+from syncverify.checker.strategy import Entry
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.prover import prover
 from syncverify.frontends.ptx.check import check_module
 from syncverify.frontends.ptx.check_kernel import Checker
 from syncverify.frontends.ptx.parser import parse
@@ -41,7 +42,7 @@ def _verdict(text: str, teams: str | int) -> Verdict:
     facts |= {} if every else {"params": {**FACTS["params"], "3": {"i32": 2}}}
     found = check_module(
         parse(text, "k.ptx"), LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL,
-        Checker(run_system, merge, files._prove), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
+        Checker(run_system, merge, prover(Entry.PTX)), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
     )  # fmt: skip
     return found[0].verdict
 

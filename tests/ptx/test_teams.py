@@ -11,8 +11,10 @@ import pytest
 
 from syncverify import files
 from syncverify.certificate import RejectedError, dumps
+from syncverify.checker.strategy import Entry
 from syncverify.cli.main import run as command
 from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.prover import prover
 from syncverify.frontends.ptx.check import check_module
 from syncverify.frontends.ptx.check_kernel import Checker, Kernel, compiled
 from syncverify.frontends.ptx.facts import ptx_facts
@@ -329,7 +331,7 @@ def _random(seed: int, grid: str | int) -> Verdict:
     at = f"T * {size}" if isinstance(grid, str) else grid * size
     facts = {"grid": [at, 1, 1], "block": [64, 1, 1], "params": params}
     facts |= {"assume": ["T >= 1"]} if isinstance(grid, str) else {}
-    checker = Checker(run_system, merge, files._prove)
+    checker = Checker(run_system, merge, prover(Entry.PTX))
     scope = ScopeKind.ALL if isinstance(grid, str) else ScopeKind.EXACT
     (found,) = check_module(
         module, LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL, checker, scope=scope

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from syncverify.base.reason import Cause, Reason, caused, has, made_of
+from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
+from syncverify.checker.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.frontends.names import matches
 from syncverify.frontends.ptx.assumptions import (
@@ -33,7 +34,7 @@ from syncverify.frontends.ptx.check_kernel import (
     narrowed,
 )
 from syncverify.frontends.ptx.check_launch import covered, numbers_of
-from syncverify.frontends.ptx.check_systems import MAX_CHOICES, outcomes, question_of
+from syncverify.frontends.ptx.check_systems import outcomes, question_of
 from syncverify.frontends.ptx.facts import PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.infer import Boxes, copies_tensors
 from syncverify.frontends.ptx.nodes import Module
@@ -44,9 +45,6 @@ from syncverify.ir.expr import Var, names
 from syncverify.launch import LaunchFacts
 from syncverify.model.terms import Symbolic
 from syncverify.source import InputError
-
-#: Exact checks that a proof for every size may ask for.
-MOST_EXACT = 8
 
 
 def check_module(
@@ -94,7 +92,7 @@ def check_module(
 def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    if report.verdict is Verdict.UNKNOWN and has(report.reason, Cause.SHARED_CONTENTS):
+    if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _check(loose)
         if again.verdict is not Verdict.UNKNOWN:
@@ -110,7 +108,7 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     k, found = _with_words(k, report)
     if found is None:
-        undecided = has(report.reason, Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS)
+        undecided = bool(causes_of(report.reason) & CAUSES[Step.ANY_GRID])
     else:
         undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
@@ -146,12 +144,13 @@ def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
     found = _tried(k)
-    if has(report.reason if found is None else found.reason, Cause.GLOBAL_DATA):
+    if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
         words = replace(k, words=True, program=[], assumptions=[])
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             return words, again
-    if k.contents and has(report.reason if found is None else found.reason, Cause.SHARED_CONTENTS):
+    causes = causes_of(report.reason if found is None else found.reason)
+    if k.contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _tried(loose)
         if again is not None and again.verdict is not Verdict.UNKNOWN:

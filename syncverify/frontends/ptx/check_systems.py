@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.base.reason import Cause, Reason, has, made_of
 from syncverify.checker.outcome import Outcome
+from syncverify.checker.strategy import MAX_CHOICES
 from syncverify.diagnostics import Severity, Verdict
 from syncverify.frontends.ptx.assumptions import (
     of_common,
@@ -32,8 +33,6 @@ from syncverify.launch import beside
 MAX_CLUSTERS = 16
 #: Clusters whose events are compared, so that those alike are run once.
 MAX_COMPARED = 512
-#: Questions about data and parameters of which both answers are tried together.
-MAX_CHOICES = 5
 #: Decides where it is not known what does.
 _SOME_DATA = Reason("data", Cause.DATA)
 #: Ways in which a kernel's atomics hand numbers out.
