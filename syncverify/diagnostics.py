@@ -73,6 +73,34 @@ class Diagnostic:
     related: tuple[Label, ...] = ()
 
 
+class StepKind(StrEnum):
+    """What a step of a witness does, for formats that draw it."""
+
+    READ = "read"
+    WRITE = "write"
+    INIT = "init"
+    INVAL = "inval"
+    ARRIVE = "arrive"
+    EXPECT = "expect"
+    WAIT = "wait"
+    SYNC = "sync"
+    FENCE = "fence"
+    ISSUE = "issue"  # an asynchronous operation begins
+    COMPLETION = "completion"  # and ends
+    GROUP = "group"  # commits a group of them, or waits for groups
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierState:
+    """An mbarrier after a step: completed phases, pending arrivals of ``count``, bytes outstanding."""
+
+    phase: int
+    pending: int
+    count: int
+    tx: int
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of a witness.
@@ -87,6 +115,11 @@ class Step:
     op: str
     barrier: str | None = None
     phase: int | None = None
+    kind: StepKind = StepKind.OTHER
+    #: the barrier after the step
+    state: BarrierState | None = None
+    #: of a completion: the position of the step that issued the operation
+    issued_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+
+from syncverify.checker.barrier_states import KIND_OF, BarrierStates
 from syncverify.checker.barriers import Barrier, name
-from syncverify.checker.engine import Run, Thread
+from syncverify.checker.engine import Async, Run, Thread
 from syncverify.checker.sync import cluster
-from syncverify.diagnostics import Blocked, Claim, Policy, Step, Witness
+from syncverify.diagnostics import Blocked, Claim, Policy, Step, StepKind, Witness
 from syncverify.model.events import Ev, Event
 from syncverify.source import UNKNOWN_SPAN
 
@@ -28,32 +31,51 @@ _SILENT = frozenset({Ev.USE, Ev.EXIT, Ev.FAULT, Ev.UNKNOWN})
 
 
 def steps_of(run: Run) -> tuple[Step, ...]:
-    """The run's trace as steps."""
+    """The run's trace as steps, each with the state of its barrier after it."""
     steps: list[Step] = []
+    states = BarrierStates(run)
+    issues: dict[tuple[int, int], deque[int]] = defaultdict(deque)  # by class and site: steps not completed
     for position, (who, event) in enumerate(run.trace):
         if who < 0:
             op = run.asyncs[-1 - who]
-            if op.number < 0:
-                continue  # a cp.async arrival follows from the copies it waits for
-            site = run.info.sites[op.site]
-            target = next((b for b, _, _ in op.targets if b >= 0), None)
-            steps.append(
-                Step(
-                    f"{op.thread.info.name}.async{op.number}",
-                    site.span,
-                    f"completion of {site.text}",
-                    None if target is None else name(run, target),
-                )
-            )
+            moved = states.completion(op)
+            if op.number >= 0:  # a cp.async arrival follows from the copies it waits for
+                steps.append(_completion(run, op, moved, states, issues[op.thread.cls, op.site]))
             continue
+        moved = states.event(who, event)
         if event[0] in _SILENT or event[1] in run.skipped_polls:
             continue
         site = run.info.sites[event[1]]
         if event[0] == Ev.ELECT and not site.text.startswith("elect"):
             continue  # the warp comes together for the instruction whose own event follows
-        seen = run.saw.get(position)
-        steps.append(Step(run.threads[who].info.name, site.span, site.text, _barrier(run, event), seen))
+        kind = KIND_OF.get(event[0], StepKind.OTHER)
+        if kind is StepKind.ISSUE:
+            issues[who, event[1]].append(len(steps))
+        steps.append(
+            Step(
+                run.threads[who].info.name,
+                site.span,
+                site.text,
+                _barrier(run, event),
+                run.saw.get(position),
+                kind,
+                None if moved is None else states.state(moved),
+            )
+        )
     return tuple(steps)
+
+
+def _completion(run: Run, op: Async, moved: int | None, states: BarrierStates, issues: deque[int]) -> Step:
+    site = run.info.sites[op.site]
+    return Step(
+        f"{op.thread.info.name}.async{op.number}",
+        site.span,
+        f"completion of {site.text}",
+        None if moved is None else name(run, moved),
+        kind=StepKind.COMPLETION,
+        state=None if moved is None else states.state(moved),
+        issued_by=issues.popleft() if issues else None,
+    )
 
 
 def _barrier(run: Run, event: Event) -> str | None:

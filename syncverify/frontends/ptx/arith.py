@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.values import (
 
 _DIVIDES = "a division by zero: give the sizes that divide, or assume that they are at least 1"
 BY_ZERO = Unknown(Reason(_DIVIDES, Cause.ZERO_DIVISOR))
+OF_SIZES = Unknown("a saturating or packed operation on a size without a number")
 AS_FLOAT = Unknown("a size taken as a floating-point number")
 
 
@@ -105,9 +106,24 @@ def _bfi(a: int, b: int, pos: int, count: int, w: int) -> int:
     return b & ~mask | a << pos & mask
 
 
-def _prmt(a: int, b: int, c: int) -> int:
-    """prmt in its default mode: each nibble of ``c`` picks a byte of ``b:a`` (bit 3 spreads its sign)."""
+#: PTX ISA, prmt: the byte ``i`` that each special mode picks by the lower two bits of its third operand.
+_PICKED: tuple[Callable[[int, int], int], ...] = (
+    lambda c, i: c + i,
+    lambda c, i: (c - i) % 8,
+    lambda c, i: c,
+    max,
+    min,
+    lambda c, i: 2 * (c & 1) + (i & 1),
+)
+#: Their names, in that order.
+PRMT_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+
+
+def _prmt(a: int, b: int, c: int, mode: int) -> int:
+    """prmt: each nibble of ``c`` picks a byte of ``b:a`` (bit 3 spreads its sign), or a mode, -1 for none."""
     both, out = b << 32 | a, 0
+    if mode >= 0:
+        c = sum(_PICKED[mode](c & 3, i) << 4 * i for i in range(4))
     for i in range(4):
         pick = c >> 4 * i & 15
         byte = both >> 8 * (pick & 7) & 255
@@ -150,6 +166,30 @@ def _smax(a: int, b: int, w: int) -> int:
     return a if signed(a, w) > signed(b, w) else b
 
 
+def _sad(a: int, b: int, c: int, w: int, s: int) -> int:
+    x, y = (signed(a, w), signed(b, w)) if s else (a, b)
+    return c + abs(x - y) & (1 << w) - 1
+
+
+def _mul24(a: int, b: int, c: int, hi: int, s: int) -> int:
+    """mul24, mad24: of the 48 bits of the product of the lower 24 bits the lower or the upper 32."""
+    x, y = a & 0xFFFFFF, b & 0xFFFFFF
+    product = signed(x, 24) * signed(y, 24) if s else x * y
+    return (product >> 16 * hi) + c & 0xFFFFFFFF
+
+
+def _saturated(x: int, w: int, s: int, to: int, to_signed: int, held: int) -> int:
+    """cvt.sat: the nearest number of the type of ``to`` bits, in a register of ``held`` bits."""
+    x = signed(x, w) if s else x
+    low, high = (-(1 << to - 1), (1 << to - 1) - 1) if to_signed else (0, (1 << to) - 1)
+    return max(low, min(high, x)) & (1 << held) - 1
+
+
+def _clamped(a: int, b: int, sign: int) -> int:
+    """add.sat.s32, or sub.sat.s32 where the sign is -1."""
+    return max(-(1 << 31), min((1 << 31) - 1, signed(a, 32) + sign * signed(b, 32))) & 0xFFFFFFFF
+
+
 def _lifted(f: Callable[..., Any]) -> Callable[..., Any]:
     def on_anything(*args: Any) -> Any:
         for a in args:
@@ -169,6 +209,15 @@ udiv, urem, sdiv, srem = _lifted(_udiv), _lifted(_urem), _lifted(_sdiv), _lifted
 shl, shr, sar, shf = _lifted(_shl), _lifted(_shr), _lifted(_sar), _lifted(_shf)
 bfe, bfi, prmt, lop3, brev = _lifted(_bfe), _lifted(_bfi), _on_bits(_prmt), _lifted(_lop3), _on_bits(_brev)
 bfind, mul_hi = _on_bits(_bfind), _lifted(_mul_hi)
+
+
+def _numbers_only(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numbers: of sizes without one it is data."""
+    return _lifted(lambda *args: f(*args) if all(a.__class__ in INTS for a in args) else OF_SIZES)
+
+
+sad, mul24 = _numbers_only(_sad), _numbers_only(_mul24)
+saturated, clamped = _numbers_only(_saturated), _numbers_only(_clamped)
 umin, umax, smin, smax = _lifted(min), _lifted(max), _lifted(_smin), _lifted(_smax)
 popc = _on_bits(int.bit_count)
 clz = _on_bits(lambda a, w: w - a.bit_length())

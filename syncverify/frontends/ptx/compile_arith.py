@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from syncverify.frontends.ptx.arith import PRMT_MODES
 from syncverify.frontends.ptx.compile_operands import NotPlain, Operands
 from syncverify.frontends.ptx.nodes import Imm, Instr, Operand, Reg
 from syncverify.frontends.ptx.operands import float_product
@@ -14,7 +15,8 @@ class Arithmetic(Operands):
     def _binary(self, i: Instr, sign: str) -> list[tuple[str, str]]:
         _, bits, mask = self._typed(i)
         if "sat" in i.mods:
-            raise NotPlain
+            x, y = (self.text(op, 32) for op in i.operands[1:3])
+            return self._one(i, f"clamped({x}, {y}, {sign}1)")
         a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
         total = f"{a} {sign} {b}" + (f" {sign} r[{self.carry}]" if i.op in ("addc", "subc") else "")
         if "cc" in i.mods:
@@ -90,16 +92,19 @@ class Arithmetic(Operands):
     op_madc = op_mad
 
     def op_mul24(self, i: Instr) -> list[tuple[str, str]]:
-        k, _, _ = self._typed(i)
-        if k == "s" or "hi" in i.mods:
+        if "sat" in i.mods:
             raise NotPlain
+        k, _, _ = self._typed(i)
         a, b = (self.text(x, 32) for x in i.operands[1:3])
-        total = f"({a} & 0xffffff) * ({b} & 0xffffff)"
-        if i.op == "mad24":
-            total += f" + {self.text(i.operands[3], 32)}"
-        return self._one(i, f"({total}) & 0xffffffff")
+        c = self.text(i.operands[3], 32) if i.op == "mad24" else "0"
+        return self._one(i, f"mul24({a}, {b}, {c}, {int('hi' in i.mods)}, {int(k == 's')})")
 
     op_mad24 = op_mul24
+
+    def op_sad(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a, b, c = (self.text(x, bits) for x in i.operands[1:4])
+        return self._one(i, f"sad({a}, {b}, {c}, {bits}, {int(k == 's')})")
 
     def _division(self, i: Instr, plain: str, name: str) -> list[tuple[str, str]]:
         k, bits, _ = self._typed(i)
@@ -190,10 +195,11 @@ class Arithmetic(Operands):
         return self._one(i, f"bfi({a}, {b}, {self.text(i.operands[3])}, {self.text(i.operands[4])}, {bits})")
 
     def op_prmt(self, i: Instr) -> list[tuple[str, str]]:
-        if len(i.mods) > 1:
-            raise NotPlain
         a, b, c = (self.text(x, 32) for x in i.operands[1:4])
-        return self._one(i, f"prmt({a}, {b}, {c})")
+        if len(i.mods) > 1 and i.mods[1] not in PRMT_MODES:
+            raise NotPlain
+        mode = PRMT_MODES.index(i.mods[1]) if len(i.mods) > 1 else -1
+        return self._one(i, f"prmt({a}, {b}, {c}, {mode})")
 
     def op_lop3(self, i: Instr) -> list[tuple[str, str]]:
         if len(i.mods) > 1:

@@ -201,7 +201,7 @@ class Effects(Values):
         values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
-        keyed += self._stored_by([self.expr.text(op) for op in values])
+        keyed += self._stored_by([self.expr.narrowed(op, 8 * a.size) for op in values])
         keyed += self._team(k)
         teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
         handle = self.p.read_handle(k)

@@ -25,11 +25,13 @@ NAMES: Mapping[str, Any] = {
     "counted": sized.counted,
     "flipped": sized.flipped,
     "widened": sized.widened,
+    "extended": sized.extended,
     **{
         name: getattr(arith, name)
         for name in (
             "udiv urem sdiv srem shl shr sar shf bfe bfi prmt lop3 brev bfind mul_hi umin umax smin smax "
-            "popc clz sabs equal is_null float_test float_product select shfl vote match redux"
+            "popc clz sabs sad mul24 saturated clamped equal is_null float_test float_product select shfl "
+            "vote match redux"
         ).split()
     },
 }  # fmt: skip
@@ -130,7 +132,7 @@ class Expressions(Arithmetic):
         return self._one(i, f"({self._test(swapped)}) * {(1 << width(i.mods[-2])) - 1}")
 
     def op_cvt(self, i: Instr) -> list[tuple[str, str]]:
-        if len(i.mods) < 2 or i.mods[0] == "pack" or "sat" in i.mods:
+        if len(i.mods) < 2 or i.mods[0] == "pack":
             raise NotPlain
         to, of = i.mods[-2], i.mods[-1]
         if "f" in (kind(to), kind(of)) or not isinstance(i.operands[0], Reg):
@@ -140,7 +142,12 @@ class Expressions(Arithmetic):
         text = self.text(a, source)
         if isinstance(a, Reg) and width(self.types.get(a.name, of)) > source:
             text = f"({text} & {(1 << source) - 1})"
-        if bits > source and kind(of) == "s":
+        if "sat" in i.mods:
+            held = width(self.types.get(i.operands[0].name, to))
+            return self._one(i, f"saturated({text}, {source}, {_s(of)}, {bits}, {_s(to)}, {held})")
+        if bits > source and kind(of) == "s" and source < 32:
+            text = f"extended({text}, {source}, {bits}, True)"
+        elif bits > source and kind(of) == "s":
             half = 1 << (source - 1)
             text = f"(({text} ^ {half}) - {half}) & {(1 << bits) - 1}"
         elif bits > source and isinstance(a, Reg):
@@ -148,7 +155,9 @@ class Expressions(Arithmetic):
         elif bits < source:
             text = f"({text}) & {(1 << bits) - 1}"
         held = width(self.types.get(i.operands[0].name, to))
-        if held > bits and kind(to) == "s":
+        if held > bits and kind(to) == "s" and bits < 32:
+            text = f"extended({text}, {bits}, {held}, True)"
+        elif held > bits and kind(to) == "s":
             half = 1 << (bits - 1)
             text = f"((({text}) ^ {half}) - {half}) & {(1 << held) - 1}"
         return self._one(i, text)
@@ -213,6 +222,10 @@ class Expressions(Arithmetic):
         name = f"{op}.{i.mods[-1]}" if op in ("min", "max") else op
         a, mask = (self.text(x, 32) for x in i.operands[1:3])
         return self._one(i, f"redux({name!r}, {a}, {mask}, {self.special('%@live')})")
+
+
+def _s(type_: str) -> int:
+    return int(kind(type_) == "s")
 
 
 def _both(op: Operand) -> list[Operand]:

@@ -86,6 +86,19 @@ class Operands:
             return str((op.value & (1 << bits) - 1) ^ half)
         return f"({self.text(op, bits)} ^ {half})"
 
+    def extended(self, register: str, type_: str, text: str) -> str:
+        """What a load of a type leaves in a register that may be wider (PTX ISA, operand size exceeding
+        instruction-type size): signed types are sign-extended, all others zero-extended."""
+        bits, held = width(type_), width(self.types.get(register, type_))
+        return text if held <= bits else f"extended({text}, {bits}, {held}, {kind(type_) == 's'})"
+
+    def narrowed(self, op: Operand, bits: int) -> str:
+        """The bits that a store of so many takes of an operand: the lower ones of a wider register."""
+        text = self.text(op, bits)
+        if isinstance(op, Reg) and width(self.types.get(op.name, f"b{bits}")) > bits:
+            return f"({text}) & {(1 << bits) - 1}"
+        return text
+
     def targets(self, op: Operand) -> list[str]:
         """Names of the registers of a destination."""
         match op:

@@ -89,7 +89,8 @@ class Values(Text):
                 offset += base.offset
                 known = any(q.name == base.name for q in self.p.function.params) and self.p.function.entry
                 name = f"param {base.name}+{offset}:{type_}"
-                yield d.name, f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
+                found = f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
+                yield d.name, self.expr.extended(d.name, type_, found)
             elif space == "global" and not isinstance(m.base, Sym):
                 if all(r in self.wanted for r in registers(m)):
                     self.space["G"] = read_global if self.p.reads_only else read_held
@@ -98,12 +99,13 @@ class Values(Text):
                     if k in self.p.words:
                         self.space["R"] = read_word
                         found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
-                    yield d.name, found
+                    yield d.name, self.expr.extended(d.name, type_, found)
                 else:
                     yield d.name, self._unknown(k)
             else:
                 address = self.expr.text(m.base)
-                yield d.name, f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"
+                found = f"L(r, {space!r}, {address} + {offset}, {size}, {self._unknown(k)})"
+                yield d.name, self.expr.extended(d.name, type_, found)
         self.space["L"] = load
 
     def _store(self, k: int, i: Instr) -> None:
@@ -117,7 +119,7 @@ class Values(Text):
         guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
         for n, v in enumerate(values):
             offset = m.offset + n * size
-            text = self.expr.text(v, 8 * size)
+            text = self.expr.narrowed(v, 8 * size)
             if space == "param" and isinstance(m.base, Sym):
                 name = f"param {m.base.name}+{offset + m.base.offset}:{type_}"
                 self._text(f"r[{self.p.slot(name)}] = {text}")

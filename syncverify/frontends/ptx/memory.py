@@ -221,24 +221,25 @@ class Bytes:
             return cell[1]
         if address.__class__ not in INTS:
             return missing  # somewhere, for a size without a number
-        total, at = 0, address
+        total: Any = 0
+        at = address
         while at < address + size:
             part = self._piece(at, address + size - at)
             if part is None:
                 return missing
             n, value = part
-            total |= value << 8 * (at - address)
+            total = total | value << 8 * (at - address)
             at += n
         return total
 
-    def _piece(self, address: int, most: int) -> tuple[int, int] | None:
+    def _piece(self, address: int, most: int) -> tuple[int, Any] | None:
         """Bytes from an address on that lie in one cell: how many, and their value."""
         for a in range(address, address - 16, -1):
             cell = self.cells.get(a)
             if cell is None:
                 continue
             n, value = cell
-            if a + n <= address or value.__class__ not in INTS:
+            if a + n <= address or not (value.__class__ in INTS or (value.__class__ is Vec and value.fixed)):
                 return None
             count = min(most, a + n - address)
             return count, value >> 8 * (address - a) & (1 << 8 * count) - 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from syncverify.frontends.ptx.arith import select
+from syncverify.frontends.ptx.arith import select, signed
 from syncverify.frontends.ptx.quotients import over, quotient_by, unscaled, within
 from syncverify.frontends.ptx.turned import at_least
-from syncverify.frontends.ptx.values import INTS, Unknown
+from syncverify.frontends.ptx.values import INTS, Unknown, Vec, is_choice, vec
 from syncverify.model.deals import other_bit
 from syncverify.model.terms import Space, Term
 
@@ -497,4 +497,15 @@ def widened(x: Any, bits: int) -> Any:
     return size(x.unsigned(), 64) if isinstance(x, Size) else x
 
 
-__all__ = ["NO_WRAP", "Size", "Space", "below", "known", "size", "value_of", "widened", "wrapped"]
+def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
+    """A value of ``bits`` bits in a wider register of ``held`` bits; ``negative``: its type is signed."""
+    if x.__class__ in INTS:
+        return signed(x, bits) & (1 << held) - 1 if negative else x
+    if x.__class__ is Vec:
+        return vec([extended(v, bits, held, negative) for v in x.lanes])
+    if isinstance(x, Size):
+        return size(x.signed() if negative else x.unsigned(), held)
+    return x.derived() if negative and isinstance(x, Unknown) and not is_choice(x) else x
+
+
+__all__ = ["NO_WRAP", "Size", "Space", "below", "extended", "known", "size", "value_of", "widened", "wrapped"]

@@ -54,6 +54,12 @@ class Unknown:
             return self if o and is_choice(self) else 0 if not o else self.derived()
         return self.derived()
 
+    def _and(self, o: Any) -> Any:
+        """A choice is one bit: a mask keeps it or not."""
+        if o.__class__ in INTS and is_choice(self):
+            return self if o & 1 else 0
+        return 0 if o.__class__ in INTS and not o else self.derived()
+
     def _unless_one(self, o: Any) -> Any:
         if o.__class__ in INTS and o in (0, 1) and is_choice(self):
             return 1 if o else self
@@ -70,7 +76,8 @@ class Unknown:
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __invert__ = _same
     __or__ = __ror__ = _unless_one
     __xor__ = __rxor__ = _xor
-    __mul__ = __rmul__ = __and__ = __rand__ = _unless_zero
+    __mul__ = __rmul__ = _unless_zero
+    __and__ = __rand__ = _and
 
     def __bool__(self) -> bool:
         raise TypeError(f"a decision on {self.why}")
