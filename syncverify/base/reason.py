@@ -92,4 +92,31 @@ def reason_of(error: BaseException) -> str:
     return first if isinstance(first, str) else str(error)
 
 
-__all__ = ["Cause", "Reason", "caused", "causes_of", "has", "kind_of", "made_of", "reason_of"]
+def told(reason: str) -> dict[str, object]:
+    """A reason as plain data."""
+    made_of = sorted(reason.of) if isinstance(reason, Reason) else []
+    return {"text": str(reason), "causes": sorted(causes_of(reason)), "of": made_of}
+
+
+def heard(data: object) -> Reason:
+    """The reason of plain data; what is no such data has no causes."""
+    if not isinstance(data, dict):
+        return Reason(str(data))
+    known, causes, of = set(Cause), data.get("causes"), data.get("of")
+    kept = [Cause(c) for c in causes if c in known] if isinstance(causes, list) else []
+    parts = [p for p in of if isinstance(p, str)] if isinstance(of, list) else []
+    return Reason(str(data.get("text")), *kept, parts=parts)
+
+
+__all__ = [
+    "Cause",
+    "Reason",
+    "caused",
+    "causes_of",
+    "has",
+    "heard",
+    "kind_of",
+    "made_of",
+    "reason_of",
+    "told",
+]

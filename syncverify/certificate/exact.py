@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from syncverify.base.reason import reason_of
 from syncverify.certificate.data import RejectedError, compressed, listed, number, plain, same, take
 from syncverify.certificate.judge import Follower, NotJudgedError
 from syncverify.checker import phases
@@ -63,7 +64,7 @@ def described(whole: System, policy: Policy) -> dict[str, Any]:
         except ColumnsExhausted:
             slack *= 2
         except (Unmodelled, TooManyEvents) as e:
-            raise RejectedError(system.info.name, str(e) or "the run does not end") from None
+            raise RejectedError(system.info.name, reason_of(e) or "the run does not end") from None
 
 
 class _Recorder:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.base.reason import Cause, Reason, caused, has, kind_of, made_of, reason_of
+from syncverify.base.reason import Cause, Reason, caused, has, heard, kind_of, made_of, reason_of, told
 from syncverify.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +46,13 @@ def test_pickled_and_raised() -> None:
     assert (again, again.causes, again.of) == (WHY, WHY.causes, WHY.of)
     assert has(reason_of(ValueError(WHY)), Cause.SHARED_CONTENTS)
     assert reason_of(KeyError(3)) == "3"
+
+
+def test_as_plain_data() -> None:
+    outer = Reason(f"a branch depends on {WHY}", parts=(WHY,))
+    again = heard(json.loads(json.dumps(told(outer))))
+    assert (again, again.causes, again.of) == (outer, outer.causes, outer.of)
+    assert heard("a text").causes == heard({"text": "x", "causes": ["magic", 3]}).causes == frozenset()
 
 
 PTX = """\
