@@ -26,13 +26,21 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
-from syncverify.ir.parser import parse
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse
+from tests.checker.prover.parametric.brute import (
+    Brute,
+    bare,
+    brute,
+    disagreement,
+    fallback,
+    launches,
+    steering,
+)
+from tests.checker.prover.parametric.generate import program
 from tests.corpus.entries import CORPUS, entries
-from tests.symbolic.brute import Brute, bare, brute, disagreement, fallback, launches, steering
-from tests.symbolic.generate import program
 
 RANDOM = "random/"
 #: The smallest sizes that the files themselves state.

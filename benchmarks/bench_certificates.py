@@ -21,12 +21,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from syncverify import files
-from syncverify.certificate import RejectedError, dumps, resealed
-from syncverify.diagnostics import KernelReport, ScopeKind, Verdict
-from syncverify.launch import LaunchFacts, facts_for
-from syncverify.source import InputError
-from tests.certificate.mutate import changed, changes, elsewise, unordered
+from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver import files
+from syncverify.driver.certificates import RejectedError, dumps, resealed
+from syncverify.frontends.launch_facts import LaunchFacts, facts_for
+from tests.driver.certificates.mutate import changed, changes, elsewise, unordered
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]

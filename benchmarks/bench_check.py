@@ -11,9 +11,9 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from syncverify.diagnostics import Policy, Verdict
-from syncverify.ir.parser import parse
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 import time
 
-from syncverify.ir.execute import IrSystem, systems
-from syncverify.ir.parser import parse, parse_file
+from syncverify.frontends.ir.systems import IrSystem, systems
+from syncverify.ir.text.parser import parse, parse_file
 from syncverify.model.events import Ev
 
 RING = """

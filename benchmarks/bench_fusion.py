@@ -35,10 +35,10 @@ from benchmarks.fusion_prepared import (
 from benchmarks.fusion_refuted import refuted
 from benchmarks.fusion_speed import speed
 from syncverify import gate
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
-from syncverify.source import InputError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 

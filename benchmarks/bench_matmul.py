@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import matmul_split
 
 from syncverify.fusion import Tensor, Value, gelu, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Problem, Schedule, product
 
 #: The schedules that are run, most important first.

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from syncverify.frontends.ptx.parser import decode, parse
-from syncverify.source import InputError
+from syncverify.base.source import InputError
+from syncverify.frontends.ptx.syntax.parser import decode, parse
 
 CORPUS = Path.home() / ".cache" / "syncverify-corpus" / "ptx"
 

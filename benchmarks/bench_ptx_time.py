@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.real.cache import kernels  # noqa: E402
+from tests.system.real.cache import kernels  # noqa: E402
 
 #: Run by the child: functions whose time is a stage, as module and name.
 CHILD = """

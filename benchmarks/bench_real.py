@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.real.cache import Kernel, kernels  # noqa: E402
+from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "real.json"
 TABLE = ROOT / "docs" / "real_kernels.md"
@@ -62,9 +62,9 @@ def measure(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str, Any]:
 
 def measure_forked(kernel: Kernel, scope: str, most: int = SECONDS) -> dict[str, Any]:
     """As ``measure``, in a fork: what a check takes beyond starting Python and loading code; no advice."""
-    from syncverify.diagnostics import Policy, ScopeKind
-    from syncverify.files import check_source, read_source
-    from syncverify.launch import read_facts
+    from syncverify.base.diagnostics import Policy, ScopeKind
+    from syncverify.driver.files import check_source, read_source
+    from syncverify.frontends.launch_facts import read_facts
     from syncverify.report.base import Report
     from syncverify.report.json import render
 
@@ -105,7 +105,8 @@ def _compiled() -> dict[str, str]:
     atexit.register(shutil.rmtree, kept, ignore_errors=True)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": kept}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    load = "import syncverify.cli.check, syncverify.frontends.ptx.check, syncverify.sizes, z3"
+    modules = ("cli.check", "driver.ptx_check", "checker.prover.parametric.strategy")
+    load = "import z3, " + ", ".join(f"syncverify.{m}" for m in modules)
     subprocess.run([sys.executable, "-c", load], env=environment, cwd=ROOT, check=True)
     return environment
 
@@ -299,7 +300,7 @@ def table() -> str:
 
 def confirmed() -> list[dict[str, Any]]:
     """The refutations that were looked into and stand."""
-    return tomllib.loads((ROOT / "tests" / "real" / "confirmed.toml").read_text())["finding"]
+    return tomllib.loads((ROOT / "tests" / "system" / "real" / "confirmed.toml").read_text())["finding"]
 
 
 def refuted_by(entry: dict[str, Any], finding: dict[str, Any], label: str) -> bool:
@@ -317,8 +318,9 @@ def _cell(text: str) -> str:
 _INTRODUCTION = """\
 # Real kernels
 
-Kernels that today's generators emit for sm_90a, made by `python -m tests.real.generate` from pinned packages
-without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel: *exact* (each
+Kernels that today's generators emit for sm_90a, made by `python -m tests.system.real.generate` from pinned
+packages without a GPU, and what `syncverify check` says of them. Three launch files go with each kernel:
+*exact* (each
 parameter of a small launch, grid, block, cluster, tensor maps), *all* (the same facts with sizes as symbols,
 any grid; of CUTLASS any along the axis on which its scheduler lays all clusters out) and *block* (block and
 cluster sizes alone). Made by `benchmarks/bench_real.py`, each check in a process of its own that is killed
@@ -329,7 +331,8 @@ Of the kernels that are not proved for exact sizes every one is refuted, and the
 
 The kernels `tilelang/suite_*` are chosen by a list, not by what is found in them: one for each test function
 of six files of TileLang's own tests (products, batched and strided, reductions, transposes, copies), with the
-sizes of its first case. Those of `tests/real/families/quack_rows.py` are the package's other row kernels, one
+sizes of its first case. Those of `tests/system/real/families/quack_rows.py` are the package's other
+row kernels, one
 for each backward pass and helper; the exact launch of `topk_backward` gives the places it scatters to (else
 it is unknown: a shared-memory address depends on data).
 """

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_stages.py [NAME...]
 
-Prints, for each kernel of ``tests/stages/kernels.py``, the CPU seconds of the symbolic proof (search and
-validation), of the validation alone and of the whole decision, and how many obligations and questions to z3
-there were.
+Prints, for each kernel of ``tests/checker/prover/rings/kernels.py``, the CPU seconds of the symbolic proof
+(search and validation), of the validation alone and of the whole decision, and how many obligations and
+questions to z3 there were.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sys
 import time
 from pathlib import Path
 
-from syncverify.diagnostics import Policy
-from syncverify.ir.parser import parse
-from syncverify.stages import decide_stages, prove_stages, validate
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.prover.rings import decide_stages, prove_stages, validate
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.stages.kernels import GOOD
+from tests.checker.prover.rings.kernels import GOOD
 
 
 def main(wanted: list[str]) -> None:

@@ -13,10 +13,10 @@ import sys
 import time
 from resource import RUSAGE_SELF, getrusage
 
-from syncverify.diagnostics import Policy, Verdict
-from syncverify.ir.parser import parse
-from syncverify.sizes import all_sizes
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.checker.prover.parametric.strategy import all_sizes
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse
 
 
 def pipeline(stages: int) -> str:

@@ -23,9 +23,9 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from syncverify.base.diagnostics import Policy, Verdict  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.codegen.arrays import DeviceArray  # noqa: E402
-from syncverify.diagnostics import Policy, Verdict  # noqa: E402
 from syncverify.gate import Program, run_on_host  # noqa: E402
 from syncverify.passes.synthesize import synthesize  # noqa: E402
 from tests.passes.cases import CASES  # noqa: E402
@@ -87,7 +87,7 @@ def _array(kernel: Any, name: str, values: dict[str, int], inputs: dict[str, Any
     if name in inputs:
         return inputs[name]
     from syncverify.ir.expr import evaluate
-    from syncverify.simulate.values import DTYPES
+    from syncverify.simulate.ir.values import DTYPES
 
     tensor = next(t for t in kernel.tensors if t.name == name)
     shape = [evaluate(e, values) for e in tensor.shape]

@@ -24,14 +24,16 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
-from syncverify import gate, gate_ptx, gate_sequence, verify  # noqa: E402, F401
+from syncverify import gate  # noqa: E402
+from syncverify.base.diagnostics import Policy  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
-from syncverify.diagnostics import Policy  # noqa: E402
+from syncverify.driver import ir  # noqa: E402, F401
 from syncverify.examples import attention, fusions, losses, norms, rows  # noqa: E402
 from syncverify.fusion import Fusion, RowSchedule, Schedule  # noqa: E402
-from syncverify.fusion.built import built  # noqa: E402
+from syncverify.fusion.kernel_cache import built  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 from syncverify.fusion.segments import whole  # noqa: E402
+from syncverify.gate import ptx_check, sequence  # noqa: E402, F401
 
 EXAMPLES: dict[str, Fusion] = {
     name: found

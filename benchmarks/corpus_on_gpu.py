@@ -56,14 +56,14 @@ class Job:
 
 def jobs() -> Iterator[Job]:
     """Every corpus kernel that can be compiled and whose result is known."""
-    from syncverify import simulate
+    from syncverify.base.nvrtc import compile_source
+    from syncverify.base.source import InputError
     from syncverify.codegen.cuda import emit
+    from syncverify.driver.ir import check_kernel
     from syncverify.ir.expr import evaluate
     from syncverify.ir.layout import layout
-    from syncverify.ir.parser import parse_file
-    from syncverify.nvrtc import compile_source
-    from syncverify.source import InputError
-    from syncverify.verify import check_kernel
+    from syncverify.ir.text.parser import parse_file
+    from syncverify.simulate import ir
     from tests.corpus.arrays import arrays, defaults
     from tests.corpus.entries import Entry, entries
 
@@ -87,7 +87,7 @@ def jobs() -> Iterator[Job]:
             continue
         (wanted,) = parse_file(right.path)
         values, given = defaults(kernel), arrays(kernel, defaults(kernel))
-        reference = simulate.run(wanted, {p.name: values[p.name] for p in wanted.params}, given)
+        reference = ir.run(wanted, {p.name: values[p.name] for p in wanted.params}, given)
         report = check_kernel(kernel, file=e.name)
         grid = kernel.launch.grid
         yield Job(

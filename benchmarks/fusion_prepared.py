@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from syncverify import gate
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace, where
 from syncverify.fusion.graph import Fusion
-from syncverify.source import InputError
 
 
 def _one(a: Value) -> Value:

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.fusion_prepared import fusion_named
 from syncverify import gate
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.fusion import Schedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.pipeline import build

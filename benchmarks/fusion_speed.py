@@ -18,13 +18,13 @@ from benchmarks.fusion_prepared import (
     torch_module,
 )
 from syncverify import gate
+from syncverify.base.nvrtc import compile_source
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.fusion import Schedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.pipeline import build
 from syncverify.ir.nodes import DTYPE_BYTES
-from syncverify.nvrtc import compile_source
-from syncverify.source import InputError
 
 COPY = r"""
 template <int Unroll> __device__ __forceinline__ void copy(uint4* to, const uint4* from, long long n) {

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.fuzz_sweep import parser, sweep
 from syncverify import fusion as f
 from syncverify import gate
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, trace
 from syncverify.fusion.functions import numpy_dtype
-from syncverify.source import InputError
 
 #: Largest error of an output, relative to all of it.
 TOLERANCE = {"f32": 5e-4, "bf16": 2e-2, "f16": 4e-3, "e4m3": 1e-1, "e5m2": 2e-1}

@@ -30,15 +30,15 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.fuzz_fusions import FLOATS, ONE, TOLERANCE, TWO
 from benchmarks.fuzz_sweep import parser, sweep
 from syncverify import fusion as f
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
-from syncverify.diagnostics import Policy
 from syncverify.fusion import Fusion, Tensor, trace
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.gate import VerificationError
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choose import menu
-from syncverify.source import InputError
 
 #: Types of factors with the bytes of an element, and how often each is drawn.
 FACTORS = {"bf16": (2, 4), "f16": (2, 2), "e4m3": (1, 2), "e5m2": (1, 1), "tf32": (4, 2)}

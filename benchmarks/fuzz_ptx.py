@@ -31,8 +31,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from syncverify.frontends.ptx.parser import decode, parse
-from syncverify.source import InputError
+from syncverify.base.source import InputError
+from syncverify.frontends.ptx.syntax.parser import decode, parse
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "ptx"
 MEMORY = 4 << 30
@@ -194,7 +194,7 @@ def main() -> int:
         print("no .ptx file in", *args.dirs)
         return 2
     if args.check:
-        for module in ("cli.check", "frontends.ptx.check", "checker.explore", "advice"):
+        for module in ("cli.check", "driver.ptx_check", "driver.ir_advice"):
             importlib.import_module(f"syncverify.{module}")
     done = json.loads(args.output.read_text()) if args.output and args.output.exists() else {}
     outcomes = Counter(done.get("outcomes", {}))

@@ -23,11 +23,11 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from syncverify.base.source import InputError  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.choose import SPLITS, TWO, menu, possible, proved_soon  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
 
 SCHEDULES = {
     "one tile, direct": Schedule(128, 128),

@@ -21,7 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from peer_plugin_gemm import candidates, named  # noqa: E402
 
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 
 RECORD = HERE / "results" / "peers_h100.json"

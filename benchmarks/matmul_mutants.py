@@ -22,16 +22,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, trace
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Expr, Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.pipeline import build
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
 
 TURNS = Schedule(64, 128, stages=3, persistent=True, pingpong=True)
 PAIRS = Schedule(64, 128, consumers=1, stages=2, split_k=3)

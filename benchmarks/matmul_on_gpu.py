@@ -45,7 +45,7 @@ import matmul_products  # noqa: E402
 from matmul_prepared import Item  # noqa: E402
 from matmul_timing import DEVIATION, Row, tell  # noqa: E402
 
-from syncverify.unsafe import watched  # noqa: E402
+from syncverify.gate.unsafe_run import watched  # noqa: E402
 
 #: Seconds that each part may take, unless --seconds says otherwise.
 SECONDS = {"p": 150.0, "a": 60.0, "b": 70.0, "c": 150.0, "d": 25.0, "e": 25.0}

@@ -41,8 +41,8 @@ from matmul_timing import (
 )
 
 from syncverify.codegen.cuda import emit
-from syncverify.gate_matmul import CompiledMatmul
-from syncverify.ir.printer import print_kernel
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.choose import candidates
 from syncverify.matmul.pipeline import build

@@ -16,21 +16,21 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from syncverify.diagnostics import Policy, ScopeKind  # noqa: E402
+from syncverify.base.diagnostics import Policy, ScopeKind  # noqa: E402
+from syncverify.base.nvrtc import compile_kernel  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
 from syncverify.fusion import Tensor, Value, gelu, relu, trace  # noqa: E402
 from syncverify.gate import Program  # noqa: E402
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.ir import nodes as n  # noqa: E402
 from syncverify.ir.expr import Binary, Expr, Int, Var  # noqa: E402
-from syncverify.ir.printer import print_kernel  # noqa: E402
+from syncverify.ir.text.printer import print_kernel  # noqa: E402
 from syncverify.matmul import Problem, Schedule, product  # noqa: E402
 from syncverify.matmul.lower import lower  # noqa: E402
 from syncverify.matmul.pipeline import build, passes  # noqa: E402
-from syncverify.nvrtc import compile_kernel  # noqa: E402
 from syncverify.passes.base import run  # noqa: E402
 from syncverify.passes.rewrite import flat_map  # noqa: E402
 from syncverify.passes.running import RunningRings  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
 
 TWO = (40, 232)
 FULL = ("M", "N")
@@ -81,7 +81,7 @@ def item(
 
 def verdict(kernel: n.Kernel, values: dict[str, int] | None = None) -> dict[str, Any]:
     """The checker's answer for given sizes (else the default ones): verdict, first error, warnings."""
-    from syncverify.verify import check_kernel
+    from syncverify.driver.ir import check_kernel
 
     parsed = _parsed(kernel)
     report = check_kernel(parsed, values or {}, Policy.PRACTICAL, scope=ScopeKind.EXACT)
@@ -190,7 +190,7 @@ def sampled(count: int, seed: int = 1) -> list[tuple[str, int]]:
 
 def _parsed(kernel: n.Kernel) -> n.Kernel:
     """From its own text, so that findings name lines."""
-    from syncverify.ir.parser import parse
+    from syncverify.ir.text.parser import parse
 
     (found,) = parse(print_kernel(kernel), f"{kernel.name}.syncir")
     return found

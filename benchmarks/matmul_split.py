@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Schedule, product
 
 Arm = Callable[[Any, Any, Any], Any]

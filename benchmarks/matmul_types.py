@@ -29,7 +29,7 @@ from children import strided, supervised  # noqa: E402
 from matmul_timing import alternated, captured, errors, input_sets, poisoned  # noqa: E402
 
 from syncverify.fusion import Tensor, Value, silu, trace  # noqa: E402
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Problem, Schedule, product  # noqa: E402
 
 SMS = 132

@@ -22,15 +22,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from matmul_mutants import LONG, OTHERS, SCHEDULES, judge, mutants  # noqa: E402
 
+from syncverify.base.diagnostics import Policy, Severity, Verdict  # noqa: E402
+from syncverify.base.nvrtc import compile_kernel  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
 from syncverify.codegen.cuda import emit  # noqa: E402
-from syncverify.diagnostics import Policy, Severity, Verdict  # noqa: E402
-from syncverify.gate_ptx import check_ptx  # noqa: E402
-from syncverify.ir.parser import parse  # noqa: E402
-from syncverify.ir.printer import print_kernel  # noqa: E402
+from syncverify.gate.ptx_check import check_ptx  # noqa: E402
+from syncverify.ir.text.parser import parse  # noqa: E402
+from syncverify.ir.text.printer import print_kernel  # noqa: E402
 from syncverify.matmul import product  # noqa: E402
 from syncverify.matmul.pipeline import build  # noqa: E402
-from syncverify.nvrtc import compile_kernel  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
 
 
 def as_ptx(kernel: Any) -> tuple[str, str]:

@@ -24,13 +24,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from matmul_mutants import SCHEDULES as FEW_SLOTS  # noqa: E402
 from matmul_mutants import judge, mutants  # noqa: E402
 
-from syncverify.diagnostics import Policy, ScopeKind, Verdict  # noqa: E402
-from syncverify.ir.parser import parse  # noqa: E402
-from syncverify.ir.printer import print_kernel  # noqa: E402
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict  # noqa: E402
+from syncverify.driver.ir import check_kernel  # noqa: E402
+from syncverify.ir.text.parser import parse  # noqa: E402
+from syncverify.ir.text.printer import print_kernel  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.matmul.choose import TWO  # noqa: E402
 from syncverify.matmul.pipeline import build  # noqa: E402
-from syncverify.verify import check_kernel  # noqa: E402
 
 SECONDS = 90
 FOR_ALL = "proved for every size"

@@ -22,7 +22,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from fusion_cases import CASES, fusion_of, schedules  # noqa: E402
 
 from syncverify import gate  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
 
 WIDTHS = (4096, 32768, 8192, 16384, 1024, 2048)
 #: Whether other schedules than the chosen one are tried, too.

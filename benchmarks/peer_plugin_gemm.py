@@ -21,7 +21,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Problem, Schedule, product  # noqa: E402
 from syncverify.matmul.choose import ranked  # noqa: E402
 

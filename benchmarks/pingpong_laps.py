@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.choose import menu
 

@@ -36,12 +36,12 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from syncverify.diagnostics import Claim, Policy, ScopeKind, Witness  # noqa: E402
-from syncverify.files import check_source, read_source  # noqa: E402
-from syncverify.launch import LaunchFacts, read_facts  # noqa: E402
-from syncverify.simulate import explore  # noqa: E402
-from syncverify.unrolled import unroll  # noqa: E402
-from tests.real.cache import Kernel, kernels  # noqa: E402
+from syncverify.base.diagnostics import Claim, Policy, ScopeKind, Witness  # noqa: E402
+from syncverify.driver.files import check_source, read_source  # noqa: E402
+from syncverify.frontends.launch_facts import LaunchFacts, read_facts  # noqa: E402
+from syncverify.ptx_replay import unroll  # noqa: E402
+from syncverify.simulate.ir import explore  # noqa: E402
+from tests.system.real.cache import Kernel, kernels  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "ptx_deletion.json"
 TABLE = ROOT / "docs" / "ptx_mutants.md"

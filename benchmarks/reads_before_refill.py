@@ -28,13 +28,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from fusion_cases import fusion_of  # noqa: E402
 
 from syncverify import gate  # noqa: E402
-from syncverify.diagnostics import Policy  # noqa: E402
+from syncverify.base.diagnostics import Policy  # noqa: E402
+from syncverify.driver.ir import check_kernel  # noqa: E402
 from syncverify.fusion import Fusion, RowSchedule  # noqa: E402
 from syncverify.fusion.functions import numpy_dtype  # noqa: E402
 from syncverify.fusion.pipeline import build_rows  # noqa: E402
 from syncverify.fusion.row_schedule import fitted  # noqa: E402
 from syncverify.ir.nodes import Kernel  # noqa: E402
-from syncverify.verify import check_kernel  # noqa: E402
 
 #: Fusion, type of the elements, width, settings.
 CASES = (
@@ -139,7 +139,7 @@ def main() -> None:
         return verdicts()
     if args.child is not None:
         return child(args.child, args.launches)
-    from syncverify.unsafe import watched
+    from syncverify.gate.unsafe_run import watched
 
     args.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + args.seconds

@@ -215,7 +215,7 @@ def kernels(case: str, dtype: str, width: int, settings: list[str]) -> dict[str,
     from rows_on_gpu import arms
 
     from syncverify import gate
-    from syncverify.source import InputError
+    from syncverify.base.source import InputError
 
     found: dict[str, Any] = {}
     for name, schedule in arms(case, width, settings).items():

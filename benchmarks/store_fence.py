@@ -83,8 +83,8 @@ def timed(turns: int, rounds: int) -> list[dict[str, Any]]:
     """Microseconds of each form's launch (median of alternating rounds), and wrong words in all of them."""
     import torch
 
+    from syncverify.base.nvrtc import compile_source
     from syncverify.codegen import driver
-    from syncverify.nvrtc import compile_source
 
     stream = int(torch.cuda.current_stream().cuda_stream)
     blocks = 2 * torch.cuda.get_device_properties(0).multi_processor_count

@@ -22,9 +22,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from syncverify.diagnostics import Policy, Verdict
-from tests.random.compare import judge_twice
-from tests.random.generate import policy, program
+from syncverify.base.diagnostics import Policy, Verdict
+from tests.system.random.compare import judge_twice
+from tests.system.random.generate import policy, program
 
 CHUNK = 50
 

@@ -26,7 +26,7 @@ import matmul_mutants  # noqa: E402
 import reduction_cases  # noqa: E402
 
 from syncverify import matmul  # noqa: E402
-from syncverify.diagnostics import Policy, ScopeKind  # noqa: E402
+from syncverify.base.diagnostics import Policy, ScopeKind  # noqa: E402
 from syncverify.examples import attention, losses, norms  # noqa: E402
 from syncverify.examples import fusions as examples  # noqa: E402
 from syncverify.fusion import RowSchedule, Schedule, Tensor, trace  # noqa: E402
@@ -35,10 +35,10 @@ from syncverify.fusion.graph import Fusion  # noqa: E402
 from syncverify.fusion.library import cross_entropy, layer_norm, log_softmax, rms_norm, softmax  # noqa: E402
 from syncverify.fusion.plan import plan_of  # noqa: E402
 from syncverify.fusion.segments import cut, whole  # noqa: E402
-from syncverify.gate_sequence import planned  # noqa: E402
+from syncverify.gate.sequence import planned  # noqa: E402
 from syncverify.ir import nodes as n  # noqa: E402
 from syncverify.ir.nodes import Kernel  # noqa: E402
-from syncverify.ir.printer import print_kernel, print_stmt  # noqa: E402
+from syncverify.ir.text.printer import print_kernel, print_stmt  # noqa: E402
 from syncverify.minimize import minimize  # noqa: E402
 from syncverify.minimize.candidates import synchronizing  # noqa: E402
 from syncverify.passes.rewrite import walk  # noqa: E402

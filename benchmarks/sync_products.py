@@ -28,20 +28,20 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from matmul_every_size import SCHEDULES  # noqa: E402
 
-from syncverify.checker import Outcome  # noqa: E402
+from syncverify.base.diagnostics import Policy, Verdict  # noqa: E402
+from syncverify.checker.exact_check import Outcome  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
-from syncverify.diagnostics import Policy, Verdict  # noqa: E402
-from syncverify.frontends.ptx.check import Checker, check_module  # noqa: E402
-from syncverify.frontends.ptx.nodes import Instr, Module  # noqa: E402
-from syncverify.frontends.ptx.parser import parse  # noqa: E402
-from syncverify.frontends.ptx.system import PtxSystem  # noqa: E402
-from syncverify.gate_matmul import CompiledMatmul  # noqa: E402
-from syncverify.gate_ptx import launch_facts  # noqa: E402
-from syncverify.judge import merge  # noqa: E402
-from syncverify.launch import LaunchFacts  # noqa: E402
+from syncverify.driver.ptx_check import Checker, check_module  # noqa: E402
+from syncverify.driver.verdicts import merge  # noqa: E402
+from syncverify.frontends.launch_facts import LaunchFacts  # noqa: E402
+from syncverify.frontends.ptx.exec.system import PtxSystem  # noqa: E402
+from syncverify.frontends.ptx.syntax.nodes import Instr, Module  # noqa: E402
+from syncverify.frontends.ptx.syntax.parser import parse  # noqa: E402
+from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
+from syncverify.gate.ptx_check import launch_facts  # noqa: E402
 from syncverify.matmul import product  # noqa: E402
 from syncverify.model.events import Ev, System  # noqa: E402
-from syncverify.unrolled.run import settled  # noqa: E402
+from syncverify.ptx_replay.run import settled  # noqa: E402
 
 OURS = (
     "one tile, direct", "one tile, staged", "one tile, cluster", "one tile, pending", "three warpgroups",

@@ -108,12 +108,12 @@ def parts() -> dict[str, float]:
 
 def launches() -> dict[str, float]:
     """A launch by the binding and by ctypes with parameters that are packed once."""
-    from syncverify import gate
     from syncverify.codegen import driver
     from syncverify.fusion import Tensor, rms_norm, trace
+    from syncverify.gate import fusions
 
     rows, weight = Tensor("bf16", ("R", "C")), Tensor("bf16", ("C",))
-    kernel = gate.compile(trace(lambda x, w: rms_norm(x, w), {"x": rows, "w": weight}))
+    kernel = fusions.compile(trace(lambda x, w: rms_norm(x, w), {"x": rows, "w": weight}))
     x = torch.randn(64, 4096, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(4096, device="cuda", dtype=torch.bfloat16)
     out = torch.empty_like(x)
@@ -123,9 +123,9 @@ def launches() -> dict[str, float]:
     program.require_proof(values)
     places = [x.data_ptr(), w.data_ptr(), out.data_ptr()]
     addresses = dict(zip(("x", "w", kernel.fusion.outputs[0].name), places, strict=True))
-    launcher = gate.launcher(program, values, 0, tuple(addresses))
+    launcher = fusions.launcher(program, values, 0, tuple(addresses))
     found = {
-        "gate.launch": timed(lambda: gate.launch(program, addresses, values, 0, 0)),
+        "gate.launch": timed(lambda: fusions.launch(program, addresses, values, 0, 0)),
         "gate.launcher": timed(lambda: launcher(places, 0)),
     }
     found["custom call"] = timed(lambda: kernel(x, w, out=out))

@@ -1,1 +1,1 @@
-"""The ground: what every other package may import, and what imports nothing but the standard library."""
+"""What every part stands on: sources, findings, rules, the cache directory, workers, deadlines."""

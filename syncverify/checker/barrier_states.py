@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from syncverify.checker.barriers import NOINC
-from syncverify.checker.engine import Async, Run
-from syncverify.diagnostics import BarrierState, StepKind
+from syncverify.base.diagnostics import BarrierState, StepKind
+from syncverify.checker.happens_before.handlers.mbarriers import NOINC
+from syncverify.checker.happens_before.run import Async, Run
 from syncverify.model.automata.mbarrier import Mbarrier
 from syncverify.model.events import Ev, Event, Flag
 

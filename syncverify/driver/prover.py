@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from syncverify.checker.strategy import EFFORTS, Entry
-from syncverify.diagnostics import Policy
-from syncverify.frontends.ptx.check_kernel import Prove
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.prover.strategy import EFFORTS, Entry
+from syncverify.driver.ptx_task import Prove
 
 
 def prover(entry: Entry) -> Prove:
@@ -22,7 +22,7 @@ def prover(entry: Entry) -> Prove:
         clusters: int,
         alone: Any,
     ) -> Any:
-        from syncverify.sizes import Problem, decide
+        from syncverify.checker.prover.parametric.strategy import Problem, decide
 
         teams = clusters if clusters > 1 else 0
         problem = Problem(sizes, facts, systems, exact, alone=alone if teams else None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from syncverify.base.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
 from syncverify.base.reason import kind_of
-from syncverify.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
 from syncverify.report.base import Report, place, rule_name
 
 

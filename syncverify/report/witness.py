@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from syncverify.diagnostics import (
+from syncverify.base.diagnostics import (
     SCHEMA_VERSION,
     BarrierState,
     Blocked,
@@ -17,7 +17,7 @@ from syncverify.diagnostics import (
     StepKind,
     Witness,
 )
-from syncverify.source import InputError, Span
+from syncverify.base.source import InputError, Span
 
 
 def to_dict(witness: Witness) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from tests.corpus.entries import CORPUS, Entry, entries
 
 FAMILIES = {
@@ -28,8 +28,9 @@ Small kernels with known verdicts. A `.bad.syncir` holds one bug, its `.good.syn
 without it; files of neither kind stand alone. The first comment lines of a file say what the bug is and
 what happens; `// expect:` gives the verdict, the rule and the line of the first error (further errors
 follow), `// strict:` the same for the strict policy where it differs, `// smallest:` the smallest sizes
-that refute the kernel. `tests/corpus` holds the checker and the simulator to them, `tests/symbolic` the
-verdicts for every size; `benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
+that refute the kernel. `tests/corpus` holds the checker and the simulator to them,
+`tests/checker/prover/parametric` the verdicts for every size;
+`benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
 
 This page is generated from the headers: `python -m tests.corpus.index`.
 """

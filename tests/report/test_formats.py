@@ -11,12 +11,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.report import github, html, junit, sarif, text, trace
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
 from syncverify.report.witness import dumps, loads
-from syncverify.source import InputError
 from tests.report.reports import make_report
 
 

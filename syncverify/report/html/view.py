@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from syncverify.diagnostics import BarrierState, Step, StepKind, Witness
+from syncverify.base.diagnostics import BarrierState, Step, StepKind, Witness
 
 #: Steps that bring a phase nearer to its completion.
 CONTRIBUTIONS = frozenset({StepKind.ARRIVE, StepKind.EXPECT, StepKind.COMPLETION})

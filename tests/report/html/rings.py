@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from syncverify import Verdict, check_file
-from syncverify.diagnostics import KernelReport
+from syncverify.base.diagnostics import KernelReport
 
 RING = """
 kernel ring {{

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.diagnostics import KernelReport, StepKind, Witness
+from syncverify.base.diagnostics import KernelReport, StepKind, Witness
 from syncverify.report.html.view import view_of
 from tests.report.html.rings import early_release, wrong_parity
 
