@@ -86,6 +86,13 @@ def faulted(report: KernelReport, what: str, span: Span) -> KernelReport:
     )
 
 
+def lost(name: str, file: str, policy: Policy, how: str) -> KernelReport:
+    """The report on a kernel whose process died, twice."""
+    span = Span(file)
+    report = replace(blank(name, file, policy, span), diagnostics=())
+    return faulted(report, how, span)
+
+
 def _fault(error: Exception) -> str:
     """What went wrong, with the place in the tool if that is asked for."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -94,4 +101,4 @@ def _fault(error: Exception) -> str:
     return f"{text}; SYNCVERIFY_TRACEBACK=1 shows where"
 
 
-__all__ = ["BUDGET", "FAULT", "blank", "captured", "faulted"]
+__all__ = ["BUDGET", "FAULT", "blank", "captured", "faulted", "lost"]

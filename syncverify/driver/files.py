@@ -65,6 +65,19 @@ def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile
     if path.suffix != ".syncir":
         kind = path.suffix or "a file without a suffix"
         raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
+    return _read_ir(path, data)
+
+
+def read_text(text: str, name: str, kind: str) -> SourceFile:
+    """The kernels of a text of kind ``ptx`` or ``syncir``; ``name`` is what reports call it."""
+    if kind == "ptx":
+        return _read_ptx(Path(f"{name}.ptx"), text.encode(), None, name)
+    if kind == "syncir":
+        return _read_ir(Path(name), text.encode())
+    raise InputError(f"a text is of kind ptx or syncir, not {kind!r}", Span(name))
+
+
+def _read_ir(path: Path, data: bytes) -> SourceFile:
     from syncverify.ir.text.parser import parse
 
     text = decode(data, str(path))
@@ -81,7 +94,8 @@ def read_ir(path: str, taker: str) -> SourceFile:
     return read_source(path)
 
 
-def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
+def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | None = None) -> SourceFile:
+    shown = name or str(path)
     from syncverify.driver.remarks import source_shares
     from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx
 
@@ -93,15 +107,15 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
         text = compile_cuda(path, cuda or DEFAULTS)
         made = ("the PTX that nvcc makes: NVRTC takes no host code",) if text.endswith(MARK) else ()
     else:
-        text = decode(data, str(path))
-    module = parse_ptx(text, str(path))
+        text = decode(data, shown)
+    module = parse_ptx(text, shown)
     if not module.entries:
         template = path.suffix == ".cu" and re.search(rb"\btemplate\s*<", data)
         why = "; a template is compiled where something instantiates it" if template else ""
-        raise InputError(f"no kernel in this file{why}", Span(str(path)))
-    ignored = find_suppressions(decode(data, str(path)), str(path))
+        raise InputError(f"no kernel in this file{why}", Span(shown))
+    ignored = find_suppressions(decode(data, shown), shown)
     shares = path.suffix == ".cu" and source_shares(data)
-    return SourceFile(str(path), (), text_hash(data), module, made, ignored, shares)
+    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares)
 
 
 @dataclass(frozen=True, slots=True)
