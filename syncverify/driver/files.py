@@ -145,19 +145,6 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     return remarked(reports, empty, places, source.shares)
 
 
-def _prove(
-    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
-) -> Any:
-    """The verdict on a PTX kernel for all values of its open sizes."""
-    from syncverify.checker.prover.parametric.strategy import Limits, Problem, any_size_of_teams, prove
-
-    if clusters > 1:
-        return any_size_of_teams(Problem(sizes, facts, systems, exact, alone=alone), policy, clusters)
-    limits = Limits(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
-    first = replace(limits, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16)
-    return prove(Problem(sizes, facts, systems, exact), policy, limits, small=False, first=first)
-
-
 def _checked(
     source: SourceFile,
     facts: LaunchFacts,
@@ -170,6 +157,8 @@ def _checked(
     infer: bool,
 ) -> list[KernelReport]:
     if source.module is not None:
+        from syncverify.checker.prover.strategy import Entry
+        from syncverify.driver.prover import prover
         from syncverify.driver.ptx_check import Checker, check_module
 
         proved = _Proved()
@@ -177,7 +166,7 @@ def _checked(
             source.module,
             facts,
             policy,
-            Checker(proved.judge if advice else run_system, merge, _prove),
+            Checker(proved.judge if advice else run_system, merge, prover(Entry.PTX)),
             kernel=kernel,
             values=values,
             source_hash=source.hash,
@@ -240,10 +229,12 @@ def certificates(
         from syncverify.driver.certificates import certify
 
         return [certify(facts.apply(k)[0], proved[k.name]) for k in source.kernels if k.name in proved]
+    from syncverify.checker.prover.strategy import Entry
     from syncverify.driver.certificates import ptx
+    from syncverify.driver.prover import prover
 
     return [
-        ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, _prove)
+        ptx.certify(source.module, r.name, source.hash, facts, values, r.policy, prover(Entry.PTX))
         for r in proved.values()
     ]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.reason import Cause, Reason
 from syncverify.base.source import InputError, Span
 from syncverify.checker.exact_check import Outcome
 from syncverify.checker.explain import redundancy
@@ -68,7 +69,8 @@ def check_kernel(
     if missing:
         listed = ", ".join(missing)
         plural = "parameters" if len(missing) > 1 else "parameter"
-        reason = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
+        text = f"no value for {plural} {listed}: give one in a launch file, with --param, or as a default"
+        reason = Reason(text, Cause.MISSING_FACT)
         outcomes = [undecided(reason, kernel.span)]
     else:
         check_assumes(kernel, bound)

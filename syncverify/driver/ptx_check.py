@@ -12,9 +12,11 @@ from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import matches
+from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
 from syncverify.base.source import InputError
+from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
-from syncverify.driver.ptx_systems import MAX_CHOICES, outcomes, question_of
+from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
     Checker,
     Kernel,
@@ -36,14 +38,6 @@ from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 from syncverify.ir.expr import Var, names
 from syncverify.symbolic.context import Symbolic
-
-#: Exact checks that a proof for every size may ask for.
-MOST_EXACT = 8
-#: Part of the reason where blocks of a grid are other cases each, and too many.
-_PLACES = " of the grid"
-_DATA = "depends on data (ld.global"
-#: Names a load from shared memory as what decides.
-_CONTENTS = "(ld.shared"
 
 
 def check_module(
@@ -91,7 +85,7 @@ def check_module(
 def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
     """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
     report = _check(k)
-    if report.verdict is Verdict.UNKNOWN and _CONTENTS in str(report.reason):
+    if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _check(loose)
         if again.verdict is not Verdict.UNKNOWN:
@@ -107,7 +101,7 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
     start = time.perf_counter()
     k, found = _with_words(k, report)
     if found is None:
-        undecided = any(part in str(report.reason) for part in (_PLACES, _DATA, _CONTENTS))
+        undecided = bool(causes_of(report.reason) & CAUSES[Step.ANY_GRID])
     else:
         undecided = found.verdict is Verdict.UNKNOWN
     if undecided and (wider := _any_grid(k)) is not None:
@@ -130,9 +124,12 @@ def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
             diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
             stats=found.stats,
         )
-    reason = f"this is not shown for every size: {found.reason}"
+    why = caused(found.reason or "", Cause.NO_PROOF)
+    reason = Reason(f"this is not shown for every size: {why}", parts=(why,))
     note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
-    first = report.reason if found.reason == report.reason else f"{reason}; {report.reason}"
+    first = report.reason
+    if found.reason != report.reason:
+        first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
     return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
 
 
@@ -140,12 +137,13 @@ def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
     """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
     what lies in shared memory as data."""
     found = _tried(k)
-    if _DATA in str(report.reason if found is None else found.reason):
+    if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
         words = replace(k, words=True, program=[], assumptions=[])
         again = _tried(words)
         if again is not None and again.verdict is Verdict.PROVED:
             return words, again
-    if k.contents and _CONTENTS in str(report.reason if found is None else found.reason):
+    causes = causes_of(report.reason if found is None else found.reason)
+    if k.contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
         loose = replace(k, contents=False, program=[], assumptions=[])
         again = _tried(loose)
         if again is not None and again.verdict is not Verdict.UNKNOWN:
@@ -224,11 +222,11 @@ def _proof(k: Kernel, prove: Prove) -> Any:
             last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
             unknown, reason = last.verdict is Verdict.UNKNOWN, last.reason or ""
         except NotShownError as e:
-            if not any(why in str(e) for why in more.values()):
+            if not any(made_of(e.reason, why) for why in more.values()):
                 raise
-            unknown, reason = True, str(e)
+            unknown, reason = True, e.reason
         if unknown and more:
-            question = question_of(reason, more)
+            question = question_of([reason], more)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             steered.add(question)
         elif last.verdict is not Verdict.PROVED:

@@ -42,6 +42,10 @@ Prove = Callable[
 class NotShownError(Exception):
     """There is no proof for every size, for the reason given, and nothing else is to be looked for."""
 
+    def __init__(self, reason: str | None) -> None:
+        super().__init__(reason)
+        self.reason = reason or ""
+
 
 @dataclass(frozen=True, slots=True)
 class Checker:

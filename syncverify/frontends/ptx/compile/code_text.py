@@ -9,6 +9,7 @@ from operator import itemgetter
 from posixpath import basename
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.conditional_lengths import added_comparisons
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile.expressions import NAMES, Expressions
@@ -17,6 +18,13 @@ from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import PC, QUEUE, Registers, agreed
 from syncverify.frontends.ptx.syntax.nodes import Instr
 from syncverify.frontends.ptx.values.register_values import Unknown, choice
+
+
+def _loaded(i: Instr) -> Cause:
+    """What the value of an instruction is, as a cause."""
+    space = i.mods[0].split("::")[0] if i.op == "ld" and i.mods else ""
+    return {"global": Cause.GLOBAL_DATA, "shared": Cause.SHARED_CONTENTS}.get(space, Cause.DATA)
+
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
 #: Helpers that write no slots but those that the text assigns to what they return, or put them back.
@@ -83,7 +91,8 @@ class Text:
     def _why(self, k: int) -> str:
         i = self.body[k]
         span = self.p.module.span(i)
-        return f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
+        text = f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
+        return Reason(text, _loaded(i))
 
     def _common(self, k: int, name: str) -> str | None:
         """The name of a value that all threads compute alike."""

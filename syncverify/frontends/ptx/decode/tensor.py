@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.copies import own_source, targets
 from syncverify.frontends.ptx.decode.effects import Context, MapFacts, Opaque, Unsupported, Value
@@ -57,7 +58,9 @@ def _box(ctx: Context, value: Value) -> int:
     facts = ctx.tensor_map(value)
     if facts.bytes is None:
         name = facts.name.removeprefix("tensor map ")
-        raise Opaque(f"the box of tensor map {name} is not given: give its dtype and box")
+        raise Opaque(
+            Reason(f"the box of tensor map {name} is not given: give its dtype and box", Cause.MISSING_BOX)
+        )
     return facts.bytes
 
 

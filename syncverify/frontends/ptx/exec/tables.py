@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
@@ -245,7 +246,8 @@ class Tables:
         if isinstance(address, Unknown):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
-                raise Opaque(f"which of the kernel's tensor maps is meant depends on {address.why}")
+                text = f"which of the kernel's tensor maps is meant depends on {address.why}"
+                raise Opaque(Reason(text, parts=(address.why,)))
         if known.box is None and isinstance(address, int | Size):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
@@ -280,7 +282,8 @@ class Tables:
             return missing if found is None else found
         key = (found, missing.why)
         if key not in self._wanted:
-            self._wanted[key] = Unknown(f"{missing.why.split(': give ')[0]}: {found}")
+            text = f"{missing.why.split(': give ')[0]}: {found}"
+            self._wanted[key] = Unknown(Reason(text, Cause.MISSING_FACT, parts=(missing.why,)))
         return self._wanted[key]
 
     def _placed(self, address: Any) -> bool:
