@@ -26,6 +26,7 @@ from syncverify.frontends.ptx.global_detect import HandOver, hand_over
 from syncverify.frontends.ptx.global_unseen import exchanged, released_unseen
 from syncverify.frontends.ptx.lanes import crossing, elections
 from syncverify.frontends.ptx.locks import free_effect, lock_effect
+from syncverify.frontends.ptx.map_addresses import MapAddresses
 from syncverify.frontends.ptx.memory import Access, decode_access
 from syncverify.frontends.ptx.nodes import Function, Instr, Mem, Module, Reg
 from syncverify.frontends.ptx.operands import registers
@@ -231,6 +232,11 @@ class Plan:
     def origins(self) -> Origins:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
+
+    @cached_property
+    def map_addresses(self) -> MapAddresses:
+        """What addresses of tensor maps are made of."""
+        return MapAddresses(self.flow)
 
     @cached_property
     def exchanges(self) -> HandOver | None:
