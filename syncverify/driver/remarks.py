@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Verdict
-from syncverify.source import Span
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.source import Span
 
 if TYPE_CHECKING:
-    from syncverify.frontends.ptx.nodes import Function, Instr, Module
+    from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module
     from syncverify.ir.nodes import Kernel
 
 RULE = "SV905"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
 #: Sizes that are tried for every name at once, before the solver is asked.
 SAMPLES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 8192, 0)

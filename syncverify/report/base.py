@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
-from syncverify.frontends.names import base_name
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
+from syncverify.base.kernel_names import base_name
+from syncverify.base.rules import RULES
+from syncverify.base.source import InputError
 from syncverify.report.excerpt import apart
-from syncverify.rules import RULES
-from syncverify.source import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

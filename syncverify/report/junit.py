@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
-from syncverify.diagnostics import KernelReport, Verdict
+from syncverify.base.diagnostics import KernelReport, Verdict
 from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
 
 #: What XML 1.0 cannot hold, not even escaped.

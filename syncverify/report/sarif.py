@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from syncverify import __version__
-from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
-from syncverify.explanations import explanation
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.base.explanations import explanation
+from syncverify.base.rules import RULES
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.report.base import Report, one_line, rests_on, scope_text
-from syncverify.rules import RULES
-from syncverify.source import UNKNOWN_SPAN, Span
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from syncverify.contested import CONTESTED
-from syncverify.diagnostics import (
+from syncverify.base.contested import CONTESTED
+from syncverify.base.diagnostics import (
     Blocked,
     Claim,
     Diagnostic,
@@ -18,9 +18,9 @@ from syncverify.diagnostics import (
     Verdict,
     Witness,
 )
+from syncverify.base.source import Span
 from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
 from syncverify.report.excerpt import cut
-from syncverify.source import Span
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
 SHOWN_BLOCKED = 8

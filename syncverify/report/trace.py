@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from syncverify.diagnostics import KernelReport, Step
+from syncverify.base.diagnostics import KernelReport, Step
 from syncverify.report.base import Report, rests_on, scope_text
 
 #: One step takes this many microseconds on the time axis, which shows order, not time.

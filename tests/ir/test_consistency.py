@@ -6,12 +6,12 @@ from itertools import combinations, product
 
 import pytest
 
+from syncverify.base.source import Span
+from syncverify.ir.check.path_facts import demand_launch
 from syncverify.ir.consistency import UNDECIDED, Fact, NoLaunchError, conflict, demand
 from syncverify.ir.expr import evaluate, names
-from syncverify.ir.expr_text import parse_expr
-from syncverify.ir.facts import demand_launch
-from syncverify.ir.parser import parse
-from syncverify.source import Span
+from syncverify.ir.text.expressions import parse_expr
+from syncverify.ir.text.parser import parse
 
 BAD = [
     (["n > 4", "n < 3"], ["n > 4", "n < 3"]),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.ir.expr import Expr, Int
 from syncverify.ir.nodes.base import Stmt
-from syncverify.source import UNKNOWN_SPAN, Span
 
 
 @dataclass(frozen=True, slots=True)
