@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
-from syncverify.checker.prover.rings import NotFoundError, search
+from syncverify.checker.prover.protocols import NotFoundError, search
 from tests.checker.kernel.explore import explore
 from tests.checker.kernel.families import FAMILIES
 from tests.checker.kernel.mutants import corrupted, mutated, shifted

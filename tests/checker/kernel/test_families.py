@@ -9,7 +9,7 @@ import random
 import pytest
 
 from syncverify.checker.kernel import Accepted, accept, read, write
-from syncverify.checker.prover.rings import NotFoundError, search
+from syncverify.checker.prover.protocols import NotFoundError, search
 from tests.checker.kernel.explore import explore
 from tests.checker.kernel.families import FAMILIES, persistent, unguarded_drain
 from tests.checker.kernel.programs import pick, program, shown

@@ -14,7 +14,7 @@ from syncverify.checker.kernel.linear import RejectedError, Sum, Term, follows, 
 from syncverify.checker.kernel.proof import Follows
 from syncverify.checker.kernel.protocol import Protocol
 from syncverify.checker.kernel.trees import Absurd, Leaf, Residues, Split, check
-from syncverify.checker.prover.rings import search
+from syncverify.checker.prover.protocols import search
 from tests.checker.kernel.families import FAMILIES, plain
 from tests.checker.kernel.sweep import corruptions, proofs, transplanted
 

@@ -12,7 +12,7 @@ import pytest
 from syncverify.checker.kernel import Accepted, Protocol, accept, hops, obligations
 from syncverify.checker.kernel.linear import ZERO, num
 from syncverify.checker.kernel.protocol import Kind, Level, Loop, N, Op, Ring
-from syncverify.checker.prover.rings import NotFoundError, prove, search
+from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from tests.checker.kernel.families import (
     STEPS,
     S,
@@ -119,7 +119,7 @@ def _modules() -> tuple[Any, Any]:
 
     return (
         importlib.import_module("syncverify.checker.kernel.accept"),
-        importlib.import_module("syncverify.checker.prover.rings.prove"),
+        importlib.import_module("syncverify.checker.prover.protocols.prove"),
     )
 
 

@@ -14,8 +14,8 @@ from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, S
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
-from syncverify.checker.prover.rings.multipliers import entails
-from syncverify.checker.prover.rings.sizes import Sample, holds, shape, value
+from syncverify.checker.prover.protocols.multipliers import entails
+from syncverify.checker.prover.protocols.sizes import Sample, holds, shape, value
 from syncverify.diagnostics import Policy
 
 #: Rounds and width of the search for one path.

@@ -17,9 +17,9 @@ from syncverify.checker.kernel.linear import ZERO, Term, apply, num
 from syncverify.checker.kernel.obligations import impossible
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Site, Tiles, U
 from syncverify.checker.kernel.ranks import Higher, asynchronous, growing
-from syncverify.checker.prover.rings.claims import NotFoundError
-from syncverify.checker.prover.rings.search import Search
-from syncverify.checker.prover.rings.sizes import value
+from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.search import Search
+from syncverify.checker.prover.protocols.sizes import value
 
 Rank = tuple[Term, ...]
 Key = tuple[int, bool]

@@ -20,9 +20,9 @@ from syncverify.checker.kernel.proof import Along, Follows, Grows, Payload, Same
 from syncverify.checker.kernel.protocol import N2, U2, N, Protocol, Tiles, U, exists
 from syncverify.checker.kernel.ranks import Higher
 from syncverify.checker.kernel.trees import Absurd, Instance, Leaf, Monotone, Residues, Split, Tile, Tree
-from syncverify.checker.prover.rings.claims import NotFoundError
-from syncverify.checker.prover.rings.multipliers import absurd, entails, shown
-from syncverify.checker.prover.rings.paths import (
+from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.paths import (
     Hops,
     Introduction,
     Named,
@@ -30,7 +30,7 @@ from syncverify.checker.prover.rings.paths import (
     PathSearch,
     Steps,
 )
-from syncverify.checker.prover.rings.sizes import Sample, all_events, holds, samples, shape, value
+from syncverify.checker.prover.protocols.sizes import Sample, all_events, holds, samples, shape, value
 
 #: Nodes of one tree, and how deep it may be.
 MOST_NODES, DEEPEST = 300, 10

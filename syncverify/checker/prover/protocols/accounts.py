@@ -11,11 +11,11 @@ from syncverify.checker.kernel.obligations import Constraints
 from syncverify.checker.kernel.proof import Events
 from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, N, U
 from syncverify.checker.kernel.trees import Absurd, Leaf, Split, Tree
-from syncverify.checker.prover.rings.claims import NotFoundError, landing, weight
-from syncverify.checker.prover.rings.multipliers import absurd, entails, shown
-from syncverify.checker.prover.rings.paths import Introduction, Named, NewResidue, NewTile, Steps
-from syncverify.checker.prover.rings.search import Search, _wrapped
-from syncverify.checker.prover.rings.sizes import Sample, value
+from syncverify.checker.prover.protocols.claims import NotFoundError, landing, weight
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
+from syncverify.checker.prover.protocols.search import Search, _wrapped
+from syncverify.checker.prover.protocols.sizes import Sample, value
 
 MOST_NODES = 160
 _Event = tuple[int, Term, Term]

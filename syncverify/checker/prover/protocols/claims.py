@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph
 from syncverify.checker.kernel.linear import ZERO, Term, apply, num
 from syncverify.checker.kernel.protocol import Kind, N, Protocol, U
-from syncverify.checker.prover.rings.sizes import Sample, shape, value
+from syncverify.checker.prover.protocols.sizes import Sample, shape, value
 
 #: Most ways of shifting the arrivals of one ring that are tried.
 MOST_SHIFTS = 16

@@ -13,10 +13,10 @@ from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import growing
 from syncverify.checker.kernel.trees import Tree
-from syncverify.checker.prover.rings import accounts
-from syncverify.checker.prover.rings.claims import NotFoundError, claims
-from syncverify.checker.prover.rings.rank_search import ranks
-from syncverify.checker.prover.rings.search import Search
+from syncverify.checker.prover.protocols import accounts
+from syncverify.checker.prover.protocols.claims import NotFoundError, claims
+from syncverify.checker.prover.protocols.rank_search import ranks
+from syncverify.checker.prover.protocols.search import Search
 from syncverify.diagnostics import Policy
 
 #: Samples that a search begins with, and seeds that are tried.

@@ -1,6 +1,0 @@
-"""The deductive prover of ring protocols. See ``docs/theory/rings.md``."""
-
-from syncverify.checker.prover.rings.claims import NotFoundError
-from syncverify.checker.prover.rings.prove import Proved, prove, search
-
-__all__ = ["NotFoundError", "Proved", "prove", "search"]
