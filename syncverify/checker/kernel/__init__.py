@@ -1,4 +1,4 @@
-"""TRUSTED: accepts or rejects proofs of ring protocols for every size. See ``docs/theory/kernel.md``."""
+"""TRUSTED: accepts or rejects proofs of ring protocols for every size. See ``docs/kernel.md``."""
 
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.proof import Proof, UnreadableError, read, write

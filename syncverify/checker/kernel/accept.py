@@ -2,13 +2,15 @@
 
 ``accept`` derives sites, edges and obligations from the protocol, so that a proof can leave none out, and
 checks one tree for each. Where it accepts, the protocol at every value of its parameters neither hangs nor
-races nor is undefined (docs/theory/kernel.md, theorem K).
+races nor is undefined (docs/kernel.md, theorem K).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.checker.kernel.accounting import account, account_keys, registers, shared_barriers
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, equal
@@ -17,8 +19,6 @@ from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Protocol, malformed
 from syncverify.checker.kernel.ranks import growing
 from syncverify.checker.kernel.trees import check
-from syncverify.diagnostics import Policy
-from syncverify.source import UNKNOWN_SPAN, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, equal, lexicographic, num
 from syncverify.checker.kernel.protocol import Flow, Group, Kind, Level, Protocol, Site, exists, places
-from syncverify.diagnostics import Policy
 
 #: What lands in a phase of an mbarrier.
 CONTRIBUTIONS = frozenset({Kind.ARRIVE, Kind.EXPECT, Kind.COPY})

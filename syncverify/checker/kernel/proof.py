@@ -1,4 +1,4 @@
-"""What a proof consists of, and its text: the format of docs/reference/proof_format.md.
+"""What a proof consists of, and its text: the format of docs/proof_format.md.
 
 A proof claims turns, ends and ranks, and has one tree for each obligation. The reader takes this version
 only, and rejects what is missing, surplus or of another type.

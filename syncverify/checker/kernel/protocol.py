@@ -2,7 +2,7 @@
 
 A protocol stands for one program at every value of its parameters. An operation at a place of the code is a
 *site*; its executions are the *events* ``(site, u, n)``, where ``u`` counts the tiles that the role has begun
-and ``n`` is the counter of the loop it is in. See ``docs/theory/kernel.md``.
+and ``n`` is the counter of the loop it is in. See ``docs/kernel.md``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.checker.kernel.linear import ZERO, Term, num, var
 from syncverify.model.proxies import Access
-from syncverify.source import UNKNOWN_SPAN, Span
 
 #: The counters of an event, and of the second event of a pair.
 U, N = var("u"), var("n")

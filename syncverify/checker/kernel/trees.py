@@ -1,7 +1,7 @@
 """Case trees: how a proof splits the integers until every leaf's needs follow by a sum.
 
 ``check`` walks a tree with a growing list of premises. For every integer valuation of the premises at the
-root there are values of the fresh names such that some leaf's needs hold (rule R2, docs/theory/kernel.md).
+root there are values of the fresh names such that some leaf's needs hold (rule R2, docs/kernel.md).
 """
 
 from __future__ import annotations

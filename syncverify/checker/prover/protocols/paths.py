@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step, Turn
 from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
 from syncverify.checker.kernel.obligations import Reaches
 from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
 from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.sizes import Sample, holds, shape, value
-from syncverify.diagnostics import Policy
 
 #: Rounds and width of the search for one path.
 ROUNDS, WIDTH = 12, 80

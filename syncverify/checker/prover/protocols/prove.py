@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.accept import Accepted, Rejected, accept
 from syncverify.checker.kernel.hops import Graph
 from syncverify.checker.kernel.linear import RejectedError
@@ -17,7 +18,6 @@ from syncverify.checker.prover.protocols import accounts
 from syncverify.checker.prover.protocols.claims import NotFoundError, claims
 from syncverify.checker.prover.protocols.rank_search import ranks
 from syncverify.checker.prover.protocols.search import Search
-from syncverify.diagnostics import Policy
 
 #: Samples that a search begins with, and seeds that are tried.
 MANY, SEEDS = 14, (1, 2, 3)
