@@ -1,4 +1,4 @@
-"""Protocols with random mistakes, and proofs with random mistakes, against exhaustive exploration of small sizes.
+"""Random mistakes in protocols and in proofs, against exhaustive exploration of small sizes.
 
     python -m benchmarks.checker.kernel_sweep [--seconds 600] [--seed 1] [--out FILE]
 
