@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, 
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.table import decode
@@ -231,6 +232,11 @@ class Plan:
     def origins(self) -> Origins:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
+
+    @cached_property
+    def map_addresses(self) -> MapAddresses:
+        """What addresses of tensor maps are made of."""
+        return MapAddresses(self.flow)
 
     @cached_property
     def exchanges(self) -> HandOver | None:
