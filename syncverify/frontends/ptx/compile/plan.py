@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, 
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.table import decode
@@ -233,6 +234,11 @@ class Plan:
         return Origins(self.flow, True, self.numbers)
 
     @cached_property
+    def map_addresses(self) -> MapAddresses:
+        """What addresses of tensor maps are made of."""
+        return MapAddresses(self.flow)
+
+    @cached_property
     def exchanges(self) -> HandOver | None:
         """What of a kernel that waits for nobody is followed in a second look."""
         return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
@@ -287,7 +293,8 @@ class Plan:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
             callers = self.module.places(i)[1:]
-            self.sites.append(Site(self.module.span(i), instruction_text(i), callers))
+            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            self.sites.append(site)
         return found
 
     def slot(self, name: str) -> int:

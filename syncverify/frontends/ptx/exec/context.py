@@ -187,6 +187,8 @@ class ClassContext:
     # ------------------------------------------------------------ for compiled code
 
     def _one(self, value: Value, what: str) -> Any:
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
         return value if isinstance(value, Unknown | Size) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:

@@ -12,6 +12,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
+from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
@@ -225,10 +226,14 @@ class Tables:
 
     def _map_key(self, address: Any) -> Any:
         """What tells a tensor map from others: places without a number are the same, or known to be apart."""
+        if isinstance(address, Address):
+            return self._unnamed(address)
         if not isinstance(address, Size):
             return address if isinstance(address, int) else id(address)
         space, here = address.term.space, address.term
         for known in self._maps:
+            if isinstance(known, Address) and known.parameter is not None:
+                continue
             if not isinstance(known, Term):
                 raise Symbolic("tensor maps at places with and without a number")
             apart = space.resolved(here - known)
@@ -240,15 +245,23 @@ class Tables:
             raise Symbolic(f"more than {MOST_MAPS} tensor maps at places without a number")
         return here
 
+    def _unnamed(self, address: Address) -> Address:
+        """The same for an address that is no number: maps that the kernel edits have to be told apart."""
+        for known in self._maps if self.edits_maps else ():
+            if isinstance(known, Address) and apart(address, known) is None:
+                names = f"that at {address.name()} may be that at {known.name()}"
+                raise Opaque(f"which of the kernel's tensor maps is meant: {names}")
+        return address
+
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if isinstance(address, Unknown):
+        if isinstance(address, Unknown) and not isinstance(address, Address):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
                 raise Opaque(Reason(text, parts=(address.why,)))
-        if known.box is None and isinstance(address, int | Size):
+        if known.box is None and isinstance(address, int | Size | Address):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:
@@ -256,6 +269,13 @@ class Tables:
         return next(facts for n, facts in self._maps.values() if n == number)
 
     def _map_name(self, address: Any) -> str:
+        if isinstance(address, Address):
+            index = {p.name: i for i, p in enumerate(self.function.params)}
+            place = indices(index, address)
+            if place is None:
+                name = f"tensor map at {address.name()}"
+                return name if name not in self.map_names else f"tensor map at {address.name(whole=True)}"
+            return f"params.{place[0]}" + (f"+{place[1]}" if place[1] else "")
         if isinstance(address, Unknown):
             if address.source == "param" and address.key is not None and address.key[0] == "param":
                 index, offset = address.key[1:3]
