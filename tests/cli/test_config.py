@@ -59,7 +59,8 @@ def test_a_pattern_without_a_file_is_an_error(project: Path, capsys: pytest.Capt
 def test_standard_input(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ptx = b".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k() .reqntid 32 { bar.sync 0; ret; }\n"
+    ptx = b".version 8.0\n.target sm_90a\n.address_size 64\n"
+    ptx += b".visible .entry k() .reqntid 32 { bar.sync 0; ret; }\n"
     for text, kind, name in ((BAD.encode(), "syncir", "ring"), (ptx, "ptx", "k")):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(text)))
         run(["check", "-", "--kind", kind, "--format", "json"])

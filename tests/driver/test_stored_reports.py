@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,6 @@ def test_reports_come_back_as_they_were(path: Path) -> None:
 
 def test_reasons_come_back_with_their_causes() -> None:
     (report,) = check_source(read_source(FILES[0]))
-    from dataclasses import replace
 
     undecided = replace(report, reason=Reason("too long", Cause.BUDGET))
     again = restored(dumped([undecided], ()))
