@@ -30,7 +30,7 @@ from syncverify.driver.ptx_task import (
 )
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
-from syncverify.frontends.ptx.launch.facts import PtxFacts, demand_launch, ptx_facts, text
+from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
@@ -38,6 +38,9 @@ from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 from syncverify.ir.expr import Var, names
 from syncverify.symbolic.context import Symbolic
+
+#: Variables that are set together, where some numbers may refute.
+MOST_VARIABLES = 4
 
 
 def check_module(
@@ -64,12 +67,13 @@ def check_module(
         if kernel is not None and not matches(f.name, kernel):
             continue
         try:
-            known = ptx_facts(facts, f)
-            wanted = {n: v for n, v in (values or {}).items() if n in known.symbols()}
+            known = ptx_facts(facts, f, module)
+            symbols = known.symbols()
+            wanted = {n: v for n, v in (values or {}).items() if n in symbols or n.startswith(VARIABLE)}
             if values and len(module.entries) == 1:
                 wanted = dict(values)
             bound = known.bind(wanted) if wanted else known
-            granted = demand_launch(facts, f, known, wanted)
+            granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
             k, report = _checked(k)
             report = _every_size(k, report) if scope is ScopeKind.ALL else report
@@ -250,6 +254,25 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
             return found
         if found.verdict is Verdict.UNKNOWN:
             break  # larger ones will not do better
+    return _some_variables(k, report)
+
+
+def _some_variables(k: Kernel, report: KernelReport) -> KernelReport:
+    """Where variables that the host sets leave a kernel undecided: a few numbers for them that refute it."""
+    p = k.program[0] if k.program else None
+    if p is None:
+        return report
+    names = {x for n in p.variables & p.slice.pure for x in p.origins.of(p.body[n].operands[1])}
+    known = {v.name: v for v in (*k.module.variables, *k.function.variables) if v.name in names}
+    wanted = [v for v in known.values() if v.name not in k.facts.images and 0 < v.size <= 8]
+    if not wanted or len(wanted) > MOST_VARIABLES:
+        return report
+    starts = {int.from_bytes((v.init or b"")[:8], "little") for v in wanted}
+    for value in sorted({0, 1} | starts):
+        bound = {f"{VARIABLE}{v.name}": value for v in wanted}
+        found = _check(replace(k, facts=k.facts.bind(bound), assumptions=[]))
+        if found.verdict is Verdict.REFUTED:
+            return found
     return report
 
 
