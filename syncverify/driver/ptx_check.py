@@ -76,7 +76,7 @@ def check_module(
             granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
             k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
             k, report = _checked(k)
-            report = _every_size(k, report) if scope is ScopeKind.ALL else report
+            report = (_every_size if scope is ScopeKind.ALL else _some_variables)(k, report)
             report = _looked_again(k, report)
             reports.append(replace(report, assumptions=(*granted, *report.assumptions)))
         except InputError as e:
@@ -260,7 +260,7 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
 def _some_variables(k: Kernel, report: KernelReport) -> KernelReport:
     """Where variables that the host sets leave a kernel undecided: a few numbers for them that refute it."""
     p = k.program[0] if k.program else None
-    if p is None:
+    if p is None or report.verdict is not Verdict.UNKNOWN:
         return report
     names = {x for n in p.variables & p.slice.pure for x in p.origins.of(p.body[n].operands[1])}
     known = {v.name: v for v in (*k.module.variables, *k.function.variables) if v.name in names}

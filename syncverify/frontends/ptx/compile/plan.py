@@ -302,7 +302,8 @@ class Plan:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
             callers = self.module.places(i)[1:]
-            self.sites.append(Site(self.module.span(i), instruction_text(i), callers))
+            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            self.sites.append(site)
         return found
 
     def slot(self, name: str) -> int:
