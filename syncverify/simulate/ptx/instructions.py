@@ -1,0 +1,14 @@
+"""All modules that fill ``program.BUILDERS``."""
+
+from syncverify.simulate.ptx import (  # noqa: F401
+    arithmetic,
+    atomics,
+    barriers,
+    collectives,
+    control,
+    copies,
+    loads,
+    matrix,
+    mbarriers,
+    ordering,
+)
