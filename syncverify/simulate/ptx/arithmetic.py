@@ -625,7 +625,8 @@ def _unpack(c: Context, i: Instr, d: Vector, bits: int) -> Step:
 def _cvt(c: Context, i: Instr) -> Step:
     kinds = types_of(i.mods)
     known(
-        c, i, "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu", "satfinite", "pack"
+        c, i, "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat",
+        "relu", "satfinite", "pack"
     )  # fmt: skip
     if "pack" in i.mods:
         return _cvt_pack(c, i, kinds)
@@ -653,7 +654,8 @@ def _cvt_pack(c: Context, i: Instr, kinds: list[str]) -> Step:
 
 _WINDOWS = {
     "shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "shared::cluster": SHARED_WINDOW,
-    "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "param::entry": PARAM_WINDOW, "const": CONST_WINDOW, "global": 0,
+    "local": LOCAL_WINDOW, "param": PARAM_WINDOW, "param::entry": PARAM_WINDOW, "const": CONST_WINDOW,
+        "global": 0,
 }  # fmt: skip
 _WINDOW_MASK = ~np.uint64(0xFF_FFFF_FFFF)
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from syncverify.simulate.ptx.state import Fragment, Next, Step
 
 _WORDS = frozenset(
-    {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global", "shared", "shared::cta",
+    {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "global",
+        "shared", "shared::cta",
      "shared::cluster", "noftz", "L2::cache_hint", "v2", "v4", "v8"}
 )  # fmt: skip
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")

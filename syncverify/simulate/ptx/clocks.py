@@ -24,7 +24,7 @@ HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL = 0, 1, 2
 
 @dataclass(slots=True)
 class Slot:
-    """What a component of an asynchronous operation stands for. ``generic``: it accesses by the generic proxy."""
+    """What a component of an asynchronous operation stands for. ``generic``: by the generic proxy."""
 
     line: int
     block: int

@@ -155,7 +155,7 @@ def unpacked(target: str, source: str, mods: tuple[str, ...]) -> Operation | Non
 
 
 def pack(kind: str, source: str, amount: int) -> Operation:
-    """``cvt.pack.sat.kind.s32 d, a, b{, c}``: the upper bits of c move up, b is the lowest part, a the next."""
+    """``cvt.pack.sat.kind.s32 d, a, b{, c}``: c moves up, b is the lowest part, a the next."""
     bits = BITS[kind]
     _ = amount
 

@@ -266,8 +266,10 @@ def _copy_arrive(c: Context, i: Instr) -> Step:
 # -- bulk copies ------------------------------------------------------------------------------------------
 
 _BULK = frozenset(
-    {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster", "noftz", "add",
-     "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d", "5d", "tile"}
+    {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster",
+        "noftz", "add",
+     "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d",
+        "5d", "tile"}
 )  # fmt: skip
 
 
@@ -365,7 +367,8 @@ def new_agent(m: Machine, f: Fragment, lane: int, what: str, generic: bool = Fal
 
 
 def mark(
-    m: Machine, f: Fragment, arena: Arena, index: Any, agent: int, writes: bool, space: str, know: Any, strong: int = 0,
+    m: Machine, f: Fragment, arena: Arena, index: Any, agent: int, writes: bool, space: str,
+        know: Any, strong: int = 0,
     asynchronous: bool = True,
 ) -> None:  # fmt: skip
     """Notes an access of an asynchronous operation; a race is harm."""
@@ -418,7 +421,8 @@ def _issue(
     for target, object_ in destinations(m, f, lane, a, n, barrier, many):
         writer = new_agent(m, f, lane, "a bulk copy's")
         mark(
-            m, f, m.shared.arena, _slice(target, n, m.shared.arena), writer, True, "shared", m.clocks.know[:, thread],
+            m, f, m.shared.arena, _slice(target, n, m.shared.arena), writer, True, "shared",
+        m.clocks.know[:, thread],
             REDUCTION if of is not None else 0,
         )  # fmt: skip
 
@@ -503,10 +507,12 @@ def _land(
 
 
 def _store(
-    m: Machine, f: Fragment, lane: int, reader: int, start: int, runs: list[tuple[int, Lanes]], n: int,
+    m: Machine, f: Fragment, lane: int, reader: int, start: int, runs: list[tuple[int,
+        Lanes]], n: int,
     of: Callable[[Lanes, Lanes], Lanes] | None, element: int, know: Any,
 ) -> None:  # fmt: skip
-    """A copy from shared to global memory, of the issuing thread's bulk group: reads, then writes.
+    """A copy from shared to global memory, of the issuing thread's bulk group: reads,
+        then writes.
 
     ``runs``: byte in global memory and the places of these bytes in the source.
     """
@@ -800,7 +806,8 @@ def _tensor_store(
 
 _VECTORS = {"v2": 2, "v4": 4}
 _ASYNC = frozenset(
-    {"async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes", "v2", "v4", "add",
+    {"async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes",
+        "v2", "v4", "add",
      "min", "max", "inc", "dec", "and", "or", "xor"}
 )  # fmt: skip
 

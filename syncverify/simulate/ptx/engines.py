@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +79,7 @@ def chunks(n: int, machine: Machine) -> list[slice]:
         return [slice(0, n)]
     count = int(machine.draw.integers(1, min(4, n) + 1))
     cuts = sorted({0, n, *(int(x) for x in machine.draw.integers(1, n, count - 1))})
-    return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(cuts)]
 
 
 def only(machine: Machine, agent: int) -> Clock:

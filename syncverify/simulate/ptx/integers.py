@@ -1,4 +1,4 @@
-"""Integer, logic, shift and bit-field instructions on arrays of unsigned bits (PTX ISA, 9.7.1 to 9.7.2, 9.7.8).
+"""Integer, logic, shift and bit-field instructions on arrays of unsigned bits (PTX ISA, 9.7.1, 9.7.2, 9.7.8).
 
 Each function takes operands of the instruction's type and gives its result. Wrapping is NumPy's own.
 """

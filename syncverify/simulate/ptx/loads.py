@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _HINTS = frozenset(
     {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "L1::evict_normal", "L1::evict_unchanged",
-     "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint",
+     "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B",
+        "L2::cache_hint",
      "L2::evict_normal", "L2::evict_first", "L2::evict_last", "unified"}
 )  # fmt: skip
 _ORDERS = frozenset({"relaxed", "acquire", "release", "volatile", "mmio", "cta", "cluster", "gpu", "sys"})

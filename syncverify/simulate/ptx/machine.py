@@ -303,7 +303,7 @@ class Machine:
             join.arrived.append(f)
 
             def ready(join: Join = join, f: Fragment = f) -> bool:
-                """All are here; the last one to come takes the others with it, so that this is seldom asked."""
+                """All are here; the last one to come takes the others with it."""
                 waited = join.mask & f.warp.live & ~f.mask
                 for x in join.arrived:
                     if x in f.warp.fragments:
@@ -417,7 +417,7 @@ class Machine:
                 after = resume()
                 if not self._moved(f, after):
                     return
-        code, left = f.code, self.schedule.burst(self)
+        code, left = f.code, min(self.schedule.burst(self), self.limit + 1 - self.steps)
         joins = self.loaded.join_places[code.function.name]
         records, stops, version = self.schedule.records, self.schedule.stops_at_changes, self.version
         while left > 0 and not (stops and version != self.version):

@@ -286,7 +286,7 @@ _SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}
 
 
 def operand_bytes(descriptor: int, rows: int, columns: int, width: int, transposed: bool) -> Lanes:
-    """Byte of each element of a matrix in shared memory (rows are M or N, columns K), before the block's base.
+    """Shared byte of each element of a matrix (rows are M or N, columns K), before the block's base.
 
     ``width``: bytes of an element. ``transposed``: rows follow each other in memory (MN-major).
     """

@@ -169,8 +169,10 @@ def locate(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes) -> list[tup
 
 
 _WORDS = frozenset(
-    {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "parity",
-     "pending_count", "noComplete", "release", "acquire", "relaxed", "cta", "cluster", "shared", "shared::cta",
+    {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait",
+        "try_wait", "parity",
+     "pending_count", "noComplete", "release", "acquire", "relaxed", "cta", "cluster",
+        "shared", "shared::cta",
      "shared::cluster", "b64"}
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Values that were loaded from shared memory and have perhaps not arrived (rule on generic reads before refills).
+"""Values that were loaded from shared memory and have perhaps not arrived before a refill.
 
 A load of shared memory that nothing has waited for may be served after a later release of the same thread, by
 the time of which a bulk copy refills the bytes. It has arrived once an instruction that cannot be moved looks

@@ -136,7 +136,7 @@ class Shadow:
         asynchronous: bool = False,
         strong: int = 0,
     ) -> Conflict | None:
-        """A read by ``packed`` (agent and epoch); what is known by ``rows`` of threads, or by one ``know``."""
+        """A read by ``packed`` (agent, epoch); what is known by ``rows`` of threads, or one ``know``."""
         wrote = self.wrote[index]
         if wrote.any():
             found = self._first(

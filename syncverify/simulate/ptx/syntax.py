@@ -3,7 +3,7 @@
 Every other module takes nodes and ``parse`` from here, so that the import contract has one door to watch.
 """
 
-from syncverify.frontends.ptx.nodes import (
+from syncverify.frontends.ptx.syntax.nodes import (
     FloatImm,
     Function,
     Imm,
@@ -21,7 +21,7 @@ from syncverify.frontends.ptx.nodes import (
     Variable,
     Vector,
 )
-from syncverify.frontends.ptx.parser import parse, parse_file
+from syncverify.frontends.ptx.syntax.parser import parse, parse_file
 
 __all__ = [
     "FloatImm",

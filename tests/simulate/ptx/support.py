@@ -37,7 +37,9 @@ def kernel(body: str, params: str = ".param .u64 out", name: str = "k", before: 
 """
 
 
-def apply(instruction: str, widths: list[int], result: int, operands: list[list[int]], setup: str = "") -> list[int]:
+def apply(
+    instruction: str, widths: list[int], result: int, operands: list[list[int]], setup: str = ""
+) -> list[int]:
     """The results of an instruction for each row of operands, as unsigned bits.
 
     ``instruction`` names its destination ``D`` and its operands ``A``, ``B``, ``C``, ``E``; a width of 1 is a
@@ -53,7 +55,13 @@ def apply(instruction: str, widths: list[int], result: int, operands: list[list[
         bits = max(width, 8) if width != 1 else 32
         text.append(f"ld.param.u64 %rd{30 + n}, [in{n}];")
         text.append(f"mad.wide.u32 %rd{30 + n}, %r1, {bits // 8}, %rd{30 + n};")
-        register = {1: f"%r{50 + n}", 8: f"%rs{20 + n}", 16: f"%rs{20 + n}", 32: f"%r{50 + n}", 64: f"%rd{40 + n}"}[width]
+        register = {
+            1: f"%r{50 + n}",
+            8: f"%rs{20 + n}",
+            16: f"%rs{20 + n}",
+            32: f"%r{50 + n}",
+            64: f"%rd{40 + n}",
+        }[width]
         text.append(f"ld.global.b{bits} {register}, [%rd{30 + n}];")
         if width == 1:
             text.append(f"setp.ne.u32 %p{10 + n}, {register}, 0;")
@@ -70,7 +78,8 @@ def apply(instruction: str, widths: list[int], result: int, operands: list[list[
     params = ", ".join([".param .u64 out", *(f".param .u64 in{n}" for n in range(len(widths)))])
     out = buffer(np.zeros(threads, _UNSIGNED[result]))
     columns = [
-        buffer(np.array([r[n] for r in padded], _UNSIGNED[32 if w == 1 else max(w, 8)])) for n, w in enumerate(widths)
+        buffer(np.array([r[n] for r in padded], _UNSIGNED[32 if w == 1 else max(w, 8)]))
+        for n, w in enumerate(widths)
     ]
     launch = Launch(block=(LANES, 1, 1), grid=(threads // LANES, 1, 1), params=(out, *columns))
     ended = run(kernel("\n".join(text), params), "k", launch, seed=1)
@@ -79,7 +88,14 @@ def apply(instruction: str, widths: list[int], result: int, operands: list[list[
 
 
 def execute(
-    body: str, out: Any, *more: Any, block: int = 32, seed: int = 0, params: str = "", before: str = "", **launch: Any
+    body: str,
+    out: Any,
+    *more: Any,
+    block: int = 32,
+    seed: int = 0,
+    params: str = "",
+    before: str = "",
+    **launch: Any,
 ) -> Result:
     """Runs a body whose first parameter is ``out``."""
     text = kernel(body, ".param .u64 out" + params, before=before)
@@ -112,7 +128,7 @@ def corpus_launch(path: Path, module: Module) -> Launch:
     extern = any(v.extern for v in (*module.variables, *module.entries[0].variables))
 
     def three(values: list[int]) -> tuple[int, int, int]:
-        x, y, z = (values + [1, 1])[:3]
+        x, y, z = [*values, 1, 1][:3]
         return x, y, z
 
     return Launch(
