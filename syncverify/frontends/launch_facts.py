@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from syncverify.ir.nodes import Kernel
 
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
-KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params")
+KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params", "variables")
+#: Those that hold a table of their own, merged entry by entry.
+_NESTED = ("params", "variables")
 _TYPES = ("i32", "i64", "u32", "u64")
 #: A table of a kernel's facts begins.
 _HEADER = re.compile(r"""\s*\[\s*kernel\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
@@ -44,12 +46,14 @@ class LaunchFacts:
     def table(self, *names: str) -> dict[str, Any]:
         """The facts for one kernel: the tables of its names over the ``*`` table, key by key."""
         merged: dict[str, Any] = {}
-        params: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
         for name in dict.fromkeys(("*", *names)):
             own = self.tables.get(name, {})
             merged |= own
-            params |= own.get("params", {})
-        return merged | {"params": params} if params else merged
+            for key in _NESTED:
+                if own.get(key):
+                    nested[key] = nested.get(key, {}) | own[key]
+        return merged | nested
 
     def apply(self, kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
         """The kernel as launched, and the parameter values that the file gives."""
@@ -57,6 +61,8 @@ class LaunchFacts:
         launch = kernel.launch
         if "dynamic_smem" in facts:
             self.fail("dynamic_smem: the shared memory of a .syncir kernel follows from its buffers")
+        if "variables" in facts:
+            self.fail("variables: a .syncir kernel reads no variables of the host")
         if "assume" in facts:
             self.fail("assume: not supported for .syncir, whose values are exact; write it in the kernel")
         for key, own in (("block", launch.block), ("cluster", launch.cluster)):
@@ -179,7 +185,8 @@ def read_facts(path: str | Path) -> LaunchFacts:
     for name, table in tables.items():
         where = f'kernel."{name}"'
         _known(_table(table, where, span), KEYS, where, span)
-        _table(table.get("params", {}), f"{where}.params", span)
+        for key in _NESTED:
+            _table(table.get(key, {}), f"{where}.{key}", span)
     return LaunchFacts(tables, str(path))
 
 
