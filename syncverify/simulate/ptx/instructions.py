@@ -8,6 +8,7 @@ from syncverify.simulate.ptx import (  # noqa: F401
     control,
     copies,
     loads,
+    map_edits,
     matrix,
     mbarriers,
     ordering,

@@ -140,3 +140,36 @@ def swizzled(at: Lanes, swizzle: int) -> Lanes:
         return at
     bits = {32: 1, 64: 3, 128: 7}[swizzle]
     return at ^ (((at >> 7) & bits) << 4)
+
+
+def blank() -> Fields:
+    """A map whose bytes are zeros, before its fields are set."""
+    return Fields(0, 1, "u8", 0, False, [1] * 5, [0] * 4, [1] * 5, [1] * 5)
+
+
+def edit(x: Fields, name: str, number: int, value: int) -> bool:
+    """Sets a field by its name in tensormap.replace; False if there is no such field or value."""
+    match name:
+        case "global_address":
+            x.address = value
+        case "rank":
+            x.rank = value + 1
+        case "elemtype" if value < len(_TYPES):
+            x.type = _TYPES[value]
+        case "swizzle_mode" if value < len(_SWIZZLES):
+            x.swizzle = _SWIZZLES[value]
+        case "fill_mode" if value < 2:
+            x.nan_fill = bool(value)
+        case "interleave_layout" if value == 0:
+            pass
+        case "box_dim" if number < 5:
+            x.box[number] = value
+        case "global_dim" if number < 5:
+            x.dims[number] = value
+        case "global_stride" if number < 4:
+            x.strides[number] = value
+        case "element_stride" if number < 5:
+            x.steps[number] = value
+        case _:
+            return False
+    return 1 <= x.rank <= 5

@@ -102,8 +102,11 @@ def execute(
     return run(text, "k", Launch(block=(block, 1, 1), params=(out, *more), **launch), seed=seed)
 
 
-def corpus_launch(path: Path, module: Module) -> Launch:
-    """The launch that a corpus kernel's facts describe; memory behind pointers is drawn."""
+def corpus_launch(path: Path, module: Module, constants: bool = False) -> Launch:
+    """The launch that a corpus kernel's facts describe; memory behind pointers is drawn.
+
+    ``constants``: words of the const space are 1 instead of their initializers, which the host may change.
+    """
     text = path.read_text()
     name = module.entries[0].name
     facts_at = Path(f"{path}.launch.toml")
@@ -115,7 +118,7 @@ def corpus_launch(path: Path, module: Module) -> Launch:
     draw = np.random.default_rng(0)
     params: list[Any] = []
     for i, v in enumerate(module.entries[0].params):
-        given = facts.get("params", {}).get(str(i), "ptr" if v.type == "u64" else {"i32": 3})
+        given = facts.get("params", {}).get(str(i), "ptr" if v.type == "u64" else {"i32": 64})
         if given == "ptr":
             params.append(buffer(draw.integers(0, 1000, 1 << 16).astype(np.uint32)))
         elif "i32" in given:
@@ -137,6 +140,9 @@ def corpus_launch(path: Path, module: Module) -> Launch:
         cluster=three(facts.get("cluster", [1])),
         params=params,
         shared=4096 if extern else 0,
+        variables={
+            v.name: np.ones(v.size // 4, np.uint32) for v in module.variables if constants and v.space == "const"
+        },
         watches=frozenset({"shared"}),
     )
 

@@ -25,11 +25,11 @@ SEEDS, RARE = 6, 60
 def test_verdict(path: Path) -> None:
     verdict = expected(path)
     module = parse_file(path)
-    launch = corpus_launch(path, module)
     name = module.entries[0].name
-    harms = [r.harm for r in sample(module, name, launch, range(SEEDS), limit=100_000)]
+    launch, other = corpus_launch(path, module), corpus_launch(path, module, constants=True)
+    harms = [r.harm for x in (launch, other) for r in sample(module, name, x, range(SEEDS), limit=100_000)]
     if verdict == "proved":
-        assert harms == [None] * SEEDS
+        assert harms == [None] * 2 * SEEDS
     elif verdict == "refuted":
         rest = (r.harm for r in sample(module, name, launch, range(SEEDS, RARE), limit=100_000))
         assert any(harms) or any(h is not None for h in rest)
