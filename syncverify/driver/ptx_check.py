@@ -16,6 +16,7 @@ from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
 from syncverify.base.source import InputError
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
+from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
     Checker,
@@ -104,7 +105,8 @@ def kernel_task(
     bound = known.bind(wanted) if wanted else known
     granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
     boxes = Boxes() if infer else None
-    return Task(Kernel(module, f, bound, policy, checker, source_hash, boxes=boxes), granted)
+    k = Kernel(module, f, bound, policy, checker, source_hash, boxes=boxes)
+    return Task(k, (*granted, *of_bound(known)))
 
 
 def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
@@ -125,7 +127,7 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         report = _some_variables(k, report)
     if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
         yield told(report)
-    yield told(_looked_again(k, report))
+    yield told(with_fewer_threads(k, _looked_again(k, report), _check))
 
 
 def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:

@@ -51,6 +51,7 @@ class PtxFacts:
     file: str = ""
     #: what is given of variables in constant and global memory: by their names in the text, by byte offset
     images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    bounded: bool = False  # the block is what .maxntid allows at most: nothing says its size
     dependent: bool = False  # launched while the grid before may still run
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
 
@@ -289,6 +290,7 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
         params=_parameters(table.get("params", {}), function, fail),
         loads=_loads(function),
         file=facts.file,
+        bounded="block" not in table and _directive(function, "reqntid") is None and block is not None,
         images={} if module is None else _images(table.get("variables", {}), function, module, fail),
         dependent=facts.flag("dependent", table.get("dependent", False)),
     )
