@@ -1,4 +1,4 @@
-"""Tensor maps that a kernel edits (PTX ISA, 9.7.9.27 tensormap.replace and 9.7.13 tensormap.cp_fenceproxy)."""
+"""Tensor maps that a kernel edits (PTX ISA: tensormap.replace, tensormap.cp_fenceproxy)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _ONE = ("global_address", "rank", "elemtype", "interleave_layout", "swizzle_mode", "fill_mode")
 _MANY = ("box_dim", "global_dim", "global_stride", "element_stride")
 _COPY = frozenset(
-    {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys",
-     "sync", "aligned"}
+    {"cp_fenceproxy", "global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu",
+     "sys", "sync", "aligned"}
 )  # fmt: skip
 _LANE = np.arange(LANES)
 
@@ -59,7 +59,7 @@ def _replace(c: Context, i: Instr) -> Step:
                 number = 0 if order is None else int(R[order][lane])
                 if not tensormaps.edit(fields, name, number, int(R[value][lane])):
                     raise m.undefined(f, f"{name} {number} is no field of a map", "tensormap.replace", lane)
-                part.arena.bytes[at : at + tensormaps.SIZE] = np.frombuffer(tensormaps.encode(fields), np.uint8)
+                raw[:] = np.frombuffer(tensormaps.encode(fields), np.uint8)
         m.version += 1
         return None
 
