@@ -143,7 +143,8 @@ def corpus_launch(path: Path, module: Module, constants: bool = False) -> Launch
         variables={
             v.name: np.ones(v.size // 4, np.uint32) for v in module.variables if constants and v.space == "const"
         },
-        watches=frozenset({"shared"}),
+        # Kernels without launch facts store to one word of global memory to keep a value alive.
+        watches=frozenset({"shared", "global"}) if facts_at.exists() else frozenset({"shared"}),
     )
 
 
