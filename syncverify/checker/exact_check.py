@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict, Witness
+from syncverify.base.reason import Cause, Reason, caused
 from syncverify.checker.explain.branching_polls import by_order
 from syncverify.checker.explain.counterexample import canonical, show
 from syncverify.checker.explain.hang import force, hang_failure, stuck
@@ -70,13 +71,17 @@ def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> 
     if isinstance(e, Unmodelled):
         span = system.info.sites[e.site].span
         d = Diagnostic("SV901", Severity.WARNING, e.reason, span)
-        return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e.reason}", {"seconds": seconds})
+        inner = caused(e.reason, Cause.UNSUPPORTED)
+        reason = Reason(f"{span}: {inner}", parts=(inner,))
+        return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
     if isinstance(e, Endless):
         span = system.info.sites[e.site].span
         d = Diagnostic("SV902", Severity.WARNING, str(e), span)
-        return Outcome(Verdict.UNKNOWN, (d,), None, f"{span}: {e}", {"seconds": seconds})
+        reason = Reason(f"{span}: {e}", Cause.UNDECIDED)
+        return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
     run = getattr(e, "run", None)
-    reason = f"the run exceeds {budget.max_events if run is None else len(run.trace)} events"
+    most = budget.max_events if run is None else len(run.trace)
+    reason = Reason(f"the run exceeds {most} events", Cause.BUDGET)
     d = Diagnostic("SV902", Severity.WARNING, reason)
     return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from syncverify.base.diagnostics import Diagnostic, Severity, Verdict
+from syncverify.base.reason import Cause, Reason, caused
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.modular.block_groups import Undetermined, team_kinds, traced
@@ -30,7 +31,7 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
     assert program.handing is not None
     where = f"blocks hand data over through global memory (line {program.handing.line})"
     if clusters is None:
-        yield undecided(f"{where}: give grid in a launch file", span)
+        yield undecided(Reason(f"{where}: give grid in a launch file", Cause.MISSING_FACT), span)
         return
     whole = clusters <= MAX_TOGETHER
     why = ""
@@ -49,7 +50,8 @@ def together(program: Program, clusters: int | None, span: Span, fresh: Callable
         return
     reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None
     most = f"{where} and the grid has {clusters} clusters; at most {MAX_TOGETHER} are run together{why}"
-    yield undecided(most if reason is None else f"{most}; {reason}", span)
+    told = most if reason is None else Reason(f"{most}; {reason}", parts=(reason,))
+    yield undecided(caused(told, Cause.BUDGET), span)
 
 
 def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]) -> Iterator[PtxSystem]:

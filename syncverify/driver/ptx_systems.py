@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 from syncverify.base.diagnostics import Severity, Verdict
+from syncverify.base.reason import Cause, Reason, has, made_of
 from syncverify.checker.outcome import Outcome
+from syncverify.checker.prover.strategy import MAX_CHOICES
 from syncverify.driver.ptx_assumptions import (
     of_common,
     of_hand_over,
@@ -31,10 +33,8 @@ from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tick
 MAX_CLUSTERS = 16
 #: Clusters whose events are compared, so that those alike are run once.
 MAX_COMPARED = 512
-#: Begins the reason of a run without an end.
-TOO_LONG = "the run exceeds"
-#: Questions about data and parameters of which both answers are tried together.
-MAX_CHOICES = 5
+#: Decides where it is not known what does.
+_SOME_DATA = Reason("data", Cause.DATA)
 #: Ways in which a kernel's atomics hand numbers out.
 MAX_SEQUENCES = 256
 
@@ -43,13 +43,13 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     """The outcomes of all systems that stand for the launch."""
     if k.facts.block is None:
         example = f'{beside(k.module.path)}, with the lines [kernel."*"] and block = [128]'
-        yield unknown(
-            f"the number of threads is not known: give block in a launch file, say {example}", k.span
-        )
+        text = f"the number of threads is not known: give block in a launch file, say {example}"
+        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
         return
     if k.facts.cluster is None and uses_clusters(k.function):
         example = "give cluster in a launch file, [1, 1, 1] if it is launched without"
-        yield unknown(f"the kernel is written for clusters: {example}", k.span)
+        text = f"the kernel is written for clusters: {example}"
+        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
         return
     launch, program = compiled(k)
     if k.facts.registers is None and launch.registers is not None:
@@ -69,8 +69,7 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
         unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
         refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
         if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
-            reasons = " ".join(o.reason or "" for o in outcomes)
-            question = question_of(reasons, asked)
+            question = question_of([o.reason for o in outcomes], asked)
             answers += [{**taken, question: 1}, {**taken, question: 0}]
             asked_before |= asked
             steered.add(question)
@@ -80,22 +79,25 @@ def outcomes(k: Kernel) -> Iterator[Outcome]:
     k.assumptions += [*of_stores(program), *of_stops(program, {}), *of_common(k.facts, program, steered)]
 
 
-def question_of(reason: str, asked: Mapping[Any, str]) -> Any:
+def question_of(reasons: Iterable[str | None], asked: Mapping[Any, str]) -> Any:
     """The question to answer next: one that the reason of a run without a verdict names."""
-    return next((q for q, why in asked.items() if why in reason), next(iter(asked)))
+    told = list(reasons)
+    found = (q for q, why in asked.items() if any(made_of(reason, why) for reason in told))
+    return next(found, next(iter(asked)))
 
 
 def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:
     """What a finding under assumed answers is worth: whether they can be so is not known."""
     if outcome.verdict is not Verdict.REFUTED:
         return outcome
-    return _perhaps(outcome, "; ".join(dict.fromkeys(why.get(q, "data") for q in taken)))
+    return _perhaps(outcome, list(dict.fromkeys(why.get(q, _SOME_DATA) for q in taken)))
 
 
-def _perhaps(outcome: Outcome, on: str) -> Outcome:
+def _perhaps(outcome: Outcome, on: Sequence[str]) -> Outcome:
     """A refutation that rests on something unknown."""
     first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
-    text = f"whether this goes wrong depends on {on}: {first.message if first is not None else ''}"
+    harm = first.message if first is not None else ""
+    text = Reason(f"whether this goes wrong depends on {'; '.join(on)}: {harm}", parts=on)
     found = tuple(
         replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
         for d in outcome.diagnostics
@@ -126,7 +128,8 @@ def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clu
         all_.add(tickets)
         work += tickets.others()
     if work:
-        yield unknown(f"a counter's numbers lead to more than {MAX_SEQUENCES} ways", k.span)
+        text = f"a counter's numbers lead to more than {MAX_SEQUENCES} ways"
+        yield unknown(Reason(text, Cause.BUDGET), k.span)
         return
     again = all_.starts_anew(clusters)
     if again is not None:
@@ -140,7 +143,7 @@ def _alone(outcome: Outcome, tickets: Tickets) -> Outcome:
     trouble = tickets.trouble()
     if outcome.verdict is not Verdict.REFUTED or (alone and not trouble):
         return outcome
-    return _perhaps(outcome, trouble or "; ".join(c.why for c in tickets.counters.values()))
+    return _perhaps(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
 
 
 def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
@@ -205,7 +208,7 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
     """The outcomes for every place in the grid."""
     if not any(_place(reason) for first in firsts for reason in first.stuck):
         outcomes = [_judged(k, first) for first in firsts]
-        if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason or "") for o in outcomes):
+        if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason) for o in outcomes):
             yield from outcomes
             return
     if clusters is None or clusters == 1:
@@ -220,7 +223,7 @@ def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterato
             f"what a block does depends on its place in the {clusters} clusters of the grid: "
             f"at most {MAX_COMPARED} are compared"
         )
-        yield unknown(text, k.span)
+        yield unknown(Reason(text, Cause.GRID_CASES), k.span)
         return
     yield from _each_cluster(k, firsts[0], clusters)
 
@@ -256,11 +259,11 @@ def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcom
             runs += 1
             if runs > 4 * MAX_CLUSTERS:
                 text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
-                yield unknown(text, k.span)
+                yield unknown(Reason(text, Cause.GRID_CASES), k.span)
                 return
             outcome = _judged(k, system)
             yield outcome
-            if outcome.verdict is Verdict.UNKNOWN and (outcome.reason or "").startswith(TOO_LONG):
+            if outcome.verdict is Verdict.UNKNOWN and has(outcome.reason, Cause.BUDGET):
                 return  # the others take as long, most likely
 
 
@@ -285,7 +288,7 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
         first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
         maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure)
         text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
-        return unknown(text, k.span if first is None else first.span)
+        return unknown(Reason(text, Cause.MISSING_BOX), k.span if first is None else first.span)
     torn = k.boxes.contradiction()
     if torn is None:
         return outcome
@@ -299,10 +302,11 @@ def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:
     return PtxSystem.fresh(system.program, launch, system.cluster, lane, k.hash, clusters=clusters)
 
 
-def _place(reason: str) -> bool:
+def _place(reason: str | None) -> bool:
     """Whether a reason names the block's place in the grid."""
-    return "%ctaid." in reason or "%clusterid." in reason
+    return has(reason, Cause.BLOCK_PLACE)
 
 
 def _asked(reasons: Iterable[str]) -> str:
-    return next(iter(reasons), "control depends on the grid: give grid in a launch file")
+    text = "control depends on the grid: give grid in a launch file"
+    return next(iter(reasons), Reason(text, Cause.MISSING_FACT))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
+from syncverify.base.reason import Cause, caused
 from syncverify.base.source import Span
 from syncverify.checker.exact_check import Outcome, check
 from syncverify.checker.outcome import Budget
@@ -35,7 +36,7 @@ def run_system(
 def outcome_of(system: System | Unanalysable, policy: Policy) -> Outcome:
     """The outcome of one system, or why there is none."""
     if isinstance(system, Unanalysable):
-        return undecided(system.reason, system.span, "SV901")
+        return undecided(caused(system.reason, Cause.UNSUPPORTED), system.span, "SV901")
     return run_system(system, policy)
 
 

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.checker.outcome import Budget
-from syncverify.checker.prover.parametric.strategy import Limits, Problem, Sized, any_size_of_teams, prove
+from syncverify.checker.prover.strategy import EFFORTS, Entry
 from syncverify.codegen.names import entry_name
 from syncverify.codegen.tensor_maps import pointers
+from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import Checker, check_module
 from syncverify.driver.ptx_task import NotShownError, Prove
 from syncverify.driver.verdicts import merge, run_system, text_hash
@@ -25,15 +25,6 @@ from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import Kernel
 from syncverify.ir.text.printer import print_expr
-
-#: What the proof for every size may cost: it is made once and kept.
-LIMITS = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
-#: What is tried first: where it does not do, little was lost.
-SOON = replace(LIMITS, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
-#: The only look where two clusters share global memory as a team.
-TEAMS = Limits(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
-#: And the proof of one launch.
-LAUNCH = Budget(max_events=4_000_000)
 
 
 def check_ptx(
@@ -60,12 +51,12 @@ def never_stored(kernel: Kernel, ptx: str) -> list[str]:
 def _report(kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] | None) -> KernelReport:
     module, facts = parse(ptx, f"{kernel.name}.ptx"), launch_facts(kernel)
 
-    def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove = _prove) -> KernelReport:
+    def checked(values: Mapping[str, int] | None, scope: ScopeKind, prove: Prove) -> KernelReport:
         (report,) = check_module(
             module,
             facts,
             policy,
-            Checker(partial(run_system, budget=LAUNCH), merge, prove),
+            Checker(partial(run_system, budget=EFFORTS[Entry.GATE].launch), merge, prove),
             kernel=entry_name(kernel.name),
             values=values,
             source_hash=text_hash(ptx),
@@ -74,17 +65,18 @@ def _report(kernel: Kernel, ptx: str, policy: Policy, values: Mapping[str, int] 
         )
         return report
 
+    every = prover(Entry.GATE)
     if values is not None:
-        return checked(values, ScopeKind.EXACT)
+        return checked(values, ScopeKind.EXACT, every)
     with suppress(NotShownError):  # a right kernel needs no more than this
         report = checked(None, ScopeKind.ALL, _shown)
         if report.verdict is Verdict.PROVED:
             return _of_every_size(report)
     usual = {p.name: p.default for p in kernel.params if p.default is not None}
-    first = checked(usual, ScopeKind.EXACT)  # wrong code mostly fails there, and soon
+    first = checked(usual, ScopeKind.EXACT, every)  # wrong code mostly fails there, and soon
     if first.verdict is not Verdict.PROVED:
         return first
-    report = checked(None, ScopeKind.ALL)
+    report = checked(None, ScopeKind.ALL, every)
     if report.verdict is Verdict.PROVED:
         return _of_every_size(report)
     # undecided for every size: the usual ones are proved, and the gate asks for those of each launch
@@ -120,23 +112,9 @@ def launch_facts(kernel: Kernel) -> LaunchFacts:
     return LaunchFacts({entry_name(kernel.name): facts}, f"the launch of {kernel.name}")
 
 
-def _prove(
-    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
-) -> Any:
-    if clusters > 1:  # there is one look, and it was taken
-        return Sized(Verdict.UNKNOWN, reason="no proof for any team of blocks was found")
-    return prove(Problem(sizes, facts, systems, exact), policy, LIMITS)
-
-
-def _shown(
-    sizes: Any, facts: Any, systems: Any, exact: Any, policy: Policy, clusters: int, alone: Any
-) -> Any:
+def _shown(*problem: Any) -> Any:
     """A proof, and no search for sizes that refute where there is none: the usual ones are tried first."""
-    problem = Problem(sizes, facts, systems, lambda values: Verdict.UNKNOWN, alone=alone)
-    if clusters > 1:
-        found = any_size_of_teams(problem, policy, clusters, TEAMS)
-    else:
-        found = prove(problem, policy, LIMITS, small=False, first=SOON, once=True)
+    found = prover(Entry.GATE_FIRST)(*problem)
     if found.verdict is not Verdict.PROVED:
         raise NotShownError(found.reason)
     return found

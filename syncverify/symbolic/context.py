@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.model.events import Ahead
 from syncverify.symbolic.affine import Term
 from syncverify.symbolic.inequalities import Parts, Sum, combined, reduced
@@ -401,6 +402,12 @@ class Space:
             self.path.assume(-c - 1, tuple((a, -k) for a, k in parts))
         return times <= 2
 
+    def _needed(self, value: Term) -> Reason:
+        """The reason that a value has to be a number."""
+        placed = any("ctaid" in self.atoms[a].name for a, _ in value.parts)
+        causes = (Cause.NEEDS_NUMBER, Cause.BLOCK_PLACE) if placed else (Cause.NEEDS_NUMBER,)
+        return Reason(f"{value} has to be a number", *causes)
+
     def zero(self, value: Any) -> bool:
         """Whether the value is 0."""
         if not isinstance(value, Term):
@@ -427,7 +434,7 @@ class Space:
         step = reduced(*(k for _, k in value.parts))
         first, last = self.bounds(value)
         if first is None or last is None or last - first >= MOST_VALUES * step:
-            raise Symbolic(f"{value} has to be a number")
+            raise Symbolic(self._needed(value))
         low, high = -((value.c - first) // step), (last - value.c) // step
         while low < high:  # by answers, for bounds need not tell all that is known
             middle = (low + high + 1) // 2

@@ -10,7 +10,7 @@ from tests.corpus.entries import CORPUS, Entry, entries
 
 FAMILIES = {
     "depth": "Bugs that show only in a later lap of the ring, in an odd tail or in a later tile.",
-    "hardware": "Kernels that drive the memory system hard, for `benchmarks/corpus_on_gpu.py`.",
+    "hardware": "Kernels that drive the memory system hard, for `benchmarks/hardware/corpus_on_gpu.py`.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
     "large": "Whole kernels: a persistent GEMM, an attention mainloop, a chain of three roles.",
     "matmul": "Good kernels: matrix products as the compiler writes them (docs/matmul.md).",
@@ -30,7 +30,7 @@ what happens; `// expect:` gives the verdict, the rule and the line of the first
 follow), `// strict:` the same for the strict policy where it differs, `// smallest:` the smallest sizes
 that refute the kernel. `tests/corpus` holds the checker and the simulator to them,
 `tests/checker/prover/parametric` the verdicts for every size;
-`benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
+`benchmarks/hardware/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
 
 This page is generated from the headers: `python -m tests.corpus.index`.
 """

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.checker.prover.parametric.strategy import Limits, Problem, Sized
+from syncverify.checker.prover.parametric import strategy
+from syncverify.checker.prover.parametric.strategy import Problem, Sized
+from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.examples import fusions as examples
@@ -62,20 +64,20 @@ def test_code_that_stores_less_than_the_kernel_is_not_its_code(cache: Cache) -> 
 
 
 def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[int] = []
-    real = ptx_check.prove
+    efforts: list[Effort] = []
+    real, first = strategy.decide, EFFORTS[Entry.GATE_FIRST]
 
-    def prove(
-        problem: Problem, policy: Policy, limits: Limits, first: Limits | None = None, **more: bool
-    ) -> Sized:
-        events.append((first or limits).events)
-        return real(problem, policy, limits, first=first, **more)
+    def decide(problem: Problem, policy: Policy, effort: Effort, *team: int) -> Sized:
+        efforts.append(effort)
+        return real(problem, policy, effort, *team)
 
-    monkeypatch.setattr(ptx_check, "prove", prove)
-    monkeypatch.setattr(ptx_check, "SOON", replace(ptx_check.SOON, nodes=1))
+    monkeypatch.setattr(strategy, "decide", decide)
+    assert first.first is not None
+    short = replace(first, first=replace(first.first, nodes=1))
+    monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, short)
     report = fusions.compile(examples.mul, SMALL, cache=cache).ptx_report
     assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
-    assert events == [ptx_check.SOON.events, ptx_check.LIMITS.events]
+    assert [e for e in efforts if e is not EFFORTS[Entry.IR]] == [short, EFFORTS[Entry.GATE]]
 
 
 @fusion(x=Tensor("bf16", ("R", "C")), w=Tensor("bf16", ("C",)))

@@ -14,6 +14,7 @@ import pytest
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
 from syncverify.checker.prover.parametric.strategy import Limits
+from syncverify.checker.prover.strategy import EFFORTS, Entry
 from syncverify.codegen.cache import Cache
 from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, gelu, trace
@@ -71,8 +72,8 @@ def test_launches_are_asked_for_one_by_one_where_the_exploration_of_all_sizes_do
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     few = Limits(events=100, path=100, nodes=10, failures=1)
-    monkeypatch.setattr(ptx_check, "LIMITS", few)
-    monkeypatch.setattr(ptx_check, "SOON", few)
+    monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
+    monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, replace(EFFORTS[Entry.GATE_FIRST], first=few))
     program = CompiledMatmul(product(), PLAIN, cache=Cache(tmp_path)).program()
     assert program.proof("ptx").scope.kind is ScopeKind.EXACT
     values = {p.name: p.default for p in program.kernel.params if p.default is not None}
@@ -100,7 +101,8 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    monkeypatch.setattr(ptx_check, "LIMITS", Limits(events=100, path=100, nodes=10, failures=1))
+    few = Limits(events=100, path=100, nodes=10, failures=1)
+    monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
     program = CompiledMatmul(product(), TWO_STAGES, cache=Cache(tmp_path)).program()
     assert program.ptx
     (steps,) = re.findall(r"ld\.param\.u32 \t(%r\d+), \[matmul_param_6\]", program.ptx)

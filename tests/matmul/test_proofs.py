@@ -89,7 +89,7 @@ def test_ptx_of_every_layout_is_proved_at_the_usual_sizes(tmp_path: Path) -> Non
 
 
 def _mutants() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "matmul_mutants.py"
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "checker" / "matmul_mutants.py"
     spec = importlib.util.spec_from_file_location("matmul_mutants", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,7 @@
-"""Random products on the simulator, unproved; ``benchmarks/fuzz_matmuls.py`` draws and proves many more."""
+"""Random products on the simulator, unproved.
+
+``benchmarks/compiler/fuzz_matmuls.py`` draws and proves many more.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from benchmarks.fuzz_matmuls import fields, tried
+from benchmarks.compiler.fuzz_matmuls import fields, tried
 from syncverify import gate
 from syncverify.base.source import InputError
 from syncverify.fusion import Tensor, index, size, trace, uniform, where

@@ -168,7 +168,7 @@ def refine(run: Run, f: Failure) -> None:
         _refine_contribution(run, f)
     elif f.obligation == Obligation.O4 and f.rule == "SV203" and f.past is None:
         dead = dead_copies(run, f.barrier)
-        if run.barriers[f.barrier].copies == 0 or (dead and "fewer" in f.message):
+        if run.barriers[f.barrier].copies == 0 or (dead and f.lacks_bytes):
             f.rule = "SV212"
             f.message += "; no path issues the copy"
             f.labels += [(site, "nobody ever executes this copy") for site in dead]
@@ -460,6 +460,8 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         labels.append(Label(sites[f.first.site].span, access(run, f.first)))
         labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
     labels += [Label(span, "called from here") for span in sites[f.site].callers]
+    if (inside := sites[f.site].wrapped) is not None:
+        labels.append(Label(inside, f"the operation: {sites[f.site].text}"))
     severity = severity or f.severity
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     return Diagnostic(
@@ -470,6 +472,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         fix=f.fix or (None if follows else _FIX.get(f.rule)),
         contested=f.contested,
         related=tuple(labels),
+        condition=f.condition,
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.symbolic.context import Symbolic
 
 #: Earlier nodes that a state is compared with.
@@ -70,6 +71,9 @@ def _without(what: ContextVar[bool]) -> Iterator[None]:
 
 class Exceeded(Symbolic):
     """A limit was reached: with more of it there might be an answer."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Reason(text, Cause.BUDGET))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.reason import Reason, heard, told
 from syncverify.base.source import InputError, Span
 from syncverify.checker.kernel.exact.data import RejectedError, listed, number, same, sealed, take
 from syncverify.checker.outcome import Outcome
@@ -41,8 +42,9 @@ class _Recorder:
         try:
             self.parts.append({"is": "system", **exact.described(system, policy)})
         except RejectedError as e:  # what has no number yet is left to a proof for every size
-            self.parts.append({"is": "open", "reason": str(e)})
-            return Outcome(Verdict.UNKNOWN, (), None, str(e), {})
+            reason = Reason(str(e), parts=(e.what,))
+            self.parts.append({"is": "open", "reason": told(reason)})
+            return Outcome(Verdict.UNKNOWN, (), None, reason, {})
         return Outcome(Verdict.PROVED)
 
     def prove(
@@ -135,7 +137,7 @@ class _Claims:
         part, at = self.next("system", "open")
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
-            return Outcome(Verdict.UNKNOWN, (), None, str(reason), {})
+            return Outcome(Verdict.UNKNOWN, (), None, heard(reason), {})
         found = {"is": "system", **exact.described(system, policy)}
         same(found, part, at)
         self.count("by the checker" if found["judge"] == "checker" else "systems")

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.base.source import InputError
 from syncverify.frontends.ir.agent_canonical import Period, live_slots, periods
 from syncverify.frontends.ir.code_text import (  # fmt: skip
@@ -249,7 +250,7 @@ class Code(TurnText):
                 if name in self.named_once and names(e) <= set(self.program.symbols) and plain_sum(e):
                     self.scope = {**self.scope, name: e}
             case n.LoadIndex(_, region):
-                text = f"control depends on data loaded from {region.tensor}"
+                text = Reason(f"control depends on data loaded from {region.tensor}", Cause.DATA)
                 self._stuck((Ev.UNKNOWN, self.site, text))
             case n.Exit():
                 self._text(f"r[0] = {ENDED}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.reason import Cause, Reason, reason_of
 from syncverify.base.source import InputError
 from syncverify.checker.happens_before.run import Unmodelled
 from syncverify.checker.happens_before.vector_clocks import ColumnsExhausted
@@ -80,7 +81,7 @@ class Attempt:
             self.found += told or ()
             self.reason = self.reason or always_stopped(self.found, self.numbers)
         except (Symbolic, Unmodelled) as e:
-            self.reason = str(e)
+            self.reason = reason_of(e)
             self.exceeded = isinstance(e, Exceeded)
             self.unturned = isinstance(e, Unturned)
         except InputError as e:
@@ -233,9 +234,10 @@ class Attempt:
                 return values
             if verdict is Verdict.UNKNOWN:
                 shown = ", ".join(f"{k} = {v}" for k, v in values.items())
-                self.reason = f"with {shown}: {failed.reason}"
+                self.reason = Reason(f"with {shown}: {failed.reason}", parts=(failed.reason,))
         self.unconfirmed += 1
-        self.reason = self.reason or f"no sizes were found for a run that fails: {failed.reason}"
+        text = f"no sizes were found for a run that fails: {failed.reason}"
+        self.reason = self.reason or Reason(text, Cause.NO_PROOF, parts=(failed.reason,))
         return None
 
     def stats(self) -> dict[str, int]:

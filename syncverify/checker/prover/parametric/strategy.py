@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.reason import Cause, Reason
 from syncverify.checker.prover.budget import alone, rotates, without_rotations
 from syncverify.checker.prover.parametric.attempt import Attempt
 from syncverify.checker.prover.parametric.concrete_checks import MOST_EARLY, Numbers, Problem, Ranges, true_of
 from syncverify.checker.prover.parametric.result import Sized
 from syncverify.checker.prover.reach.analysis import Limits
+from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
 from syncverify.frontends.ir.block_groups import in_rows, team_size
 from syncverify.frontends.ir.symbolic_launch import launch_facts, open_systems
 from syncverify.ir import solver
@@ -33,19 +35,6 @@ BRIEF = 4
 #: can go on, that.
 SOON, LAST = 16, 2
 
-#: What one exploration may cost.
-LIMITS = Limits()
-#: And the first look, in which agents ask only when no other can go on: states mostly repeat soonest then.
-#: There are as many as places in a ring, so each barrier allows more decisions.
-FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
-FOR_BARRIER = 40
-#: And the only look where blocks share global memory in teams, of two clusters, of three, or more.
-TEAMS = Limits(events=600_000, nodes=3_000, failures=0, asks_last=True)
-THREE_IN_A_TEAM = replace(TEAMS, events=1_500_000, nodes=8_000)
-LARGER_TEAMS = replace(TEAMS, events=100_000, nodes=500)
-#: And for one launch of such a kernel: one run, of any length.
-LAUNCHED_TEAMS = replace(TEAMS, events=3_000_000, path=3_000_000, nodes=500)
-
 _TYPES = {
     "i32": (-(2**31), 2**31 - 1),
     "u32": (0, 2**32 - 1),
@@ -59,39 +48,49 @@ def all_sizes(
     given: Mapping[str, int],
     policy: Policy,
     exact: Callable[[Mapping[str, int]], Verdict],
-    limits: Limits = LIMITS,
+    effort: Effort = EFFORTS[Entry.IR],
 ) -> Sized:
     """Whether the kernel is right for all values of the parameters that ``given`` does not fix.
 
     ``exact`` is the exact check of the kernel; it has the last word on every refutation.
     """
+    problem = problem_of(kernel, given, exact)
     team = team_size(kernel)
-    if team:
-        problem = problem_of(kernel, given, exact)
-        return any_size_of_teams(problem, policy, team // kernel.launch.ctas, small=True)
     barriers = sum(b.count.value for b in kernel.barriers if isinstance(b.count, Int))
-    first = replace(FIRST, nodes=FIRST.nodes + FOR_BARRIER * barriers)
-    return prove(problem_of(kernel, given, exact), policy, limits, first=first)
+    return decide(problem, policy, effort, team // kernel.launch.ctas if team else 0, barriers)
 
 
-def any_size_of_teams(
-    problem: Problem, policy: Policy, clusters: int, two: Limits = TEAMS, *, small: bool = False
-) -> Sized:
-    """The same where so many clusters share global memory as a team: there is one look. ``two``: what it may
-    cost where they are two."""
-    if problem.alone is not None and clusters > 1 and alone.get():
-        found = each_alone(problem, policy)
-        if found.verdict is not Verdict.UNKNOWN:
-            return found
-    first = {2: two, 3: THREE_IN_A_TEAM}.get(clusters, LARGER_TEAMS)
-    return prove(problem, policy, small=small, first=first, once=True)
+def decide(problem: Problem, policy: Policy, effort: Effort, clusters: int = 0, barriers: int = 0) -> Sized:
+    """The verdict for all sizes of a problem, for no more than an effort.
+
+    ``clusters``: that share global memory as a team; of these there is one look. ``barriers``: mbarriers
+    that are known to be there, each of which allows more decisions of the first look.
+    """
+    if not effort.refutes:
+        problem = replace(problem, exact=lambda values: Verdict.UNKNOWN)
+    if clusters:
+        most = effort.team(clusters)
+        if most is None:
+            why = Reason("no proof for any team of blocks was found", Cause.NO_PROOF)
+            return Sized(Verdict.UNKNOWN, reason=why)
+        if problem.alone is not None and clusters > 1 and alone.get() and effort.each is not None:
+            found = each_alone(problem, policy, effort.each)
+            if found.verdict is not Verdict.UNKNOWN:
+                return found
+        return prove(problem, policy, small=effort.small, first=most, once=True)
+    first = effort.first
+    if first is not None:
+        first = replace(first, nodes=first.nodes + effort.for_barrier * barriers)
+    if effort.rest is None:
+        return prove(problem, policy, small=effort.small, first=first, once=True)
+    return prove(problem, policy, effort.rest, small=effort.small, first=first)
 
 
-def each_alone(problem: Problem, policy: Policy) -> Sized:
-    """The same with each cluster of a team explored by itself, and all put together."""
+def each_alone(problem: Problem, policy: Policy, most: Limits) -> Sized:
+    """The same with each cluster of a team explored by itself, and all put together; ``most``: its cost."""
     assert problem.alone is not None
     each = replace(problem, systems=problem.alone)
-    _, found = _look(each, policy, TEAMS, True, Numbers(problem), small=False)
+    _, found = _look(each, policy, most, True, Numbers(problem), small=False)
     if found.verdict is Verdict.PROVED:
         return replace(found, alone=True)
     if found.verdict is Verdict.REFUTED:
@@ -103,7 +102,7 @@ def any_team(kernel: Kernel, values: Mapping[str, int], policy: Policy) -> Sized
     """Whether a launch is right whose blocks share global memory in teams, any of which stands for all; a
     verdict is a proof, or unknown."""
     problem = problem_of(kernel, values, lambda _: Verdict.UNKNOWN)
-    return prove(problem, policy, small=False, first=LAUNCHED_TEAMS, once=True)
+    return decide(problem, policy, EFFORTS[Entry.IR_TEAM_LAUNCH])
 
 
 def problem_of(
@@ -148,7 +147,7 @@ def settled(
 def prove(
     problem: Problem,
     policy: Policy,
-    limits: Limits = LIMITS,
+    limits: Limits = Limits(),  # noqa: B008
     *,
     small: bool = True,
     first: Limits | None = None,
@@ -250,8 +249,8 @@ __all__ = [
     "Problem",
     "Sized",
     "all_sizes",
-    "any_size_of_teams",
     "any_team",
+    "decide",
     "each_alone",
     "problem_of",
     "prove",

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from syncverify.base.deadline import check as check_time
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity
+from syncverify.base.reason import reason_of
 from syncverify.checker.explain.counterexample import fresh
 from syncverify.checker.explain.root_causes import diagnostic, distinct, warnings
 from syncverify.checker.happens_before.end_of_run import finish
@@ -106,7 +107,7 @@ class Explorer(Settling):
                 return
             except Symbolic as e:
                 if self.goes_round:
-                    raise Unturned(str(e)) from None
+                    raise Unturned(reason_of(e)) from None
                 raise
             except (KnowsTooLittle, Requested, Unequal, Found, Counted) as e:
                 self.space.forgotten = set(before)  # sizes are forgotten from where they are read again
@@ -127,7 +128,7 @@ class Explorer(Settling):
                         self.requests = e.number
                     case Unequal():
                         if not self.kinds.learns(e):
-                            raise Unturned(str(e)) from None
+                            raise Unturned(reason_of(e)) from None
                 self.accounts.clear()
                 self.stopped.clear()
                 self.events = self.held = self.newest = 0
@@ -206,9 +207,10 @@ class Explorer(Settling):
             self.graph.add(state.parent, Settled.STOPPED, answer=state.answer, events=len(state.run.trace))
             return None
         except Endless as e:
-            raise Symbolic(str(e)) from None
+            raise Symbolic(reason_of(e)) from None
         except TooManyEvents:
-            raise Exceeded(f"a run exceeds {self.limits.path} events before its states repeat") from None
+            text = f"a run exceeds {self.limits.path} events before its states repeat"
+            raise Exceeded(text) from None
 
     def _walk(self, state: State) -> Failed | None:
         run = state.run
@@ -329,7 +331,7 @@ class Explorer(Settling):
             self.stopped.setdefault(self.system.info.sites[event[1]].span.line, event[2])
             raise Stops
         if event[0] == Ev.UNKNOWN:
-            raise Symbolic(str(event[2]))
+            raise Symbolic(event[2])
         state.run.watch(t, event)
         self._spend(len(state.run.trace) - state.traced)
         followed(state.run, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, only_place, sized
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
@@ -56,7 +57,7 @@ class Effects(Values):
                 self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
                 self._text("        return None")
         if isinstance(found, Unsupported):
-            reason = f"{found.reason} (line {i.line})"
+            reason = caused(Reason(f"{found.reason} (line {i.line})"), Cause.UNSUPPORTED)
             fails = self.flow.block_of[k] in self.flow.failing
             event = (Ev.UNKNOWN, site, Stopped(reason) if fails else reason)
             self._text(f"return {self._constant(event)}")

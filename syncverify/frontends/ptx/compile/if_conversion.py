@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.compile.plan import Plan
 from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
@@ -134,7 +135,7 @@ class Quiet:
             raise
         finally:
             self.depth -= 1
-        why = f"whether the access is made depends on {v.why}"
+        why = Reason(f"whether the access is made depends on {v.why}", parts=(v.why,))
         for e in events:
             tables.perhaps.setdefault(e[1], why)
         events = [] if tables.sure else events

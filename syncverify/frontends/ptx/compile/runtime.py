@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.compile.state import (
     CONTEXT,
     ENDED,
@@ -102,6 +103,11 @@ def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     return r[CONTEXT].tables.held(address, size, missing)
 
 
+def read_variable(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load from a variable that the kernel does not write."""
+    return r[CONTEXT].tables.variable_bytes(address, size, missing)
+
+
 def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -> Any:
     """The same of a word that nobody writes: where it has no number it is a size, one for each place."""
     space = r[CONTEXT].tables.space
@@ -133,7 +139,9 @@ def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: A
         value = ctx.take(lane, r[count], *given, missing)
         r[count] += value.__class__ is Ticket
     elif ctx.tables.tickets is not None:
-        ctx.tables.tickets.lose(f"several lanes count at once: {missing.why}")
+        ctx.tables.tickets.lose(
+            Reason(f"several lanes count at once: {missing.why}", parts=(missing.why,))
+        )
     if len(asking) == len(lanes):
         return value
     return vec([value if i in asking else x for i, x in enumerate(lanes_of(old))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.decode.effects import Effect, Opaque, Unsupported
 from syncverify.frontends.ptx.decode.memory import Access
 from syncverify.frontends.ptx.values.register_values import Unknown, Vec, vec
@@ -43,7 +44,7 @@ def _answered(r: Registers, value: Vec, what: str) -> Any:
         if r[MASK] >> i & 1 and isinstance(v, Unknown):
             lanes[i] = r[CONTEXT].answer(v)
             if lanes[i] is None:
-                raise Opaque(f"{what} depends on {v.why}")
+                raise Opaque(Reason(f"{what} depends on {v.why}", parts=(v.why,)))
     return vec(lanes).on(r[MASK]) if vec(lanes).__class__ is Vec else vec(lanes)
 
 
@@ -60,6 +61,6 @@ def agreed(r: Registers, value: Any, what: str) -> Any:
     if isinstance(value, Unknown):
         answer = r[CONTEXT].answer(value)
         if answer is None:
-            raise Opaque(f"{what} depends on {value.why}")
+            raise Opaque(Reason(f"{what} depends on {value.why}", parts=(value.why,)))
         return answer
     return value

@@ -24,6 +24,7 @@ class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
 
     def __init__(self, text: str, unwritten: bool = False) -> None:
         super().__init__(text)
+        self.reason = text
         self.unwritten = unwritten
 
 

@@ -98,7 +98,7 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     except Opaque as e:
         if a.space != "shared":
             raise
-        if not ctx.anywhere(site, address, str(e), 8 * a.size if len(a.elements) == 1 else 0):
+        if not ctx.anywhere(site, address, e.reason, 8 * a.size if len(a.elements) == 1 else 0):
             return []
         whole = Range(SHARED_BASE, ctx.shared_end - SHARED_BASE)
         many = len(ctx.lanes) > 1

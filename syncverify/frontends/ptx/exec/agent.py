@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason, has, reason_of
 from syncverify.frontends.ptx.analysis.iteration_havoc import TURN
 from syncverify.frontends.ptx.compile.lockstep_memo import Steps
 from syncverify.frontends.ptx.compile.program import Program
@@ -28,7 +29,6 @@ from syncverify.frontends.ptx.decode.effects import Opaque
 from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
 from syncverify.frontends.ptx.exec.context import ClassContext
 from syncverify.frontends.ptx.exec.register_rows import exposed, lanes_apart, restored, stay_apart
-from syncverify.frontends.ptx.values.arith import BY_ZERO
 from syncverify.frontends.ptx.values.length_choices import CHOICES
 from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec
 from syncverify.frontends.ptx.values.symbolic_words import Size
@@ -77,7 +77,7 @@ class PtxAgent:
         except Disagreement as d:
             raise LaneSplit(self.cls, d.masks) from None
         except Opaque as e:
-            return self._stop(str(e))
+            return self._stop(e.reason)
         return self._stop(f"no event within {MAX_JUMPS} steps")
 
     @staticmethod
@@ -112,7 +112,7 @@ class PtxAgent:
                         r[slot] = value
                     raise
                 except Symbolic as e:
-                    raise Symbolic(self._located(_asking(str(e)))) from None
+                    raise Symbolic(self._located(_asking(reason_of(e)))) from None
                 self.ticks += 1
                 if event is not None:
                     if event[0] == Ev.EXIT and r[SHARED] is not None:
@@ -122,8 +122,8 @@ class PtxAgent:
         except Disagreement as d:
             raise LaneSplit(self.cls, d.masks) from None
         except Opaque as e:
-            by_zero = self.program.words and str(e).endswith(BY_ZERO.why)
-            return self._stop(BY_WORD if by_zero else str(e))
+            by_zero = self.program.words and has(e.reason, Cause.ZERO_DIVISOR)
+            return self._stop(BY_WORD if by_zero else e.reason)
         return self._stop(f"no event within {SIZED_JUMPS} steps")
 
     @property
@@ -168,7 +168,9 @@ class PtxAgent:
         if label < START:
             return reason
         line = self.program.body[(label - START) // 8].line
-        return reason if f"line {line}" in reason else f"{reason} (line {line})"
+        if f"line {line}" in reason:
+            return reason
+        return Reason(f"{reason} (line {line})", parts=(reason,))
 
     def _stop(self, reason: str) -> Event:
         label = self.r[PC]
@@ -273,9 +275,10 @@ class PtxAgent:
 
 def _asking(reason: str) -> str:
     """A reason that asks for a number, with how to give it."""
-    if not reason.endswith("has to be a number"):
+    if not has(reason, Cause.NEEDS_NUMBER):
         return reason
-    return f"{reason}: give {'grid' if 'ctaid' in reason else 'one, by --param NAME=VALUE for example'}"
+    what = "grid" if has(reason, Cause.BLOCK_PLACE) else "one, by --param NAME=VALUE for example"
+    return Reason(f"{reason}: give {what}", parts=(reason,))
 
 
 def _frozen(value: Any) -> Hashable:

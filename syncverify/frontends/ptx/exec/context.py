@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason, bare, has, reason_of
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import box_footprint, global_footprint, signed
@@ -52,7 +53,8 @@ class ClassContext:
             answer = self.answer(value)
             if answer is None:
                 why = _pointed(value.why) if what.startswith("the address of a") else value.why
-                raise Opaque(f"{what} depends on {why}", value.source == UNWRITTEN)
+                text = Reason(f"{what} depends on {why}", parts=(value.why,))
+                raise Opaque(text, value.source == UNWRITTEN)
             return answer
         return value.number() if isinstance(value, Size) else value
 
@@ -137,9 +139,9 @@ class ClassContext:
                 return self.tables.places.told(tuple([lanes_of(value)[i] for i in self.lanes]))
             return self.each(value, what), 0
         except Opaque as e:
-            if self.tables.together or "%ctaid." in str(e) or "%clusterid." in str(e):
+            if self.tables.together or has(reason_of(e), Cause.BLOCK_PLACE):
                 raise
-            self.tables.unplaced.append(str(e))
+            self.tables.unplaced.append(reason_of(e))
             return None
 
     def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
@@ -185,6 +187,8 @@ class ClassContext:
     # ------------------------------------------------------------ for compiled code
 
     def _one(self, value: Value, what: str) -> Any:
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
         return value if isinstance(value, Unknown | Size) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:
@@ -213,21 +217,21 @@ class ClassContext:
             tickets.came[address, agent, hearer] = n + 1
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
-        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
-        return Wanted(why)
+        why = f"{bare(missing.why)}: {first}" if isinstance(first, str) else missing.why
+        return Wanted(Reason(why, parts=(missing.why,)))
 
     def part(self, active: Value) -> ClassContext | None:
         """The lanes of the class for which a guard holds."""
         if isinstance(active, Unknown):
             answer = self.answer(active)
             if answer is None:
-                raise Opaque(f"a guard depends on {active.why}")
+                raise Opaque(Reason(f"a guard depends on {active.why}", parts=(active.why,)))
             return self if answer else None
         mask = 0
         for i in self.lanes:
             v = active.lanes[i]
             if isinstance(v, Unknown):
-                raise Opaque(f"a guard depends on {v.why}")
+                raise Opaque(Reason(f"a guard depends on {v.why}", parts=(v.why,)))
             mask |= bool(v) << i
         if mask == self.mask:
             return self
@@ -266,8 +270,6 @@ class ClassContext:
                 return r[LOCAL].load(address, size, missing)
             case "param":
                 return self.tables.parameter_bytes(address, size, missing)
-            case "global" | "const":
-                return self.tables.constant_bytes(address, size, missing)
         return missing
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.values.register_values import WARP, Unknown, vec
 from syncverify.ir.launch_grid import Dims, Grid
@@ -52,7 +53,7 @@ class Specials:
                 return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
             case "%dynamic_smem_size" | "%total_smem_size":
                 if launch.dynamic is None:
-                    return Unknown("dynamic_smem", "param")
+                    return Unknown(Reason("dynamic_smem", Cause.MISSING_FACT), "param")
                 return launch.dynamic + (self.static if base[1] == "t" else 0)
             case "%cluster_ctarank":
                 return cta % launch.ctas
@@ -77,7 +78,9 @@ class Specials:
             if value is not None:
                 return value if base.endswith("ctaid") else value // launch.cluster[n]
         if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
-            return Unknown(f"the grid ({base}.{_AXES[n]}): give grid", "grid")
+            place = () if base.startswith("%n") else (Cause.BLOCK_PLACE,)
+            text = f"the grid ({base}.{_AXES[n]}): give grid"
+            return Unknown(Reason(text, Cause.MISSING_FACT, *place), "grid")
         match base:
             case "%nctaid":
                 assert launch.grid is not None
@@ -90,7 +93,7 @@ class Specials:
                 if self.cluster is None:
                     if launch.grid[n] == launch.cluster[n]:
                         return _unflatten(cta, launch.cluster)[n] if base == "%ctaid" else 0
-                    return Unknown(f"{base}.{_AXES[n]}", "ctaid")
+                    return Unknown(Reason(f"{base}.{_AXES[n]}", Cause.BLOCK_PLACE), "ctaid")
                 g = Grid(launch.grid, launch.block, launch.cluster)
                 block = g.block_of(self.cluster + cta // launch.ctas, cta % launch.ctas)
                 at = g.coordinates(block)[n]

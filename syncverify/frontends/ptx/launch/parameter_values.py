@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.tables import parameter_offsets
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
@@ -123,7 +124,7 @@ class Parameters(dict[int, Any]):
         found = self.unknown.get(what)
         if found is None:
             key = ("param", index, offset, bits)
-            found = self.unknown[what] = Unknown(what, "param", key)
+            found = self.unknown[what] = Unknown(Reason(what, Cause.MISSING_FACT), "param", key)
         return found
 
     def maps(self) -> dict[str, MapFacts]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.reason import Cause, has
 from syncverify.base.source import Span
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.effects import MapFacts
@@ -115,7 +116,7 @@ class Boxes:
 
 def lacks_box(reason: str) -> bool:
     """Whether a reason says that a tensor map's box is missing."""
-    return "the box of tensor map" in reason
+    return has(reason, Cause.MISSING_BOX)
 
 
 def copies_tensors(program: Program) -> bool:

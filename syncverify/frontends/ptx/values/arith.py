@@ -12,6 +12,7 @@ from math import copysign
 from struct import pack, unpack
 from typing import Any
 
+from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.values.register_values import (
     ELSEWHERE,
     INTS,
@@ -26,7 +27,8 @@ from syncverify.frontends.ptx.values.register_values import (
     vec,
 )
 
-BY_ZERO = Unknown("a division by zero: give the sizes that divide, or assume that they are at least 1")
+_DIVIDES = "a division by zero: give the sizes that divide, or assume that they are at least 1"
+BY_ZERO = Unknown(Reason(_DIVIDES, Cause.ZERO_DIVISOR))
 OF_SIZES = Unknown("a saturating or packed operation on a size without a number")
 AS_FLOAT = Unknown("a size taken as a floating-point number")
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from syncverify.base.reason import Reason
 from syncverify.frontends.ptx.values.register_values import INTS, PLACES, Unknown, Vec, choice, lift_operator
 
 #: The largest number that is looked at of counters that go on to the end of their type.
@@ -155,7 +156,9 @@ class Tickets:
         """What an agent's take number ``n`` brings."""
         counter = self.counters.setdefault(address, Counter(first, min(last, MOST), why))
         if counter.most != min(last, MOST) or first > last:
-            self.lose(f"{why}: the last number of the counter is not the same for all")
+            self.lose(
+                Reason(f"{why}: the last number of the counter is not the same for all", parts=(why,))
+            )
         counter.takes[agent] = max(counter.takes.get(agent, 0), n + 1)
         which = (address, agent, n)
         found = self._known.get((which, 0, False))
@@ -228,5 +231,6 @@ class Taken:
                 rest = sum(c.takes.values()) - len(c.below)
                 if clusters is None or rest * clusters > c.most + 1 - limit:
                     grid = "a grid that is not known" if clusters is None else f"{clusters} clusters"
-                    return f"{c.why}: {grid} may take more numbers than the counter has"
+                    text = f"{c.why}: {grid} may take more numbers than the counter has"
+                    return Reason(text, parts=(c.why,))
         return None

@@ -1,4 +1,7 @@
-"""A sample of the corpus: verdicts for every size against exact checks (``benchmarks/all_sizes.py``: all)."""
+"""A sample of the corpus: verdicts for every size against exact checks.
+
+``benchmarks/checker/all_sizes.py`` takes all of it.
+"""
 
 from __future__ import annotations
 

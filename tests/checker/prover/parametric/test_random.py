@@ -11,7 +11,7 @@ from syncverify.ir.text.parser import parse
 from tests.checker.prover.parametric import generate
 from tests.checker.prover.parametric.brute import bare, brute, disagreement, steering
 
-#: ``benchmarks/all_sizes.py --random 300`` judges more of them, at larger sizes.
+#: ``benchmarks/checker/all_sizes.py --random 300`` judges more of them, at larger sizes.
 SEEDS = range(1000, 1012)
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.checker.prover.strategy import Entry
 from syncverify.cli.main import run as command
 from syncverify.driver import files
 from syncverify.driver.certificates import RejectedError, dumps
+from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, Kernel, compiled
 from syncverify.driver.verdicts import merge, run_system
@@ -329,7 +331,7 @@ def _random(seed: int, grid: str | int) -> Verdict:
     at = f"T * {size}" if isinstance(grid, str) else grid * size
     facts = {"grid": [at, 1, 1], "block": [64, 1, 1], "params": params}
     facts |= {"assume": ["T >= 1"]} if isinstance(grid, str) else {}
-    checker = Checker(run_system, merge, files._prove)
+    checker = Checker(run_system, merge, prover(Entry.PTX))
     scope = ScopeKind.ALL if isinstance(grid, str) else ScopeKind.EXACT
     (found,) = check_module(
         module, LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL, checker, scope=scope

@@ -7,7 +7,8 @@ from functools import cache
 import pytest
 
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
-from syncverify.driver import files
+from syncverify.checker.prover.strategy import Entry
+from syncverify.driver.prover import prover
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker
 from syncverify.driver.verdicts import merge, run_system
@@ -49,7 +50,7 @@ def _verdict(text: str, teams: str | int) -> Verdict:
     facts |= {} if every else {"params": {**FACTS["params"], "3": {"i32": 2}}}
     found = check_module(
         parse(text, "k.ptx"), LaunchFacts({"k": facts}, "the launch"), Policy.PRACTICAL,
-        Checker(run_system, merge, files._prove), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
+        Checker(run_system, merge, prover(Entry.PTX)), scope=ScopeKind.ALL if every else ScopeKind.EXACT,
     )  # fmt: skip
     return found[0].verdict
 

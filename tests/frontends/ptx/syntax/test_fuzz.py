@@ -1,4 +1,7 @@
-"""Damaged PTX ends in InputError or in a module, quickly; ``benchmarks/fuzz_ptx.py`` does more of it."""
+"""Damaged PTX ends in InputError or in a module, quickly.
+
+``benchmarks/checker/fuzz_ptx.py`` does more of it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import fuzz_ptx
+from benchmarks.checker import fuzz_ptx
 from syncverify.base.source import InputError
 from syncverify.frontends.ptx.syntax.parser import parse
 
