@@ -17,6 +17,7 @@ from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
+from syncverify.driver.explained import explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -123,7 +124,7 @@ def check_source(
     warnings and notes.
     """
     reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope, infer)
-    reports = _remarked(source, reports)
+    reports = [explained(r, policy) for r in _remarked(source, reports)]
     complete = kernel is None and len(reports) == (
         len(source.kernels) or len(source.module.entries if source.module else ())
     )
