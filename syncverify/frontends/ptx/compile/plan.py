@@ -114,6 +114,10 @@ class Plan:
         fixed = frozenset[int]()  # loads of what nobody writes
         if apart and self.handing is None and any(map(_loads_global, self.body)):
             fixed = unwritten(self.flow, generic, self.origins)
+        #: loads of variables that the kernel does not write
+        self.variables = frozenset(k for k, i in enumerate(self.body) if i.op == "ld" and "const" in i.mods)
+        self.variables |= {k for k in fixed if self._loads_variable(self.body[k])}
+        fixed |= self.variables
         whole = frozenset(k for k in fixed if loads_word(self.body[k]))
         #: loads whose values are sizes, where nothing else is known of them
         self.words = whole if words else frozenset()
@@ -232,6 +236,11 @@ class Plan:
     def origins(self) -> Origins:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
+
+    def _loads_variable(self, i: Instr) -> bool:
+        """Whether a load is of one variable in global memory."""
+        names = {v.name for v in (*self.module.variables, *self.function.variables) if v.space == "global"}
+        return self.origins.of(i.operands[1]) <= names
 
     @cached_property
     def map_addresses(self) -> MapAddresses:

@@ -270,8 +270,6 @@ class ClassContext:
                 return r[LOCAL].load(address, size, missing)
             case "param":
                 return self.tables.parameter_bytes(address, size, missing)
-            case "global" | "const":
-                return self.tables.constant_bytes(address, size, missing)
         return missing
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:

@@ -38,6 +38,8 @@ from syncverify.symbolic.context import Space, Symbolic, Term
 SHARED_LIMIT = SHARED_BASE + 227 * 1024
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
 MOST_MAPS = 32
+#: What mangled names of variables inside functions begin with (Itanium C++ ABI).
+_IN_A_FUNCTION = "_ZZ"
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
 
 
@@ -170,6 +172,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
     space: Space | None = None  # of sizes without a number
@@ -337,14 +340,27 @@ class Tables:
     def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
         return self.parameters.get(offset << 8 | size, missing)
 
-    def constant_bytes(self, address: int, size: int, missing: Unknown) -> Any:
-        """Bytes of an initialised variable in constant memory."""
+    def variable_bytes(self, address: Any, size: int, missing: Unknown) -> Any:
+        """Bytes of a variable in constant or global memory that the kernel does not write.
+
+        The host may set it before the launch, whatever its initializer says. It is known where the launch
+        file gives it, and where it stands inside a function, so that the host has no name for it.
+        """
+        if address.__class__ is Vec:
+            return vec([self.variable_bytes(a, size, missing) for a in address.lanes])
+        if address.__class__ is not int:
+            return address.derived() if isinstance(address, Unknown) else missing
         for v in (*self.module.variables, *self.function.variables):
-            start = self.layout.globals.get(v.name, -1)
-            if v.space == "const" and v.init is not None and 0 <= address - start <= v.size - size:
-                data = v.init.ljust(v.size, b"\0")
-                return int.from_bytes(data[address - start : address - start + size], "little")
-        return missing
+            at = address - self.layout.globals.get(v.name, address + 1)
+            if v.space not in ("const", "global") or not 0 <= at <= v.size - size:
+                continue
+            image = self.images.get(v.name, {})
+            if v.init is not None and v.name.startswith(_IN_A_FUNCTION):
+                image = dict(enumerate(v.init.ljust(v.size, b"\0"))) | dict(image)
+            data = [image.get(at + n) for n in range(size)]
+            if None not in data:
+                return int.from_bytes(bytes(b for b in data if b is not None), "little")
+        return self.behind(address, size, missing)
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
