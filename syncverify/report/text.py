@@ -110,8 +110,8 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
 def _repair(d: Diagnostic) -> str:
     """Where the author changes what, and what was checked of it."""
     assert d.repair is not None
-    where = "here" if d.repair.span == d.span else str(d.repair.span)
-    return f"{where}: {d.repair.text}\nwith it this launch is proved"
+    where = "" if d.repair.span == d.span else f"{d.repair.span}: "
+    return f"{where}{d.repair.text}\nwith it this launch is proved"
 
 
 def _contested(point: str) -> str:
