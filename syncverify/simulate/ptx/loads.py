@@ -49,13 +49,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 def _known(c: Context, i: Instr) -> None:
     for m in i.mods:
-        if (
-            m not in _HINTS
-            and m not in _ORDERS
-            and m not in _SPACES
-            and m not in _VECTORS
-            and m not in BITS
-        ):
+        if m not in _HINTS and m not in _ORDERS and m not in _SPACES and m not in _VECTORS and m not in BITS:
             raise c.fail(f"the modifier .{m}")
 
 

@@ -61,9 +61,7 @@ def _ldmatrix(c: Context, i: Instr) -> Step:
             for at, size in _elements(starts[8 * n : 8 * n + 8], trans):
                 note_read(m, f, Part("shared", arena, at, _LANE), size)
                 words.append(arena.load(at, 8 * size))
-            value = (
-                words[0] if not trans else words[0].astype(np.uint32) | (words[1].astype(np.uint32) << 16)
-            )
+            value = words[0] if not trans else words[0].astype(np.uint32) | (words[1].astype(np.uint32) << 16)
             write(f, value, f.mask)
         return None
 

@@ -6,6 +6,7 @@ and the reads since that no other read is ordered after, one as a number, severa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +51,13 @@ class Shadow:
         self.several: dict[
             int, dict[int, tuple[int, int, int]]
         ] = {}  # granule -> agent -> epoch, line, strong
+        #: Whether a generic read (thread, epoch, line) had arrived before a clock: it needs no fence then.
+        self.arrived: Callable[[int, int, int, Any], bool] | None = None
         self.place: npt.NDArray[np.int32] = np.zeros((2, 1), np.int32)  # by thread: block, cluster
 
     # -- what is known ------------------------------------------------------------------------------------
 
-    def _unknown(
-        self, packed: Lanes, rows: Any, know: Any, asynchronous: bool
-    ) -> tuple[Lanes, Lanes | None]:
+    def _unknown(self, packed: Lanes, rows: Any, know: Any, asynchronous: bool) -> tuple[Lanes, Lanes | None]:
         """Which of these accesses are not ordered before, and which are not bridged."""
         agent, epoch = packed >> 32, packed & _LOW
         if know is None:
@@ -100,8 +101,24 @@ class Shadow:
             at = int(np.flatnonzero(bad)[0])
             return Conflict(at, int(packed.flat[at]) >> 32, int(lines.flat[at]), False, what)
         if stale is not None and stale.any():
-            at = int(np.flatnonzero(stale)[0])
-            return Conflict(at, int(packed.flat[at]) >> 32, int(lines.flat[at]), True, what)
+            first = self._not_arrived(packed, lines, stale, know, what)
+            if first is None:
+                return None
+            return Conflict(first, int(packed.flat[first]) >> 32, int(lines.flat[first]), True, what)
+        return None
+
+    def _not_arrived(self, packed: Lanes, lines: Lanes, stale: Lanes, know: Any, what: str) -> int | None:
+        """The first of these accesses that needs a proxy fence."""
+        places = np.flatnonzero(stale)
+        if what == "write" or self.arrived is None or know is None:
+            return int(places[0])
+        answers: dict[tuple[int, int], bool] = {}
+        for at in places.tolist():
+            load = int(packed.flat[at]), int(lines.flat[at])
+            if load not in answers:
+                answers[load] = self.arrived(load[0] >> 32, load[0] & 0xFFFFFFFF, load[1], know)
+            if not answers[load]:
+                return at
         return None
 
     def _readers(
@@ -121,6 +138,9 @@ class Shadow:
                             continue
                     return Conflict(int(position), agent, line, False, "read")
                 if asynchronous and self.clocks.generic[agent] and seen[self.proxy] < epoch:
+                    if agent < self.clocks.threads and self.arrived is not None and know is not None:
+                        if self.arrived(agent, epoch, line, know):
+                            continue
                     return Conflict(int(position), agent, line, True, "read")
         return None
 
