@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -178,8 +179,8 @@ def _st(c: Context, i: Instr) -> Step:
             if part.space in ("const", "param"):
                 raise m.undefined(f, f"a store to the {part.space} space", "st")
             barrier_free(m, f, part, size)
-            note_write(m, f, part, size, strong)
             values = [read(R)[part.lanes] for read in sources]
+            note_write(m, f, part, size, strong, _bytes_of(values, step))
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
             if part.space != "local":
@@ -197,6 +198,17 @@ def _st(c: Context, i: Instr) -> Step:
         return None
 
     return c.masked(run)
+
+
+def _bytes_of(values: list[Lanes], step: int) -> Callable[[], Lanes]:
+    """The bytes of a vector, one row for each lane."""
+
+    def join() -> Lanes:
+        return np.concatenate(
+            [np.ascontiguousarray(v).view(np.uint8).reshape(-1, step) for v in values], axis=1
+        )
+
+    return join
 
 
 def _store_parameter(c: Context, found: tuple[str, int], bits: int, sources: list) -> Step:  # type: ignore[type-arg]

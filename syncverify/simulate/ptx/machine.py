@@ -57,7 +57,8 @@ class Machine:
         self.tensormap_edits: dict[tuple[str, int], tuple[int, int, int]] = {}
         self.tensormap_known: dict[tuple[int, int], Clock] = {}
         self.barriers_made = 0
-        self.loads: dict[tuple[int, int], list[Any]] = {}  # (first thread, line) -> loads of shared memory
+        self.operands: dict[tuple[Any, ...], Lanes] = {}
+        self.loads: dict[tuple[int, int], settle.Known] = {}  # (first thread, line) -> loads of shared memory
         self.giving_up = False  # polls may answer 'not yet', since nobody else can move
         self._memory()
         self._threads()

@@ -72,7 +72,7 @@ def users(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes) -> list[User
             if barrier is None:
                 raise m.undefined(f, "no live mbarrier object lies there", _SECTION, int(lanes[0]))
             bad = m.clocks.know[0, threads, barrier.init] < m.clocks.epoch[barrier.init]
-            if bad.any():
+            if np.count_nonzero(bad):
                 raise _unordered(m, f, barrier, int(lanes[int(np.argmax(bad))]))
             barrier.used[threads] = m.clocks.epoch[threads]
             out.append(Users(barrier, lanes, threads))

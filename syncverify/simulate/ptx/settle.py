@@ -12,6 +12,7 @@ Example: ``ld.shared r, [tile]; mbarrier.arrive [empty]; st.global [p], r``. The
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,11 +35,30 @@ _MOST = 256
 class Load:
     """One load by a warp: epochs of its lanes, and those in which its value was looked at (0: never)."""
 
-    __slots__ = ("__weakref__", "arrived", "epochs")
+    __slots__ = ("__weakref__", "arrived", "epochs", "known", "open")
 
-    def __init__(self, epochs: Lanes) -> None:
+    def __init__(self, epochs: Lanes, known: Known) -> None:
         self.epochs = epochs
         self.arrived = np.zeros(LANES, np.int64)
+        self.open = True  # some lane has not arrived
+        self.known = known
+
+    def look(self, mask: Lanes, now: Lanes) -> None:
+        """Lanes look at the value; what has been looked at is kept, since that may have been too late."""
+        if not self.known.looked or self.known.looked[-1] is not self:
+            self.known.looked.append(self)
+        self.arrived = np.where(mask & (self.arrived == 0), now, self.arrived)
+        self.open = bool(((self.arrived == 0) & (self.epochs != 0)).any())
+
+
+class Known:
+    """The loads of one line by one warp. A load that nobody looks at ends with its last register."""
+
+    __slots__ = ("all", "looked")
+
+    def __init__(self) -> None:
+        self.all: deque[weakref.ref[Load]] = deque(maxlen=_MOST)
+        self.looked: deque[Load] = deque(maxlen=_MOST)
 
 
 Pending = dict[int, tuple[Load, ...]]
@@ -64,7 +84,7 @@ def tracked(step: Step, instr: Instr, reads: frozenset[int], writes: frozenset[i
         found: tuple[Load, ...] = ()
         if pending and not reads.isdisjoint(pending):
             for slot in reads:
-                found += tuple(x for x in pending.get(slot, ()) if x not in found)
+                found += tuple(x for x in pending.get(slot, ()) if x.open and x not in found)
             if looks:
                 arrive(f, found)
                 found = ()
@@ -87,11 +107,12 @@ def _begin(f: Fragment, mask: Lanes, line: int) -> Load:
     m, warp = f.warp.machine, f.warp
     epochs = np.zeros(LANES, np.int64)
     epochs[mask] = m.clocks.epoch[warp.threads[mask]]
-    load = Load(epochs)
-    known = m.loads.setdefault((warp.first_thread, line), [])
-    known.append(weakref.ref(load))
-    if len(known) > _MOST:
-        del known[: _MOST // 2]
+    key = (warp.first_thread, line)
+    known = m.loads.get(key)
+    if known is None:
+        known = m.loads[key] = Known()
+    load = Load(epochs, known)
+    known.all.append(weakref.ref(load))
     return load
 
 
@@ -100,15 +121,21 @@ def arrive(f: Fragment, loads: tuple[Load, ...]) -> None:
     warp = f.warp
     now = warp.machine.clocks.epoch[warp.threads]
     for load in loads:
-        load.arrived = np.where(f.mask & (load.arrived == 0), now, load.arrived)
+        load.look(f.mask, now)
 
 
 def all_of(m: Machine, f: Fragment, on: Lanes) -> None:
     """A fence of these lanes: what they have loaded has arrived."""
     now = m.clocks.epoch[f.warp.threads]
-    for loads in f.pending.values():
+    for slot, loads in list(f.pending.items()):
         for load in loads:
-            load.arrived = np.where(on & (load.arrived == 0), now, load.arrived)
+            if load.open:
+                load.look(on, now)
+        left = tuple(x for x in loads if x.open)
+        if left:
+            f.pending[slot] = left
+        else:
+            del f.pending[slot]
 
 
 def has_arrived(m: Machine, thread: int, epoch: int, line: int, know: Any) -> bool:
@@ -118,7 +145,8 @@ def has_arrived(m: Machine, thread: int, epoch: int, line: int, know: Any) -> bo
     block, inside = divmod(thread, m.launch.threads)
     lane = inside % LANES
     first = block * m.launch.threads + inside - lane
-    for ref in m.loads.get((first, line), ()):
+    known = m.loads.get((first, line))
+    for ref in known.all if known is not None else ():
         load = ref()
         if load is None or load.epochs[lane] != epoch:
             continue

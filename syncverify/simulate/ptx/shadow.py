@@ -93,14 +93,17 @@ class Shadow:
         asynchronous: bool,
         strong: int,
         what: str,
+        unchanged: Callable[[], Lanes] | None = None,
     ) -> Conflict | None:
         bad, stale = self._unknown(packed, rows, know, asynchronous)
-        if strong and bad.any():
+        if unchanged is not None and np.count_nonzero(bad):
+            bad = bad & ~(unchanged() & (packed >> 32 < self.clocks.threads))
+        if strong and np.count_nonzero(bad):
             bad = bad & ~self._allowed(before, strong, packed >> 32, rows)
-        if bad.any():
+        if np.count_nonzero(bad):
             at = int(np.flatnonzero(bad)[0])
             return Conflict(at, int(packed.flat[at]) >> 32, int(lines.flat[at]), False, what)
-        if stale is not None and stale.any():
+        if stale is not None and np.count_nonzero(stale):
             first = self._not_arrived(packed, lines, stale, know, what)
             if first is None:
                 return None
@@ -158,7 +161,7 @@ class Shadow:
     ) -> Conflict | None:
         """A read by ``packed`` (agent, epoch); what is known by ``rows`` of threads, or one ``know``."""
         wrote = self.wrote[index]
-        if wrote.any():
+        if np.count_nonzero(wrote):
             found = self._first(
                 wrote,
                 self.write_line[index],
@@ -172,11 +175,11 @@ class Shadow:
             if found is not None:
                 return found
         before = self.read[index]
-        if before.any():
+        if np.count_nonzero(before):
             several = before == _SEVERAL
             bad, _ = self._unknown(np.where(several, 0, before), rows, know, False)
-            again = bad | several
-            if again.any():
+            again = (bad | several) & (before != packed)  # its own parts may read a byte again
+            if np.count_nonzero(again):
                 positions = np.flatnonzero(again)
                 self._add_readers(index, positions, before, packed, line, strong)
                 keep = before.copy()
@@ -201,7 +204,7 @@ class Shadow:
             return
         now = self.read[index]
         other = now != (packed if meant is None else meant)
-        if not other.any():
+        if not np.count_nonzero(other):
             return
         flat = index.ravel()
         who = np.broadcast_to(packed, index.shape).ravel()
@@ -239,10 +242,14 @@ class Shadow:
         know: Any = None,
         asynchronous: bool = False,
         strong: int = 0,
+        unchanged: Callable[[], Lanes] | None = None,
     ) -> Conflict | None:
-        """A write; the reads before it that it is ordered after are forgotten."""
+        """A write; the reads before it that it is ordered after are forgotten.
+
+        ``unchanged`` says which granules keep their contents: threads may write one value in any order.
+        """
         wrote = self.wrote[index]
-        if wrote.any():
+        if np.count_nonzero(wrote):
             found = self._first(
                 wrote,
                 self.write_line[index],
@@ -252,11 +259,12 @@ class Shadow:
                 asynchronous,
                 strong,
                 "write",
+                unchanged,
             )
             if found is not None:
                 return found
         before = self.read[index]
-        if before.any():
+        if np.count_nonzero(before):
             several = before == _SEVERAL
             found = self._first(
                 np.where(several, 0, before),
@@ -270,7 +278,7 @@ class Shadow:
             )
             if found is not None:
                 return found
-            if several.any():
+            if np.count_nonzero(several):
                 flat = np.arange(index.start, index.stop) if isinstance(index, slice) else index
                 found = self._readers(flat, several, rows, know, asynchronous, strong)
                 if found is not None:

@@ -273,3 +273,8 @@ X: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 1; @!%p2 bra X;"""
 def test_loads_that_have_not_arrived_before_a_refill(before: str, kind: Kind | None) -> None:
     text = REFILL.replace("{load}", LOAD.strip()).replace("{before}", before)
     assert harm_of(text) is kind
+
+
+def test_warps_may_write_one_value_in_any_order() -> None:
+    assert harm_of(TILE + "st.shared.u32 [%r4], 5;") is None
+    assert harm_of(TILE + "shr.u32 %r9, %r1, 5; st.shared.u32 [%r4], %r9;") is Kind.RACE
