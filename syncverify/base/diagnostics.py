@@ -87,7 +87,10 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F."""
+    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
+
+    ``condition``: of a warning, what makes it right; a proof takes it for granted.
+    """
 
     rule: str
     severity: Severity
@@ -96,6 +99,7 @@ class Diagnostic:
     fix: str | None = None
     contested: str | None = None
     related: tuple[Label, ...] = ()
+    condition: str | None = None
     repair: Repair | None = None
 
 
