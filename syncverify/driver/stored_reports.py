@@ -49,8 +49,8 @@ def tool_digest() -> str:
     """A hash of the tool as it is installed: of each of its files, of Python and of the solver."""
     root = Path(__file__).resolve().parents[1]
     solver = find_spec("z3")
-    at = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
-    told = hashlib.sha256(f"{sys.version} {at}".encode())
+    changed = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
+    told = hashlib.sha256(f"{sys.version} {changed}".encode())
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".lark", ".h", ".cuh", ".syncir"):
             at = path.stat()

@@ -41,8 +41,9 @@ def test_nothing_where_nobody_looks(
 
 
 def test_options_are_completed() -> None:
+    variable = "_SYNCVERIFY_COMPLETE"
     done = subprocess.run(
         [sys.executable, "-m", "syncverify"], capture_output=True, text=True,
-        env={"COMP_WORDS": "syncverify check --stat", "COMP_CWORD": "2", "_SYNCVERIFY_COMPLETE": "bash_complete"},
+        env={"COMP_WORDS": "syncverify check --stat", "COMP_CWORD": "2", variable: "bash_complete"},
     )  # fmt: skip
     assert done.stdout.split() == ["plain,--statistics"]
