@@ -43,6 +43,17 @@ class LaunchFacts:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     file: str = ""
 
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> LaunchFacts:
+        """Facts of the form of a launch file: one table for all kernels, or a table ``kernel`` by name.
+
+        >>> LaunchFacts.of({"grid": [4], "params": {"N": 8}}).table("ring")
+        {'grid': [4], 'params': {'N': 8}}
+        """
+        span = Span("the launch facts")
+        data = facts if "kernel" in facts else {"kernel": {"*": dict(facts)}}
+        return cls(_tables(data, span), span.file)
+
     def table(self, *names: str) -> dict[str, Any]:
         """The facts for one kernel: the tables of its names over the ``*`` table, key by key."""
         merged: dict[str, Any] = {}
@@ -180,14 +191,23 @@ def read_facts(path: str | Path) -> LaunchFacts:
         data = tomllib.loads(decode(read_bytes(path), str(path)))
     except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise InputError(f"not a TOML file: {e}", span) from e
+    return LaunchFacts(_tables(data, span), str(path))
+
+
+def _tables(data: Mapping[str, Any], span: Span) -> dict[str, Any]:
+    """The tables of a launch file by kernel; InputError for keys that there are not."""
     _known(data, ("kernel",), "", span)
     tables = _table(data.get("kernel", {}), "kernel", span)
     for name, table in tables.items():
         where = f'kernel."{name}"'
         _known(_table(table, where, span), KEYS, where, span)
-        for key in _NESTED:
-            _table(table.get(key, {}), f"{where}.{key}", span)
-    return LaunchFacts(tables, str(path))
+        nested = {
+            key: {str(k): v for k, v in _table(table[key], f"{where}.{key}", span).items()}
+            for key in _NESTED
+            if key in table
+        }
+        tables = {**tables, name: {**table, **nested}} if nested else tables
+    return tables
 
 
 def _table(value: object, where: str, span: Span) -> dict[str, Any]:

@@ -34,7 +34,12 @@ STORE = """@%p1 bra END;
     cp.async.bulk.commit_group;
     cp.async.bulk.wait_group 0;
 END:"""
-OWN = "shl.b32 %r5, %r1, 4; add.u32 %r6, %r3, %r5; cp.async.{0}.shared.global [%r6], [%rd2], {1}; cp.async.wait_all;"
+OWN = """shl.b32 %r5, %r1, 4;
+    add.u32 %r6, %r3, %r5;
+    cp.async.{0}.shared.global [%r6], [%rd2], {1};
+    cp.async.wait_all;"""
+ROWS = "ld.param.u32 %r9, [k_n]; mul.wide.u32 %rd3, %r9, 16; add.s64 %rd4, %rd1, %rd3;"
+BLOCK = "mov.u32 %r9, %ctaid.x; mul.wide.u32 %rd3, %r9, 512; add.s64 %rd4, %rd1, %rd3;"
 AT = "add.s64 %rd2, %rd1, {0};"
 LANE = "mul.wide.u32 %rd3, %r1, {0}; add.s64 %rd2, %rd1, %rd3;"
 SIZE = "ld.param.u32 %r9, [k_n]; mul.wide.u32 %rd3, %r9, 4; add.s64 %rd2, %rd1, %rd3;"
@@ -53,12 +58,9 @@ CASES = [
     (LANE.format(4), OWN.format("ca", 8), False),
     (LANE.format(4), OWN.format("ca", 4), True),
     (SIZE, LOAD, True),  # the caller's to align
-    (SIZE.replace("9, 4", "9, 16") + " add.s64 %rd2, %rd2, 8;", LOAD, False),
-    (
-        "mov.u32 %r9, %ctaid.x; mul.wide.u32 %rd3, %r9, 512; add.s64 %rd4, %rd1, %rd3; add.s64 %rd2, %rd4, 8;",
-        LOAD,
-        False,
-    ),
+    (ROWS + " add.s64 %rd2, %rd4, 8;", LOAD, False),
+    (BLOCK + " add.s64 %rd2, %rd4, 8;", LOAD, False),
+    (BLOCK + " add.s64 %rd2, %rd4, 16;", LOAD, True),
 ]
 
 
