@@ -388,6 +388,7 @@ def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
         assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
+        refuted_system=outcome.system,
     )
 
 
