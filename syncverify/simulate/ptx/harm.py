@@ -34,7 +34,7 @@ class Place:
 class Harm:
     """Harm that one execution showed.
 
-    ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
+    ``space``: of an access that has no bytes where it goes. ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
     the part of the PTX ISA that speaks of it. ``schedule`` is what replays it: one (agent, line) per burst.
     """
 
@@ -42,6 +42,7 @@ class Harm:
     where: Place
     detail: str
     section: str = ""
+    space: str = ""
     other: Place | None = None
     schedule: tuple[tuple[str, int], ...] = ()
 
