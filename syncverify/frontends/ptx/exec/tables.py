@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
+from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
     Imm,
@@ -36,8 +37,6 @@ from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
 from syncverify.symbolic.context import Space, Symbolic, Term
 
-#: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
-SHARED_LIMIT = SHARED_BASE + 227 * 1024
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
 MOST_MAPS = 32
 #: What mangled names of variables inside functions begin with (Itanium C++ ABI).
@@ -75,13 +74,14 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
             names.append((at, at + v.size, base_name(v.name)))
             at += v.size
     static = at - SHARED_BASE
-    end = SHARED_LIMIT
+    limit = SHARED_BASE + shared_bytes(module.target)
+    end = limit
     dynamic_variables = [v for v in late if v.name not in shared]
     if dynamic_variables:
         at = _up(at, max(16, *(v.align for v in dynamic_variables)))
         for v in dynamic_variables:
             shared[v.name] = at
-        end = SHARED_LIMIT if dynamic is None else at + dynamic
+        end = limit if dynamic is None else at + dynamic
         names.append((at, end, base_name(dynamic_variables[0].name)))
     else:
         end = at if dynamic is None else at + dynamic
