@@ -11,6 +11,7 @@ from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
+from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -31,7 +32,7 @@ from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_eff
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
-from syncverify.frontends.ptx.decode.table import decode
+from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -84,7 +85,7 @@ class Plan:
         pointers = shared_pointers(function)
         generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
         for k, i in enumerate(self.body):
-            access = decode_access(i)
+            access = decode_access(i) if refused(i, function) is None else None
             if access is not None and access.space == "generic":
                 generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
                     access.address, function, module
@@ -123,6 +124,7 @@ class Plan:
         self.words = whole if words else frozenset()
         #: what all threads compute alike of others, where the launch file says nothing of memory
         self.common = {} if holds else common_values(self.flow, fixed - whole)
+        copies = copy_addresses(self.function)
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -141,9 +143,14 @@ class Plan:
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
+            judged = copies.judged
             for k, e in self.decoded.items():
-                if isinstance(e, Effect):
+                if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
+        for k, (at, off) in copies.off.items():
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = misplaced(copy, at, off)
         if dependent:
             names = frozenset(v.name for v in module.variables if v.space == "global")
             self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
