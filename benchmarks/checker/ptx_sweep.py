@@ -2,7 +2,7 @@
 
     python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--jobs 2] [--save DIR] [--out FILE]
 
-A seed names its program for ever. A third are right, a third have a planted mistake, a third have random edits.
+A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.
 Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does. Both are written to
 ``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is counted by its reason.
 """

@@ -2,9 +2,9 @@
 
     python benchmarks/hardware/ptx_bits.py [--kernels 500] [--jobs N] [--out FILE] [--reader]
 
-Every instruction of the tables below is a kernel of one PTX module, executed on all pairs of edge values and on
-random ones. Then random kernels without mistakes (``tests/system/random_ptx``) run on both; words of the output
-that depend on memory that nobody wrote are left out: those that two executions of the reader give differently.
+Every instruction of the tables below is a kernel, executed on all pairs of edge values and on random ones.
+Then random kernels without mistakes (``tests/system/random_ptx``) run on both; words of the output that
+depend on memory that nobody wrote are left out: those that two executions of the reader give differently.
 Needs a GPU of compute capability 9.0 and the package cuda-python.
 """
 
@@ -35,12 +35,13 @@ from tests.system.random_ptx.writer import HEADER, Program, Writer
 
 ROWS = 4096
 _EDGES = [
-    0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x3F800000,
-    0x3F800001, 0x477FEFFF, 0x477FF000, 0x4B7FFFFF, 0x4F000000, 0x5F000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7FFFFFFF,
-    0x80000000, 0x80000001, 0xBF000000, 0xBFC00000, 0xC0200000, 0xCF000001, 0xFF800000, 0xFFFFFFFE, 0xFFFFFFFF,
-    0x00000001FFFFFFFF, 0x3FF0000000000000, 0x3FE0000000000000, 0x41DFFFFFFFE00000, 0x43E0000000000000, 0x7FF0000000000000,
-    0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xBFF8000000000000, 0xC3E0000000000000, 0xFFFFFFFFFFFFFFFF, 0x00800000, 0x007FFFFF,
-    0x3C003C00, 0x7BFF0400, 0x03FF8001,
+    0, 1, 2, 3, 7, 15, 16, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x100, 0x7FFF, 0x8000, 0xFFFF, 0x10000,
+    0x3F800000, 0x3F800001, 0x477FEFFF, 0x477FF000, 0x4B7FFFFF, 0x4F000000, 0x5F000000, 0x7F7FFFFF,
+    0x7F800000, 0x7FC00000, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xBF000000, 0xBFC00000, 0xC0200000,
+    0xCF000001, 0xFF800000, 0xFFFFFFFE, 0xFFFFFFFF, 0x00000001FFFFFFFF, 0x3FF0000000000000,
+    0x3FE0000000000000, 0x41DFFFFFFFE00000, 0x43E0000000000000, 0x7FF0000000000000, 0x7FFFFFFFFFFFFFFF,
+    0x8000000000000000, 0xBFF8000000000000, 0xC3E0000000000000, 0xFFFFFFFFFFFFFFFF, 0x00800000,
+    0x007FFFFF, 0x3C003C00, 0x7BFF0400, 0x03FF8001,
 ]  # fmt: skip
 
 
@@ -222,7 +223,8 @@ def entry(n: int, case: Case) -> str:
             text.append(f"cvt.u64.u{case.result} %wd, {names['D']};")
     text += ["ld.param.u64 %q, [out];", "add.s64 %q, %q, %o;", "st.global.u64 [%q], %wd;", "ret;"]
     body = "\n    ".join(text)
-    return f""".visible .entry k{n}(.param .u64 out, .param .u64 p0, .param .u64 p1, .param .u64 p2, .param .u64 p3)
+    params = ", ".join(f".param .u64 {x}" for x in ("out", "p0", "p1", "p2", "p3"))
+    return f""".visible .entry k{n}({params})
 {{
     .reg .pred %z;
     .reg .b16 %h<4>, %hd;

@@ -341,7 +341,7 @@ def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
-        raise m.undefined(f, f"{n} bytes at {a:#x}: no memory lies there in the global space", _SECTION, lane, "global")
+        raise m.undefined(f, f"{n} bytes at {a:#x}: no global memory lies there", _SECTION, lane, "global")
     return at
 
 

@@ -34,8 +34,9 @@ class Place:
 class Harm:
     """Harm that one execution showed.
 
-    ``space``: of an access that has no bytes where it goes. ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
-    the part of the PTX ISA that speaks of it. ``schedule`` is what replays it: one (agent, line) per burst.
+    ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
+    the part of the PTX ISA that speaks of it; ``space`` is that of an access that has no bytes where it goes.
+    ``schedule`` is what replays it: one (agent, line) per burst.
     """
 
     kind: Kind
