@@ -48,6 +48,7 @@ HANDLERS: Handlers = {
     Ev.CLUSTER_ARRIVE: sync.on_cluster_arrive,
     Ev.CLUSTER_WAIT: sync.on_cluster_wait,
     Ev.ELECT: sync.on_elect,
+    Ev.COLLECTIVE: sync.on_collective,
     Ev.SETMAXNREG: control.on_setmaxnreg,
     Ev.FENCE: control.on_fence,
     Ev.PROXY_FENCE: control.on_proxy_fence,

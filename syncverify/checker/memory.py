@@ -65,6 +65,18 @@ def access(run: Run, t: Thread, record: Record) -> None:
             record.site,
             second=record,
         )
+    elif fp.alike:
+        run.report(
+            Obligation.RACE,
+            "SV112",
+            "lanes of one instruction write the same bytes: with one value, but still unordered",
+            t,
+            record.site,
+            severity=Severity.NOTE if record.site in run.info.equal_value else Severity.WARNING,
+            strict_only=True,
+            second=record,
+            fix="let one lane store it",
+        )
 
 
 def only_judged(run: Run, t: Thread, record: Record) -> None:
@@ -175,7 +187,7 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi) and not observed(run, t, first, second):
         ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
-        fail(run, t, first, second, row, ordered, lo)
+        fail(run, t, first, second, row, ordered, lo, hi)
     return False
 
 
@@ -428,7 +440,7 @@ def on_read(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
-    r = Record(GW, t.cls, t.time, event[2], event[1])
+    r = Record(GW, t.cls, t.time, event[2], event[1], turn=run.turn_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
     if run.joins and groups.joinable(run.info, r):

@@ -11,15 +11,18 @@ from syncverify.checker.engine import Run, Thread
 from syncverify.checker.failure import Failure, Obligation
 from syncverify.checker.shadow import IN_FLIGHT, Record
 from syncverify.diagnostics import Severity
-from syncverify.model.events import GLOBAL_MEMORY
+from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY
 from syncverify.model.ordering import Ordering
 from syncverify.model.proxies import Access, Space
 
 
-def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
+def fail(
+    run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
+) -> None:
+    """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
     beside = first.beside or second.beside
     pair = (-1 - first.site if beside else first.site, second.site, False)
-    alike = _one_value(run, first, second)
+    alike = _one_value(run, first, second, lo, hi)
     lesser = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
     if pair in run.judged or (alike and lesser in run.judged and not narrow_scope(t, first)):
         return
@@ -56,7 +59,7 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         # Compilers let every thread that holds a value store it.
         same = site in run.info.equal_value
         severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
-        message += ": both store the same value" if same else ": right only if both store the same value"
+        message += ": both store the same value"
     if rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
         if released >= 0 or first.cls != t.cls:
@@ -113,10 +116,38 @@ def _seen_relaxed(t: Thread, first: Record) -> bool:
     return max(int(t.acquirable[H, column]), int(t.acquirable[A, column])) >= value
 
 
-def _one_value(run: Run, first: Record, second: Record) -> bool:
-    """Whether two accesses are by one store instruction, whose values may all be one."""
-    site = second.site
-    return site == first.site and site in run.info.one_value and not second.kind.asynchronous
+def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Whether two accesses are by one store instruction, and store one value to each byte of ``lo..hi``."""
+    info, site = run.info, second.site
+    if site != first.site or info.varies is None or second.kind.asynchronous:
+        return False
+    if site in info.equal_value:
+        return True
+    mask = info.varies(site)
+    if mask & EACH_TIME and first.turn != second.turn:
+        return False
+    a, b = run.threads[first.cls].info, run.threads[second.cls].info
+    if mask & EACH_BLOCK and a.cta != b.cta:
+        return False
+    if not mask & EACH_TIME - 1 and first.fp == second.fp:
+        return True
+    mine, others = (_writers(run, r, lo, hi) for r in (first, second))
+    for at, size, one in mine:
+        for there, n, other in others:
+            if at >= there + n or there >= at + size:
+                continue
+            if (at, size) != (there, n) or (one ^ other) & mask & EACH_TIME - 1:
+                return False
+    return True
+
+
+def _writers(run: Run, r: Record, lo: int, hi: int) -> list[tuple[int, int, int]]:
+    """The threads that store to ``lo..hi``: first byte, bytes, and the thread's number in its block."""
+    fp, c = run.info.footprints[r.fp], run.threads[r.cls].info
+    if not fp.lanes:
+        every = [32 * c.warp + lane for lane in range(32) if c.lanes >> lane & 1]
+        return [(a, b - a, n) for a, b in fp.intervals if a < hi and lo < b for n in every]
+    return [(a, b - a, 32 * c.warp + lane) for a, b, lane in fp.lanes if a < hi and lo < b]
 
 
 def _unfinished(run: Run, first: Record) -> bool:

@@ -7,7 +7,7 @@ one event of a class with n lanes stands for n lane events (n arrivals, n copies
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
@@ -19,6 +19,8 @@ from syncverify.source import Span
 Event = tuple[Any, ...]
 
 
+#: Of a mask of what a value varies with: it may be another one each time, and in another CTA of the cluster.
+EACH_TIME, EACH_BLOCK = 1 << 10, 1 << 11
 #: Handles of reads whose values need not arrive, and of those that nothing shows to have arrived.
 AT_ONCE, NEVER = -1, -2
 
@@ -68,6 +70,7 @@ class Ev(IntEnum):
     CLUSTER_ARRIVE = 33  # flags
     CLUSTER_WAIT = 34  # flags
     ELECT = 35  # lane mask of the lanes that must execute it together (also before ldmatrix, stmatrix)
+    COLLECTIVE = 37  # lane mask, kind -- shfl, vote, mma and the like: lanes of the mask come to one together
     SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
 
     FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope
@@ -134,7 +137,8 @@ class Footprint:
 
     ``intervals``: sorted, disjoint, merged ``(lo, hi)``. ``lanes``: sorted ``(lo, hi, lane)``, which
     lane touches which bytes; empty if every lane of the class touches all of them. ``overlap``: two
-    lanes touch a common byte with possibly different values. ``cover``: for a read of scattered bytes, a few
+    lanes touch a common byte with possibly different values; ``alike``: two lanes of one store do, with one
+    value. ``cover``: for a read of scattered bytes, a few
     intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
     """
 
@@ -143,6 +147,7 @@ class Footprint:
     lanes: tuple[tuple[int, int, int], ...] = ()
     overlap: bool = False
     cover: tuple[tuple[int, int], ...] = ()
+    alike: bool = False
 
     @property
     def bytes(self) -> int:
@@ -297,8 +302,13 @@ class SystemInfo:
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
     has_to_wait: bool = False  # it is launched while the grid before may still run
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
-    one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
-    equal_value: AbstractSet[int] = frozenset()  # those of them that were seen to store one known value
+    #: whether who leaves at one site, a whole warp or not, has run past a barrier at another, through what
+    #: follows it for all
+    skips: Callable[[int, int, bool], bool] | None = None
+    #: by the site of a store, what its value varies with: a mask over the bits of a thread's number in its
+    #: block, and ``EACH_TIME``; None: nothing is known of any
+    varies: Callable[[int], int] | None = None
+    equal_value: AbstractSet[int] = frozenset()  # sites of stores that were seen to store one known value
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     #: by those of the parts of a joined access -> its footprint; kept by the checker
@@ -312,6 +322,14 @@ class SystemInfo:
     member: tuple[int, int] | None = None
     neighbours: Neighbours | None = None  # where each of these reaches what any one does
     in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
+
+
+    def passes(self, left: int, barrier: int, whole: bool) -> bool:
+        """Whether who leaves the kernel at one site, a whole warp or not, has run past a barrier at another:
+        where nothing more is known, who runs to the kernel's end has."""
+        if self.skips is not None:
+            return self.skips(left, barrier, whole)
+        return left < 0 or self.sites[left].text == END
 
 
 #: Any cluster of a team.

@@ -36,10 +36,9 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 
 def of_stores(program: Program) -> list[str]:
-    """Stores whose lanes write the same bytes, and accesses whose place is data."""
-    alike = sorted({program.sites[s].span.line for s in program.alike})
+    """Accesses whose place is data."""
     loose = sorted({program.sites[s].span.line for s in program.loose})
-    return [f"line {line}: lanes that store to the same bytes store the same value" for line in alike] + [
+    return [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
 

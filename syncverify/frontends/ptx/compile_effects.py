@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from syncverify.frontends.ptx.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile_run import elected, hand, overwritten, without_token
 from syncverify.frontends.ptx.compile_state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers
 from syncverify.frontends.ptx.compile_values import Values
@@ -83,9 +84,17 @@ class Effects(Values):
         if touches is None:
             return lambda ctx: []
         site = self._site(k)
-        return lambda ctx: [
-            (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
-        ]
+        behind = [(self._site(x.row.at[0]), x) for x in self.p.gathers.get(k, ())]
+
+        def events(ctx: Any) -> list[Event]:
+            found: list[Event] = [
+                (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
+            ]
+            for at, x in behind:
+                found += at_branch(ctx, at, x, self.body[x.row.at[0]])
+            return found
+
+        return events
 
     def _touch(self, k: int) -> None:
         """An instruction that only touches registers."""
@@ -276,6 +285,8 @@ class Effects(Values):
             return
         if not isinstance(found, Effect):
             return
+        if is_collective(i) and k in self.p.slice.pure:
+            self._pure(k)
         if i.op == "elect":
             into = i.operands[0]
             first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)

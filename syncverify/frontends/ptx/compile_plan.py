@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from syncverify.frontends.names import base_name
 from syncverify.frontends.ptx.asserts import SILENT, called, stops
+from syncverify.frontends.ptx.collectives import Collectives
 from syncverify.frontends.ptx.common import common_values
 from syncverify.frontends.ptx.comparisons import Lengths, chosen_lengths
 from syncverify.frontends.ptx.compile_pointers import names_shared, shared_pointers
@@ -37,6 +39,7 @@ from syncverify.frontends.ptx.slice import Slice, slice_of
 from syncverify.frontends.ptx.teams import Teams, elsewhere
 from syncverify.frontends.ptx.turns import KEPT, Deal, Renewal, asks_at, renewals
 from syncverify.frontends.ptx.types import width
+from syncverify.frontends.ptx.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.untracked import untracked
 from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
 
@@ -165,6 +168,18 @@ class Plan:
         needed = slice_of(
             self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
         )
+        rows = Collectives(self.flow, self.decoded, needed.branches)
+        #: by branch that is not decided, the collectives behind it
+        self.gathers = rows.apart(needed.registers)
+        for k in self.gathers:
+            self.touches.setdefault(k, [])
+        more = rows.followed(needed.registers)
+        if more:
+            self.decoded = dict(sorted({**self.decoded, **more}.items()))
+            effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+            needed = slice_of(
+                self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
+            )
         self._write(needed, sized=False)
 
     def _leave_out(self, teams: Teams) -> None:
@@ -200,6 +215,7 @@ class Plan:
         self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
+        self.left: dict[int, int] = {}  # sites of exits -> blocks of ``tails`` that they come from
         self.slots: dict[str, int] = {}
         self.at = 0  # the instruction that is being compiled
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
@@ -215,7 +231,53 @@ class Plan:
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.loose: set[int] = set()  # sites whose place in shared memory data says
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
-        self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
+
+    @cached_property
+    def tails(self) -> dict[int, frozenset[int]]:
+        """Blocks that do something, and whatever comes to the end after a barrier goes through: which
+        barriers."""
+        found: dict[int, set[int]] = {}
+        for k, i in enumerate(self.body):
+            at = self.flow.block_of[k]
+            if i.op in ("bar", "barrier") and at in self.flow.reached:
+                while 0 <= at < self.flow.end:
+                    b = self.flow.blocks[at]
+                    if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
+                        found.setdefault(at, set()).add(k)
+                    at = self.flow.join(at)
+        return {at: frozenset(ks) for at, ks in found.items()}
+
+    def skips(self, left: int, barrier: int, whole: bool) -> bool:
+        """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)
+        accesses to global memory alone do not show it: compilers let early returns share them."""
+        block = self.left.get(left, -1)
+        passed = self.tails.get(block, frozenset())
+        if whole and block >= 0:
+            b = self.flow.blocks[block]
+            if not any(i.op in _DOES and i.op != "ld" and not _in_global(i) for i in self.body[b.lo : b.hi]):
+                return False
+        return any(self.site_of.get(k) == barrier for k in passed)
+
+    def varies(self, block: Sequence[int]) -> Callable[[int], int]:
+        """By the site of a store, what its value varies with in blocks of a shape."""
+        found = self.uniformity(block)
+
+        def of(site: int) -> int:
+            k = next((k for k, s in self.site_of.items() if s == site), None)
+            return EVERY if k is None else found.stored(k)
+
+        return cache(of)
+
+    def uniformity(self, block: Sequence[int]) -> Uniformity:
+        """What values vary with in blocks of a shape."""
+        found = self._uniformity.get(tuple(block))
+        if found is None:
+            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
+        return found
+
+    @cached_property
+    def _uniformity(self) -> dict[tuple[int, ...], Uniformity]:
+        return {}
 
     @cached_property
     def moves(self) -> bool:
@@ -328,6 +390,17 @@ class Plan:
         held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
         types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
         return {s: width(types[name]) for s, name in held.items() if name in types}
+
+
+#: What others may notice, or an instruction waits for.
+_DOES = frozenset(
+    "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "
+    "fence".split()
+)
+
+
+def _in_global(i: Instr) -> bool:
+    return i.op in ("ld", "st", "red", "atom") and "global" in i.mods
 
 
 def _writes(i: Instr) -> bool:

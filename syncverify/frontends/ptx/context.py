@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.tables import Tables
 from syncverify.frontends.ptx.tickets import Wanted
 from syncverify.frontends.ptx.types import RANK, WINDOW
+from syncverify.frontends.ptx.uniformity import LANES, agree
 from syncverify.frontends.ptx.values import INTS, UNWRITTEN, WARP, Unknown, Vec, lanes_of, vec
 from syncverify.model.events import Footprint
 
@@ -96,8 +97,11 @@ class ClassContext:
             fp = replace(fp, memory=self.first + fp.memory)
         return self.tables.footprints.add(fp)
 
-    def take_alike(self, site: int) -> None:
-        self.tables.alike.add(site)
+    def one_value(self, site: int, lanes: Iterable[int]) -> bool:
+        return agree(self.tables.varies(site), (WARP * self.warp + lane for lane in lanes))
+
+    def differs(self, names: Iterable[str]) -> bool:
+        return bool(self.tables.spread(names) & LANES)
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         if not self.tables.tracks:

@@ -124,11 +124,8 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     else:
         fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=writes)
     if fp.overlap:
-        same = _same_values(a, ctx, offsets, values)
-        if same is None:
-            ctx.take_alike(site)
-        if same is not False:
-            fp = replace(fp, overlap=False)
+        alike = _same_values(a, ctx, site, offsets, values)
+        fp = replace(fp, overlap=not alike, alike=alike)
     return _events(a, site, ctx.footprint(fp), handle)
 
 
@@ -141,20 +138,24 @@ def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
     return [(Ev.ATOMIC, site, number, int(a.scope))]
 
 
-def _same_values(a: Access, ctx: Context, offsets: Sequence[int], values: Sequence[Value]) -> bool | None:
-    """Whether lanes that store to the same bytes store the same there; None where values are data."""
+def _same_values(a: Access, ctx: Context, site: int, offsets: Sequence[int], values: Sequence[Value]) -> bool:
+    """Whether lanes that store to the same bytes are shown to store the same there: by numbers, or else by
+    data flow."""
     known = len(values) == sum(not isinstance(op, Imm) for op in a.elements)
     rows: dict[int, list[Any]] = {}
+    lanes: dict[int, list[int]] = {}
     for lane, lo in zip(ctx.lanes, offsets, strict=True):
         mine = [v.lanes[lane] if v.__class__ is Vec else v for v in values]
+        lanes.setdefault(lo, []).append(lane)
         for x, y in zip(mine, rows.setdefault(lo, mine), strict=True):
             if x.__class__ in INTS and y.__class__ in INTS and x != y:
                 return False
             known = known and (x is y or x.__class__ in INTS) and not isinstance(x, Unknown)
     apart = all(lo + a.bytes <= hi for lo, hi in pairwise(sorted(rows)))
-    if not apart and any(v.__class__ is Vec for v in values):
-        return False
-    return True if apart and known else None
+    if not apart:
+        stored = {op.value if isinstance(op, Imm) else None for op in a.elements}
+        return known and {x for row in rows.values() for x in row} | stored - {None} <= {0}
+    return known or all(ctx.one_value(site, some) for some in lanes.values())
 
 
 def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:

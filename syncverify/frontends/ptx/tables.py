@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.sized import Size
 from syncverify.frontends.ptx.teams import Places
 from syncverify.frontends.ptx.tickets import Tickets
 from syncverify.frontends.ptx.types import WINDOW
+from syncverify.frontends.ptx.uniformity import EVERY
 from syncverify.frontends.ptx.values import PLACES, Unknown, Vec, vec
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
@@ -145,7 +146,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     loose: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
-    alike: set[int] = field(default_factory=set)  # sites of stores whose lanes are taken to store one value
+    spread: Callable[[Iterable[str]], int] = field(default=lambda names: EVERY)  # what registers vary with
+    varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
     barriers: list[BarrierInfo] = field(default_factory=list)
