@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, Protocol
 
-from syncverify.source import Span
+from syncverify.base.source import Span
 
 #: ``(Ev, site, *arguments)``; arguments are ints unless the code's comment says otherwise.
 Event = tuple[Any, ...]

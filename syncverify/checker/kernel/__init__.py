@@ -1,0 +1,1 @@
+"""Trusted: what accepts proofs. It imports the model, nothing else of the checker."""
