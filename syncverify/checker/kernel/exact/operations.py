@@ -167,7 +167,9 @@ class Operations(Mbarriers, Meetings):
             state[1] = 0
         return True
 
-    def on_wgmma(self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int) -> bool:
+    def on_wgmma(
+        self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int, told: int = 0
+    ) -> bool:
         if not self.together(a, 0, memory=False):
             return False
         done = self.issue(a, "mma")

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from zlib import crc32
 
+from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Pair, Reg
 from syncverify.frontends.ptx.syntax.operands import sources
-from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
 from syncverify.model.events import Ev, Event
 
 #: Those with a mask, their last operand.

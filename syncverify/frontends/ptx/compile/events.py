@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
-from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, only_place, sized
+from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
 from syncverify.frontends.ptx.compile.state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers

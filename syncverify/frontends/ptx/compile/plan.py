@@ -11,6 +11,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
+from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
@@ -23,9 +24,8 @@ from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
 from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
-from syncverify.frontends.ptx.analysis.collectives import Collectives
-from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together

@@ -102,6 +102,9 @@ class ClassContext:
     def one_value(self, site: int, lanes: Iterable[int]) -> bool:
         return agree(self.tables.varies(site), (WARP * self.warp + lane for lane in lanes))
 
+    def vary(self, names: Iterable[str]) -> int:
+        return self.tables.spread(names)
+
     def differs(self, names: Iterable[str]) -> bool:
         return bool(self.tables.spread(names) & LANES)
 

@@ -10,8 +10,8 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.block_groups import Places
-from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.syntax.nodes import (

@@ -58,9 +58,9 @@ TREATED: dict[type, tuple[str, str]] = {
     Thread: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
-        "cluster_owed met meeting issues products stores",
-        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits release_site seen "
-        "suspect last_bulk last_mma",
+        "cluster_owed met meeting issues products stores exit_site",
+        "info n operands emitted meant asyncs launched proxy_fences syncs group_waits idle_waits "
+        "release_site seen suspect last_bulk last_mma",
     ),
     Barrier: (
         "index column auto flip phases init_cls init_time untouched twins inits ready waits blocked last_use "
@@ -219,6 +219,7 @@ class Normal(Thresholds):
             point(self.run, t),
             (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            t.exit_site,
             opened(t.stores),
             (self.keep(t.clock.m), self.own(t)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
