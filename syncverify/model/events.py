@@ -49,8 +49,9 @@ class Ev(IntEnum):
     UNKNOWN = 2  # reason: str -- the agent cannot go on (data-dependent control, unsupported)
 
     READ = 10  # fp, reg -- generic read; USE(reg) says that its value has arrived; or AT_ONCE, NEVER
+    # ... and the scope of a strong one (relaxed, volatile): it never races with atomics of its bytes
     WRITE = 11  # fp -- generic write
-    ATOMIC = 12  # fp, scope -- relaxed generic atomic on shared memory
+    ATOMIC = 12  # fp, scope -- relaxed generic atomic, or strong store, on shared memory
     USE = 13  # reg -- what is computed from the value last read into reg is needed here: it has arrived
 
     INIT = 20  # bar, count
@@ -89,8 +90,9 @@ class Ev(IntEnum):
 
     WGMMA_FENCE = 60
     WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, see below
-    # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read, and a
-    # number for its descriptors and scale-d, 0 where all threads of a warpgroup are known to name the same
+    # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read,
+    # and a number for its descriptors and scale-d, 0 where all threads of a warpgroup are known to name the
+    # same
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from syncverify.base.diagnostics import Severity
@@ -29,7 +29,8 @@ def fail(
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
     strict_only = False
-    if not ordered and first.atomic and second.atomic and first.kind.proxy == second.kind.proxy:
+    whole = first.atomic and second.atomic and overlaps_whole(run, first, second, lo, hi)
+    if not ordered and whole and first.kind.proxy == second.kind.proxy:
         rule = "SV115"
         run.narrow.setdefault((first.cls, t.info.cta), second.site)
     elif not ordered and narrow_scope(t, first):
@@ -131,18 +132,35 @@ def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> boo
         return False
     if not mask & EACH_TIME - 1 and first.fp == second.fp:
         return True
-    mine, others = (_writers(run, r, lo, hi) for r in (first, second))
-    for at, size, one in mine:
+    return all(
+        whole and not (one ^ other) & mask & EACH_TIME - 1
+        for whole, one, other in _meeting(run, first, second, lo, hi)
+    )
+
+
+def overlaps_whole(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Whether threads that access a common byte of ``lo..hi`` access the same word there (A3)."""
+    return first.fp == second.fp or all(whole for whole, _, _ in _meeting(run, first, second, lo, hi))
+
+
+def _meeting(
+    run: Run, first: Record, second: Record, lo: int, hi: int
+) -> Iterator[tuple[bool, int, int]]:
+    """The pairs of threads that access a common byte of ``lo..hi``: whether they access the same word, and
+    who."""
+    others = accessing(run, second, lo, hi)
+    for at, size, one in accessing(run, first, lo, hi):
         for there, n, other in others:
-            if at >= there + n or there >= at + size:
-                continue
-            if (at, size) != (there, n) or (one ^ other) & mask & EACH_TIME - 1:
-                return False
-    return True
+            if at < there + n and there < at + size:
+                yield (at, size) == (there, n) or _SOMEWHERE < max(size, n), one, other
 
 
-def _writers(run: Run, r: Record, lo: int, hi: int) -> list[tuple[int, int, int]]:
-    """The threads that store to ``lo..hi``: first byte, bytes, and the thread's number in its block."""
+#: Bytes beyond which an interval is no word, but all places that an access may go to.
+_SOMEWHERE = 128
+
+
+def accessing(run: Run, r: Record, lo: int, hi: int) -> list[tuple[int, int, int]]:
+    """The threads that access ``lo..hi``: first byte, bytes, and the thread's number in its block."""
     fp, c = run.info.footprints[r.fp], run.threads[r.cls].info
     if not fp.lanes:
         every = [32 * c.warp + lane for lane in range(32) if c.lanes >> lane & 1]

@@ -50,7 +50,7 @@ class Record:
     @property
     def key(self) -> Key:
         """By what a segment holds it, if it is a read."""
-        return self.cls, self.kind, self.fp
+        return self.cls, self.kind + 64 * self.atomic, self.fp
 
     def at(self, time: int, tag_value: int) -> Record:
         """A copy that counts from another time on."""

@@ -263,8 +263,8 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
 
 
 def _same_operands(run: Run, t: Thread, number: int, site: int, operands: int) -> None:
-    """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or not
-    alike (PTX ISA: wgmma.mma_async)."""
+    """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or
+    not alike (PTX ISA: wgmma.mma_async)."""
     if run.joins:
         if operands > 0:
             raise Unmodelled("the descriptors of a wgmma are not shown to be one for its warpgroup", site)

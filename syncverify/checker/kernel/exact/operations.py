@@ -29,8 +29,8 @@ class Operations(Mbarriers, Meetings):
         self.memory.access(a.lanes, made, self.at(a))
         return made
 
-    def on_read(self, a: Actor, fp: int, register: int) -> bool:
-        made = self.touch(a, Access.GENERIC_READ, fp)
+    def on_read(self, a: Actor, fp: int, register: int, scope: int = 0) -> bool:
+        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope > 0)
         if register == AT_ONCE:
             made.used = a.lanes.time
             return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
@@ -207,6 +208,9 @@ class Effects(Values):
     def _access(self, k: int, i: Instr, a: Access, site: int, after: int) -> None:
         memo: dict[Any, Any] = {}
         writes = a.code != Ev.READ
+        # what steers is read as if nobody wrote it meanwhile, which only a weak read shows
+        weak = a.strong and not writes and self.p.steers and k in self.p.slice.pure
+        access = replace(a, strong=False) if weak else a
         values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
@@ -231,7 +235,7 @@ class Effects(Values):
                 cluster = stored.pop(0)
                 self._stores((site, cluster, _blocks(address)), a.elements, stored, ctx.tables.space)
             if part is not None:
-                events += a.events(part, site, address, stored, handle, part is not ctx)
+                events += access.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             if not any(map(sized, key)) or (teams and only_place(key)):
                 memo[key] = found

@@ -21,6 +21,7 @@ from syncverify.symbolic.phase_tokens import Token
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 #: Byte offset of a CTA's first shared variable, as on the hardware.
 SHARED_BASE = 1024
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 LOCAL_WINDOW, PARAM_WINDOW = 2, 3
 
 
@@ -38,6 +39,7 @@ class Access:
     size: int
     space: str  # shared, or generic
     scope: Scope = Scope.GPU
+    strong: bool = field(default=False, kw_only=True)  # relaxed, volatile or stronger
 
     @property
     def bytes(self) -> int:
@@ -68,13 +70,16 @@ def decode_access(i: Instr) -> Access | None:
         elif m.split("::")[0] in ("global", "const", "param", "local"):
             return None
     scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
+    if "volatile" in i.mods or "mmio" in i.mods:
+        scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
+    strong = not _STRONG.isdisjoint(i.mods)
     size = width(i.mods[-1]) // 8
     ops = i.operands
     match i.op:
         case "ld" | "ldu" if isinstance(ops[1], Mem):
-            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope)
+            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope, strong=strong)
         case "st" if isinstance(ops[0], Mem):
-            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope)
+            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope, strong=strong)
         case "atom" if isinstance(ops[1], Mem):
             return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
         case "red" if isinstance(ops[0], Mem):
@@ -131,9 +136,11 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
     match a.code:
+        case Ev.READ if a.strong:
+            return [(Ev.READ, site, number, handle, int(a.scope))]
         case Ev.READ:
             return [(Ev.READ, site, number, handle)]
-        case Ev.WRITE:
+        case Ev.WRITE if not a.strong:
             return [(Ev.WRITE, site, number)]
     return [(Ev.ATOMIC, site, number, int(a.scope))]
 
