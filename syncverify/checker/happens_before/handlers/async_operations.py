@@ -219,7 +219,7 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
-    _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - accumulates)
+    _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
     t.last_mma = site
     tag = column(run, t, "mma")
     records = tuple(

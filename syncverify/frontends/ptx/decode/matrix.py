@@ -129,10 +129,10 @@ def products(some: Sequence[Matrices]) -> Effect:
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
-        told = 0  # data flow shows that all threads of a warpgroup name the same
+        event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
         if ctx.vary(names) & WARPGROUP:
-            told = 1 + crc32(repr((bits, accumulate)).encode())
-        return ((Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c, told),)
+            return ((*event, 1 + crc32(repr((bits, accumulate)).encode())),)
+        return (event,)  # data flow shows that all threads of a warpgroup name the same
 
     return effect(emit, asked, unknown=last.acc)
 
