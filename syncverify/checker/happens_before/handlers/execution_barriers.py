@@ -56,20 +56,34 @@ def named(run: Run, cta: int, number: int) -> Named:
     return n
 
 
-def knows_generation(run: Run, t: Thread, gen: Generation, column: int, number: int) -> bool:
-    """O1 for generations: the previous one is complete in every past of this arrival."""
-    row = t.clock.m[E]
+def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number: int) -> bool:
+    """O1 for generations: the previous one is complete in every past of this arrival; ``row``: what has
+    happened before it."""
     if run.loosely:
         return bool(row[column] >= number)
     return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
+
+
+def _comes_ahead(run: Run, t: Thread, n: Named) -> bool:
+    """Whether lanes come to an aligned barrier again before others of their warp: these have still to come the
+    first time, or the second."""
+    warp, lanes = t.info.warp, t.info.lanes
+    if n.auto.ahead(warp, lanes):
+        return True
+    if warp not in n.auto.marked or not n.auto.twice(warp, lanes):
+        return False
+    here = (t.info.cta, warp)
+    for o in n.ahead:
+        lanes |= o.info.lanes if (o.info.cta, o.info.warp) == here else 0
+    return bool(run.live[here] & ~lanes)
 
 
 def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
     early = run.named.get((cta, number))
-    if waits and flags & ALIGNED and early is not None and early.auto.ahead(warp, t.info.lanes):
-        # The rest of the warp has still to arrive the first time, and all execute the second together.
+    if flags & ALIGNED and early is not None and _comes_ahead(run, t, early):
+        # The rest of the warp has still to come, and all execute the instruction together.
         t.waits_on = ("warp", number)
         early.ahead.append(t)
         return RETRY
@@ -132,7 +146,11 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             t,
             site,
         )
-    elif not knows_generation(run, t, n.gen, n.column, n.auto.generation):
+    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
+    t.clock.hand(part.m)
+    # A warp counts once, when its last lanes come: what any of them knows has happened by then.
+    comes = not run.live[cta, warp] & ~(n.auto.arrived.get(warp, 0) | t.info.lanes)
+    if comes and not knows_generation(run, part.m[E], n.gen, n.column, n.auto.generation):
         run.report(
             Obligation.O1,
             "SV301",
@@ -143,8 +161,6 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             past=before(t),
         )
-    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
-    t.clock.hand(part.m)
     part.con[t.cls] = t.time
     part.sites[t.cls] = site
     full = n.auto.arrive(
@@ -232,6 +248,9 @@ def end_generation(run: Run, n: Named, whole: bool = False) -> None:
     for t in gen.waiting:
         np.maximum(t.clock.m, gen.m, out=t.clock.m)
         run.wake(t)
+    for t in n.ahead:
+        run.wake(t)
+    n.ahead = []
     n.gen = Generation(matrix(run.columns), previous=gen.con)
 
 
@@ -341,7 +360,7 @@ def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
             t,
             site,
         )
-    elif not knows_generation(run, t, g, state.column, state.auto.generation):
+    elif not knows_generation(run, t.clock.m[E], g, state.column, state.auto.generation):
         run.report(
             Obligation.O1,
             "SV301",

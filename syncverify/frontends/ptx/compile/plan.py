@@ -158,7 +158,6 @@ class Plan:
         self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
-        self.fragments = frozenset(fragments)
         #: products that are one event
         self.together = Together()
         #: blocks that agents of this program are taken not to come to
@@ -174,11 +173,13 @@ class Plan:
         for k in self.gathers:
             self.touches.setdefault(k, [])
         more = rows.followed(needed.registers)
-        if more:
+        #: where registers bring events, and what decides about them is followed
+        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.told(k, needed.registers)}
+        if more or len(self.asked) > len(fragments):
             self.decoded = dict(sorted({**self.decoded, **more}.items()))
             effects = {k: _as_effect(e) for k, e in self.decoded.items()}
             needed = slice_of(
-                self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
+                self.flow, effects, self.asked, holds=self.reads, takes=self.takes, contents=contents
             )
         self._write(needed, sized=False)
 
@@ -201,8 +202,8 @@ class Plan:
         flow = Flow(self.function, stops)
         known = self.slice.registers
         effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
-        fragments = [k for k in self.fragments if flow.block_of[k] not in stops]
-        also = [*fragments, *(flow.blocks[b].lo for b in stops)]
+        asked = [k for k in self.asked if flow.block_of[k] not in stops]
+        also = [*asked, *(flow.blocks[b].lo for b in stops)]
         found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
         self.flow, self.stops = flow, stops
         return found.steering or found
