@@ -99,6 +99,17 @@ def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
     )
 
 
+def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
+    """The places ``parameter+offset`` of pointers, and the parameters that are tensor maps, that lead to
+    nothing which the grid before writes."""
+    return frozenset(
+        p.name if leaf.kind == "tensormap" else f"{p.name}+{leaf.offset}"
+        for p, leaves in zip(function.params, facts.params, strict=False)
+        for leaf in leaves
+        if not leaf.written_before
+    )
+
+
 def holds(facts: PtxFacts) -> bool:
     """Whether the launch file says what some pointer leads to."""
     return any(leaf.holds for leaves in facts.params for leaf in leaves)

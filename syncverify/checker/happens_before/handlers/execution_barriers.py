@@ -65,8 +65,8 @@ def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number
 
 
 def _comes_ahead(run: Run, t: Thread, n: Named) -> bool:
-    """Whether lanes come to an aligned barrier again before others of their warp: these have still to come the
-    first time, or the second."""
+    """Whether lanes come to an aligned barrier again before others of their warp: these have still to come
+    the first time, or the second."""
     warp, lanes = t.info.warp, t.info.lanes
     if n.auto.ahead(warp, lanes):
         return True

@@ -146,7 +146,8 @@ class Collectives:
         return found
 
     def told(self, k: int, known: Collection[str]) -> bool:
-        """Whether an instruction lies behind branches that are not decided, by registers that hold a value."""
+        """Whether an instruction lies behind branches that are not decided, by registers that hold a
+        value."""
         behind = [b for b in self._above(self.flow.block_of[k]) if self._last(b) not in self.branches]
         return bool(behind) and all(
             self.body[self._last(b)].op == "bra" and set(sources(self.body[self._last(b)])) <= set(known)

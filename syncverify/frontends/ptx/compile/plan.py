@@ -13,7 +13,7 @@ from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
 from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses
+from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
@@ -52,7 +52,8 @@ class Plan:
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
     ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
     shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
-    something is released, and nothing waits for it. ``dependent``: the grid before may still run.
+    something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
+    places of parameters that lead to nothing which it writes.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Plan:
         contents: bool = True,
         followed: bool = False,
         dependent: bool = False,
+        inputs: frozenset[str] = frozenset(),
     ) -> None:
         self.module = module
         self.function = function
@@ -79,6 +81,7 @@ class Plan:
         self.contents = contents
         self.apart = apart
         self.dependent = dependent
+        self.inputs = inputs
         self.teams = teams
         self.numbers = numbers
         self.spins = self.flow.spins
@@ -144,7 +147,7 @@ class Plan:
                     self.decoded[k] = untracked(self.body[k], e)
         if dependent:
             names = frozenset(v.name for v in module.variables if v.space == "global")
-            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
+            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names, inputs))
         for block in self.flow.endless():
             lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
             if not self.decoded.keys() & set(lines):
@@ -268,6 +271,11 @@ class Plan:
             return EVERY if k is None else found.stored(k)
 
         return cache(of)
+
+    def settled(self, site: int) -> bool:
+        """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
+        k = next((k for k, s in self.site_of.items() if s == site), None)
+        return k is not None and reads_unwritten(self.body[k], self.origins, self.inputs, self.function)
 
     def uniformity(self, block: Sequence[int]) -> Uniformity:
         """What values vary with in blocks of a shape."""

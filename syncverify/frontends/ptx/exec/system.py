@@ -123,6 +123,7 @@ class PtxSystem:
             smem_names=list(laid.names),
             varies=tables.varies,
             skips=program.skips,
+            settled=program.settled if program.inputs else None,
             equal_value=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
