@@ -28,7 +28,7 @@ def fail(
         return
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
-    strict_only = False
+    strict_only, condition = False, None
     whole = first.atomic and second.atomic and overlaps_whole(run, first, second, lo, hi)
     if not ordered and whole and first.kind.proxy == second.kind.proxy:
         rule = "SV115"
@@ -53,7 +53,8 @@ def fail(
         message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
     if beside:
         severity, contested, strict_only = Severity.WARNING, "K8", True
-        message += ": right only if each warp reads no more than its own 16 rows of A"
+        condition = "each warp reads no more than its own 16 rows of A"
+        message += f": right only if {condition}"
     site = second.site
     run.judged.add(lesser if rule == "SV112" and alike else pair)
     if rule == "SV112" and alike:
@@ -81,6 +82,7 @@ def fail(
         strict_only=strict_only,
         first=first,
         second=second,
+        condition=condition,
         fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
     )
     run.fail(f)

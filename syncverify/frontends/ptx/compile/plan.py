@@ -13,6 +13,7 @@ from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
 from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
+from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
 from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
@@ -129,6 +130,7 @@ class Plan:
         self.words = whole if words else frozenset()
         #: what all threads compute alike of others, where the launch file says nothing of memory
         self.common = {} if holds else common_values(self.flow, fixed - whole)
+        copies = copy_addresses(self.function)
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -147,9 +149,14 @@ class Plan:
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
+            judged = copies.judged
             for k, e in self.decoded.items():
-                if isinstance(e, Effect):
+                if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
+        for k, (at, off) in copies.off.items():
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = misplaced(copy, at, off)
         if dependent:
             names = frozenset(v.name for v in module.variables if v.space == "global")
             self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names, inputs))

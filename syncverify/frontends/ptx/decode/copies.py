@@ -24,6 +24,8 @@ from syncverify.frontends.ptx.decode.parts import (
 )
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.types import WINDOW
+from syncverify.frontends.ptx.values.register_values import Vec
 from syncverify.model.events import Ev, Event, Flag
 
 _SHARED = ("shared::cta", "shared::cluster")
@@ -52,6 +54,18 @@ def decode_cp(instr: Instr, function: Function) -> Decoded:
     if mods[:2] == ("async", "bulk") or mods[:3] == ("reduce", "async", "bulk"):
         return _bulk(instr)
     return Unsupported(f"{instr.name} is not known")
+
+
+def aligned_global(ctx: Context, site: int, faults: list[Event], value: Value, unit: int, what: str) -> None:
+    """Adds a fault where some lane's address in global memory is a number that is not aligned.
+
+    Pointers are as aligned as the launch file or the text says, 16 bytes if nothing does, and no more.
+    """
+    lanes = [value.lanes[i] for i in ctx.lanes] if isinstance(value, Vec) else [value]
+    off = next((a for a in lanes if isinstance(a, int) and not a >> WINDOW and a % unit), None)
+    if off is not None:
+        text = f"{what} in global memory is {off % unit} bytes past a multiple of {unit}"
+        faults.append(fault(site, "SV701", text))
 
 
 def _wait(instr: Instr, code: Ev, *rest: int) -> Decoded:
@@ -99,6 +113,7 @@ def _cp_async(instr: Instr, function: Function) -> Decoded:
                 # PTX ISA, cp.async: src-size greater than cp-size is undefined.
                 text = f"{copied} source bytes are more than the {size} that are copied"
                 faults.append(fault(site, "SV701", text))
+        aligned_global(ctx, site, faults, v[1], size, "the source")
         return [*faults, (Ev.CP_ASYNC, site, to.footprint(ctx), ctx.global_bytes(v[1], size))]
 
     return effect(emit, (*ops[:2], *asked))
@@ -215,6 +230,7 @@ def _bulk_load(operands: Sequence[Operand]) -> Decoded:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
+        aligned_global(ctx, site, faults, v[1], 16, "the source")
         found = targets(ctx, site, faults, to, v[3], v[4] if len(v) > 4 else None, size)
         if not found or not size:
             return faults
@@ -237,6 +253,7 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
         own_source(ctx, site, faults, source)
         if not size:
             return faults
+        aligned_global(ctx, site, faults, v[0], 16, "the destination")
         to = ctx.global_bytes(v[0], size)
         return [*faults, (Ev.BULK_STORE, site, source.footprint(ctx), to, -1, reduces)]
 

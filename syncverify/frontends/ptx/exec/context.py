@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from syncverify.base.reason import Cause, Reason, has, reason_of
+from syncverify.base.reason import Cause, Reason, bare, has, reason_of
 from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
@@ -224,7 +224,7 @@ class ClassContext:
             tickets.came[address, agent, hearer] = n + 1
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
-        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
+        why = f"{bare(missing.why)}: {first}" if isinstance(first, str) else missing.why
         return Wanted(Reason(why, parts=(missing.why,)))
 
     def part(self, active: Value) -> ClassContext | None:
