@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
+from syncverify.driver.explained import explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -168,7 +170,8 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
-    for nothing, span, steps in checks(source, facts, options):
+    for nothing, span, checked in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -181,6 +184,12 @@ def check_each(
             if on_error is None:
                 raise
             on_error(e)
+
+
+def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
+    """Each report of a check, a refutation with a repair."""
+    for report in checked():
+        yield explained(report, policy)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:

@@ -363,6 +363,7 @@ def _check(k: Kernel) -> KernelReport:
         assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
+        refuted_system=outcome.system,
     )
 
 
