@@ -11,7 +11,7 @@ KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 p, .param .f32 x)
-.maxntid 64, 1, 1
+.reqntid 64, 1, 1
 {{
 .reg .pred %p<9>;
 .reg .f32 %f<30>;

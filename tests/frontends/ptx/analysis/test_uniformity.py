@@ -106,7 +106,7 @@ STORE = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 p, .param .u32 n, .param .f32 x)
-.maxntid 128, 1, 1
+.reqntid 128, 1, 1
 {{
 .reg .pred %p<9>;
 .reg .f32 %f<30>;

@@ -14,7 +14,7 @@ KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k()
-.maxntid 32, 1, 1
+.reqntid 32, 1, 1
 {{
 .reg .b32 %r<9>;
 .shared .align 16 .b8 s[1024];
@@ -154,7 +154,7 @@ MATRIX = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 out)
-.maxntid 64, 1, 1
+.reqntid 64, 1, 1
 {{
 .reg .b32 %r<9>;
 .reg .b64 %rd<3>;
@@ -200,7 +200,7 @@ BLOCKS = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u32 n)
-.maxntid 64, 1, 1
+.reqntid 64, 1, 1
 {{
 .reg .pred %p<4>;
 .reg .b32 %r<12>;

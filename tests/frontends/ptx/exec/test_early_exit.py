@@ -11,7 +11,7 @@ KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 p)
-.maxntid 128, 1, 1
+.reqntid 128, 1, 1
 {{
 .reg .pred %p<9>;
 .reg .b32 %r<40>;
