@@ -44,7 +44,12 @@ _ROWS = (
         "cluster at both ends",
     ),
     ("K5", "one async proxy per cluster?", "yes", "advisory"),
-    ("K6", "cp.async, then wgmma or TMA without a fence", "warning (sm_90)", "error"),
+    (
+        "K6",
+        "cp.async, then wgmma or TMA without a fence",
+        "warning; error on sm_100 and its family, where it failed",
+        "error",
+    ),
     ("K7", "does wgmma.fence cover shared memory", "registers only", "registers only"),
     (
         "K8",

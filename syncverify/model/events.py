@@ -321,6 +321,7 @@ class SystemInfo:
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     #: by those of the parts of a joined access -> its footprint; kept by the checker
     joined: dict[tuple[int, ...], int] = field(default_factory=dict)
+    strict_copies: bool = False  # cp.async needs a proxy fence before asynchronous readers (K6) in any policy
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)

@@ -35,7 +35,7 @@ from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_eff
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
-from syncverify.frontends.ptx.decode.table import decode
+from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -91,7 +91,7 @@ class Plan:
         pointers = shared_pointers(function)
         generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
         for k, i in enumerate(self.body):
-            access = decode_access(i)
+            access = decode_access(i) if refused(i, function) is None else None
             if access is not None and access.space == "generic":
                 generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
                     access.address, function, module

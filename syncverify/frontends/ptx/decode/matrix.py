@@ -200,7 +200,9 @@ def _rows(instr: Instr) -> int | None:
 
 
 def _unknown_shape(instr: Instr) -> Unsupported:
-    return malformed(instr) if "m8n8" in instr.mods else Unsupported(f"{instr.name} is no sm_90 instruction")
+    if "m8n8" in instr.mods:
+        return malformed(instr)
+    return Unsupported(f"{instr.name}: this shape is not modelled")
 
 
 def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, space: str, rows: int,

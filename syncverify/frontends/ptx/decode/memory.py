@@ -61,7 +61,7 @@ class SpreadError(Exception):
 
 def decode_access(i: Instr) -> Access | None:
     """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
-    if i.op not in ("ld", "ldu", "st", "atom", "red") or "async" in i.mods:
+    if i.op not in ("ld", "ldu", "st", "atom", "red") or i.mods[:1] in (("async",), ("bulk",)):
         return None
     space = "generic"
     for m in i.mods:

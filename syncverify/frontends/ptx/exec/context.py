@@ -276,7 +276,7 @@ class ClassContext:
             case "local":
                 return r[LOCAL].load(address, size, missing)
             case "param":
-                return self.tables.parameter_bytes(address, size, missing)
+                return self.tables.parameter_at(address, size, missing)
         return missing
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:

@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.exec.class_reachability import Ways
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
 from syncverify.frontends.ptx.exec.tables import Tables, layout
+from syncverify.frontends.ptx.isa.targets import copies_need_fence
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
 from syncverify.ir.launch_grid import Grid
@@ -130,6 +131,7 @@ class PtxSystem:
             assumes_inputs=not program.dependent,
             tracks_global=tables.tracks,
             edits_maps=tables.edits_maps,
+            strict_copies=copies_need_fence(program.module.target),
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
             cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
