@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any
@@ -12,6 +12,7 @@ from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason, bare
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
@@ -163,7 +164,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     loose: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
-    alike: set[int] = field(default_factory=set)  # sites of stores whose lanes are taken to store one value
+    spread: Callable[[Iterable[str]], int] = field(default=lambda names: EVERY)  # what registers vary with
+    varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
     barriers: list[BarrierInfo] = field(default_factory=list)
