@@ -225,9 +225,19 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
     from syncverify.driver.ptx_task import place_of
+    from syncverify.frontends.ptx.isa.validate import checked
 
-    module = source.module
-    assert module is not None
+    assert source.module is not None
+    valid = checked(source.module)
+    module = valid.module
+    first = module.entries[0]
+    uncalled = valid.uncalled()
+    if uncalled is not None and options.kernel is None and options.entry in (None, first.name):
+
+        def wrong(error: InputError = uncalled) -> Iterator[KernelReport]:
+            raise error
+
+        yield blank(first.name, source.path, options.policy, place_of(module, first)), uncalled.span, wrong
     for f in module.entries:
         if options.kernel is not None and not matches(f.name, options.kernel):
             continue
@@ -248,7 +258,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
                 yield _spelled(proved.advised(report, module, options.policy))
 
         span = place_of(module, f)
-        yield blank(f.name, source.path, options.policy, span), span, steps
+        yield replace(blank(f.name, source.path, options.policy, span), arch=module.target), span, steps
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.decode.parts import (
     fault,
     immediate,
     malformed,
+    multicasts,
     region,
     registers,
     scope_of,
@@ -185,7 +186,7 @@ def _bulk(instr: Instr) -> Decoded:
     if len(ops) < 4 or not isinstance(ops[3], Mem):
         return malformed(instr)
     if to in _SHARED and source == "global" and not reduces:
-        multicast = "multicast::cluster" in instr.mods
+        multicast = multicasts(instr.mods)
         if multicast and len(ops) < 5:
             return malformed(instr)
         return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]))
@@ -330,12 +331,10 @@ def decode_multimem(instr: Instr) -> Decoded:
 def decode_async_store(instr: Instr) -> Decoded:
     """``st.async`` and ``red.async``; None for an ordinary ``st`` or ``red``."""
     if instr.mods[:1] != ("async",):
-        if instr.op == "st" and instr.mods[:1] == ("bulk",):
-            return Unsupported(f"{instr.name} is no sm_90 instruction")
-        return None
+        return _bulk_zero(instr) if instr.mods[:1] == ("bulk",) else None
     ops, mods = instr.operands, instr.mods
     if "mbarrier::complete_tx::bytes" not in mods:
-        return Unsupported(f"{instr.name} is no sm_90 instruction")
+        return Unsupported(f"{instr.name} without an mbarrier is not modelled")
     if len(ops) != 3 or not isinstance(ops[0], Mem) or not isinstance(ops[2], Mem):
         return malformed(instr)
     size = _access_bytes(mods)
@@ -352,3 +351,31 @@ def decode_async_store(instr: Instr) -> Decoded:
         return [*faults, (Ev.ST_ASYNC, site, to.footprint(ctx), b, size, reduces)]
 
     return effect(emit, (ops[0], ops[2]))
+
+
+# ------------------------------------------------------------------ st.bulk
+
+_MOST_ZEROS = 1 << 24
+
+
+def _bulk_zero(instr: Instr) -> Decoded:
+    """``st.bulk``: each lane sets bytes of its block's shared memory to zero, by a weak write of its own
+    (PTX ISA, st.bulk: no asynchronous operation)."""
+    ops = instr.operands
+    if len(ops) != 3 or not isinstance(ops[0], Mem) or immediate(ops[2]) != 0:
+        return malformed(instr)
+    space = window(instr.mods)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        faults: list[Event] = []
+        size = ctx.number(v[1], "the size of st.bulk")
+        if size % 8 or size > _MOST_ZEROS:
+            # PTX ISA, st.bulk: the size is a multiple of 8, at most 16777216.
+            text = f"{size} bytes are no multiple of 8 up to {_MOST_ZEROS}"
+            return [fault(site, "SV701", text)]
+        to = region(ctx, site, faults, v[0], space, size, 1, "the destination")
+        if to.cta != ctx.cta:
+            faults.append(fault(site, "SV114", "st.bulk into another CTA's shared memory"))
+        return [*faults, (Ev.WRITE, site, to.footprint(ctx))] if size else faults
+
+    return effect(emit, ops[:2])
