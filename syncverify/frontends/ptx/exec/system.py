@@ -90,7 +90,8 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.alike, tables.loose = program.alike, program.loose
+            tables.loose, tables.varies = program.loose, program.varies(launch.block)
+            tables.spread = program.uniformity(launch.block).of
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
             tables.map_place, tables.images = launch.map_place, launch.images
@@ -121,7 +122,9 @@ class PtxSystem:
             elected_lane=elected,
             source_hash=source_hash,
             smem_names=list(laid.names),
-            one_value=program.one_value,
+            varies=tables.varies,
+            skips=program.skips,
+            settled=program.settled if program.inputs else None,
             equal_value=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
