@@ -1,4 +1,4 @@
-"""The backend of torch.compile: kernels for what fusions can hold, torch's own functions for the rest."""
+"""The backend of torch.compile: Inductor, with proved kernels in the place of groups of nodes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch._ops import OpOverload
+import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from syncverify.base.source import InputError
 from syncverify.gate.proof_time import PROOF_SECONDS
 from syncverify.gate.proof_time import checked as checked_seconds
-from syncverify.torch import table
-from syncverify.torch.call import Fused, View, prepare, shapes_of
+from syncverify.torch import operators, table
+from syncverify.torch.call import Fused, prepare, shapes_of
+from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, check_faster
 from syncverify.torch.dims import UnfitError
+from syncverify.torch.losses import PLAIN
 from syncverify.torch.partition import Found, partition
-from syncverify.torch.region import is_constant, is_item, is_view, value_of
+from syncverify.torch.region import is_constant, is_view, value_of
 from syncverify.torch.report import GraphReport, Region, Report
 from syncverify.torch.runners import (
     GateRunner,
@@ -43,33 +44,64 @@ class Backend:
     """A backend for ``torch.compile(f, backend=...)``.
 
     ``runner`` makes the kernels. ``least`` is the number of operations from which on a group becomes one.
-    ``report`` grows with every graph that is compiled.
+    ``use``: kernels that are faster than Inductor's code, always, or never. ``inductor``: settings of
+    Inductor. ``report`` grows with every graph that is compiled.
     """
 
     runner: Runner
     least: int = 2
+    use: str = ALWAYS
+    inductor: Mapping[str, Any] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
 
     def __call__(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
-        from torch._dynamo.backends.common import aot_autograd
-        from torch._functorch.partitioners import min_cut_rematerialization_partition
+        from torch._functorch import config
+        from torch._inductor.compile_fx import compile_fx
 
-        compiled = aot_autograd(
-            fw_compiler=self._compile, bw_compiler=self._compile, decompositions=table.decompositions(),
-            partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True,
-        )  # fmt: skip
-        return compiled(module, inputs)
+        # that cache keeps graphs by what they compute, and knows of no backend
+        with config.patch(enable_autograd_cache=False):
+            return compile_fx(
+                module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
+                config_patches=dict(self.inductor) or None,
+            )  # fmt: skip
 
-    def _compile(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
-        from functorch.compile import make_boxed_func
+    def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
+        """One graph, as Inductor's own compiler of it: forward, backward, or both."""
+        from torch._inductor.compile_fx import compile_fx_inner
 
-        lowered, report = lower(module, self.runner, self.least)
-        self.report.graphs.append(report)
-        log.info("%s", report)
-        return make_boxed_func(lowered.forward)
+        settings.pop("get_decomp_fn", None)  # ours made this graph; what comes is Inductor's alone
+        if self.use != NEVER:
+            _as_compiled(module, inputs)
+            module, report = lower(module, self.runner, self.least, self.use)
+            self.report.graphs.append(report)
+            log.info("%s", report)
+        else:
+            expand(module.graph)
+            module.recompile()
+        return compile_fx_inner(module, inputs, **settings)
 
 
-def lower(module: GraphModule, runner: Runner, least: int = 2) -> tuple[GraphModule, GraphReport]:
+def _as_compiled(module: GraphModule, inputs: Sequence[Any]) -> None:
+    """Brings what is known of tensors to the inputs: the forward pass lays out what it saves as it likes."""
+    from torch._inductor.compile_fx import fake_tensor_prop
+    from torch._inductor.fx_passes.post_grad import view_to_reshape
+
+    given = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+    pairs = [(x, y) for x, y in zip(given, inputs, strict=True) if isinstance(y, torch.Tensor)]
+    if all(isinstance(x, torch.Tensor) and _strides(x) == _strides(y) for x, y in pairs):
+        return
+    view_to_reshape(module)
+    with torch.no_grad():
+        fake_tensor_prop(module, list(inputs))
+
+
+def _strides(x: Any) -> list[str]:
+    return [str(s) for s in x.stride()]
+
+
+def lower(
+    module: GraphModule, runner: Runner, least: int = 2, use: str = ALWAYS
+) -> tuple[GraphModule, GraphReport]:
     """The graph with kernels in the place of groups of nodes, and what became of every node."""
     from torch._functorch.compile_utils import fx_graph_cse
 
@@ -78,11 +110,11 @@ def lower(module: GraphModule, runner: Runner, least: int = 2) -> tuple[GraphMod
     module.graph = fx_graph_cse(module.graph)
     found = partition(module.graph, least)
     moved: dict[Node, Node] = {}
-    for k, one in enumerate(found.found):
+    for one in found.found:
         region = _region(one)
         try:
-            _replace(module, one, runner, region, f"kernel{k}", moved)
-        except (RefusedError, UnfitError) as e:
+            _replace(module, one, runner, region, moved, use)
+        except (RefusedError, UnfitError, SlowerError) as e:
             region.refused = str(e)
             report.refused.append(region)
             log.info("%s is left to torch: %s", region.name, e)
@@ -91,14 +123,9 @@ def lower(module: GraphModule, runner: Runner, least: int = 2) -> tuple[GraphMod
     report.left = [(n.name, _operation(n), reason) for n, reason in found.left.items() if _counts(n)]
     _sort(module.graph)
     module.graph.eliminate_dead_code()
+    expand(module.graph)
     module.graph.lint()
     module.recompile()
-    if isinstance(module, _LazyGraphModule):
-        module.real_recompile()  # else every call asks for it
-    for name, child in module.named_children():
-        if isinstance(child, Fused):
-            # found before the submodule: a call of that takes microseconds
-            module.__dict__[name] = child.forward
     return module, report
 
 
@@ -120,64 +147,99 @@ def _region(found: Found) -> Region:
 
 
 def _replace(
-    module: GraphModule, found: Found, runner: Runner, region: Region, name: str, moved: dict[Node, Node]
+    module: GraphModule, found: Found, runner: Runner, region: Region, moved: dict[Node, Node], use: str
 ) -> None:
-    """Puts one kernel into the graph; raises RefusedError or UnfitError, and has then changed nothing.
+    """Puts one operator into the graph; on an error, it has changed nothing.
 
+    Raises RefusedError or UnfitError where there is none, SlowerError where Inductor's code is faster.
     ``moved``: what stands for the results of earlier ones.
     """
     t, graph = found.translation, module.graph
     arguments = list(dict.fromkeys(a for n in found.group.nodes for a in n.all_input_nodes))
     arguments = [a for a in arguments if a not in found.group.nodes]
+    operators.check_arguments(arguments)
     device = value_of(t.outputs[0]).device
     reason = runner.why_not(device)
     if reason:
         raise RefusedError(reason)
-    shapes = shapes_of(t, arguments)
-    try:
-        kernel = runner.fusion(t.fusion) if t.problem is None else runner.product(t.problem)
-    except InputError as e:
-        raise RefusedError(e.message) from e
-    prepare(kernel, shapes, device, region)
-    inputs = [arguments.index(moved.get(n, n)) for n in t.inputs]
-    nodes = _alone(module, found, arguments, name)
-    views = {k: v for k, a in enumerate(arguments) if shapes.static and (v := _view(a)) is not None}
-    module.add_submodule(
-        name, Fused(t, nodes, kernel, shapes, inputs, region, {k: make for k, (_, make) in views.items()})
-    )
+    nodes = _alone(module, found, arguments)
+    name = operators.name_of(t.fusion.name, operators.identity(nodes.graph, arguments, runner), runner)
+    op = operators.known(name, runner)
+    if op is None:
+        op = _made(found, nodes, arguments, runner, region, name, moved)
+    else:
+        region.status = operators.fused_of(name).region.status
+    if use == FASTER:
+        check_faster(name, op, nodes, found.group, arguments, region)
     with graph.inserting_before(next(iter(found.group.nodes))):
-        bases = tuple(views[k][0] if k in views else a for k, a in enumerate(arguments))
-        call = graph.call_module(name, bases)
+        call = graph.call_function(op, tuple(arguments))
+    call.meta["eager_input_vals"] = (tuple(a.meta["val"] for a in arguments), {})
+    single = len(t.outputs) == 1
+    call.meta["val"] = value_of(t.outputs[0]) if single else tuple(map(value_of, t.outputs))
     for k, node in enumerate(t.outputs):
-        with graph.inserting_after(call):
-            item = graph.call_function(operator.getitem, (call, k))
-            item.meta = dict(node.meta)
+        item = call
+        if not single:
+            with graph.inserting_after(call):
+                item = graph.call_function(operator.getitem, (call, k))
+            item.meta["val"] = value_of(node)
         moved[node] = item
         for user in list(node.users):
             if user not in found.group.nodes or is_view(user):
                 user.replace_input_with(node, item)
 
 
-def _view(node: Node) -> tuple[Node, View] | None:
-    """The argument of the graph that a node is a view of, and what makes it: the kernel does so itself."""
-    made, item = (node.args[0], node.args[1]) if is_item(node) else (node, None)
-    if not isinstance(made, Node) or not isinstance(made.target, OpOverload) or made.kwargs:
-        return None
-    base, *rest = made.args
-    aliases = [r.alias_info for r in made.target._schema.returns]
-    if any(a is None or a.is_write for a in aliases) or made.all_input_nodes != [base]:
-        return None
-    if not isinstance(base, Node) or base.op != "placeholder":
-        return None
-
-    def make(x: Any, target: Any = made.target) -> Any:
-        found = target(x, *rest)
-        return found if item is None else found[item]
-
-    return base, make
+def _made(
+    found: Found, nodes: GraphModule, arguments: Sequence[Node], runner: Runner, region: Region, name: str,
+    moved: Mapping[Node, Node],
+) -> Any:  # fmt: skip
+    """A new operator, whose kernel is compiled and proved; RefusedError or UnfitError."""
+    t = found.translation
+    shapes = shapes_of(t, arguments)
+    try:
+        kernel = runner.fusion(t.fusion) if t.problem is None else runner.product(t.problem)
+    except InputError as e:
+        raise RefusedError(e.message) from e
+    prepare(kernel, shapes, value_of(t.outputs[0]).device, region)
+    inputs = [arguments.index(moved.get(n, n)) for n in t.inputs]
+    return operators.make(name, Fused(t, nodes, kernel, shapes, inputs, region), arguments, runner)
 
 
-def _alone(module: GraphModule, found: Found, arguments: Sequence[Node], name: str) -> GraphModule:
+def expand(graph: Graph) -> None:
+    """Takes apart the operators of losses that no kernel holds: Inductor compiles their parts."""
+    from torch._guards import detect_fake_mode
+    from torch._inductor.decomposition import select_decomp_table
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    for node in [n for n in graph.nodes if n.target in PLAIN]:
+        tensors = [a for a in node.args if isinstance(a, Node)]
+        places = {k: tensors.index(a) for k, a in enumerate(node.args) if isinstance(a, Node)}
+
+        def function(*given: Any, node: Node = node, places: dict[int, int] = places) -> Any:
+            args = [given[places[k]] if k in places else a for k, a in enumerate(node.args)]
+            return PLAIN[node.target](*args)
+
+        values = [a.meta["val"] for a in tensors]
+        mode = detect_fake_mode(values)
+        with mode, torch._dispatch.python.enable_python_dispatcher():
+            parts = make_fx(function, decomposition_table=select_decomp_table())(*values)
+        copies = dict(zip((n for n in parts.graph.nodes if n.op == "placeholder"), tensors, strict=True))
+        with graph.inserting_before(node):
+            for part in parts.graph.nodes:
+                if part.op == "call_function":
+                    copies[part] = graph.node_copy(part, copies.__getitem__)
+                elif part.op == "get_attr":
+                    raise UnfitError("a loss with tensors of its own")
+        (made,) = (n.args[0] for n in parts.graph.nodes if n.op == "output")
+        if isinstance(made, Node):
+            node.replace_all_uses_with(copies[made])
+        else:
+            for item in list(node.users):
+                item.replace_all_uses_with(copies[made[item.args[1]]])
+                graph.erase_node(item)
+        graph.erase_node(node)
+
+
+def _alone(module: GraphModule, found: Found, arguments: Sequence[Node]) -> GraphModule:
     """The nodes of a group as a module of their own."""
     graph, copies = Graph(), dict[Node, Node]()
     for node in arguments:
@@ -185,7 +247,7 @@ def _alone(module: GraphModule, found: Found, arguments: Sequence[Node], name: s
     for node in found.group.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph.output(tuple(copies[n] for n in found.translation.outputs))
-    return GraphModule(module, graph, name)
+    return GraphModule(module, graph)
 
 
 def _sort(graph: Graph) -> None:
@@ -210,13 +272,17 @@ def _sort(graph: Graph) -> None:
     last.append(waiting[0])
 
 
-def make_backend(options: Mapping[str, Any] | None = None) -> Backend:
-    """A backend with settings: ``runner`` (gate, reference, simulator, or one's own), ``least``, and
-    ``proof_seconds`` for runners that prove."""
+def make_backend(options: Mapping[str, Any] | None = None, mode: str | None = None) -> Backend:
+    """A backend with settings: ``runner`` (gate, reference, simulator, or one's own), ``least``, ``use``,
+    ``proof_seconds`` for runners that prove, and Inductor's own. ``mode``: one of torch.compile's."""
     given = dict(options or {})
-    unknown = set(given) - {"runner", "least", "proof_seconds"}
+    inductor = {**_mode(mode), **{k: given.pop(k) for k in list(given) if _of_inductor(k)}}
+    unknown = set(given) - {"runner", "least", "proof_seconds", "use"}
     if unknown:
-        raise InputError(f"unknown options {', '.join(sorted(unknown))}: use runner, least or proof_seconds")
+        raise InputError(
+            f"unknown options {', '.join(sorted(unknown))}: use runner, least, use, proof_seconds, or a "
+            "setting of torch._inductor.config"
+        )
     least = given.get("least", 2)
     if not isinstance(least, int) or least < 1:
         raise InputError(f"least is {least!r}: use a number of operations")
@@ -231,7 +297,28 @@ def make_backend(options: Mapping[str, Any] | None = None) -> Backend:
         runner = make(**proving)
     elif proving:
         raise InputError("proof_seconds: give it to the runner")
-    return Backend(runner, **given)
+    use = given.pop("use", FASTER if isinstance(runner, GateRunner) else ALWAYS)
+    if use not in CHOICES:
+        raise InputError(f"use is {use!r}: use {', '.join(CHOICES)}")
+    return Backend(runner, use=use, inductor=inductor, **given)
+
+
+def _mode(mode: str | None) -> dict[str, Any]:
+    """Inductor's settings for a mode of torch.compile."""
+    from torch._inductor import list_mode_options
+
+    known = list_mode_options()
+    if mode is None or mode == "default":
+        return {}
+    if mode not in known:
+        raise InputError(f"unknown mode {mode!r}: use {', '.join(known)}")
+    return dict(known[mode])
+
+
+def _of_inductor(name: str) -> bool:
+    from torch._inductor import config
+
+    return name in config.get_config_copy()
 
 
 #: One for the process and each number of seconds, so that functions share kernels.
@@ -239,14 +326,15 @@ _default: dict[float, Runner] = {}
 
 
 def backend(
-    module: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: Any
-) -> Any:
-    """``torch.compile(f, backend="syncverify", options={...})``."""
+    module: GraphModule, inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None,
+    mode: str | None = None, **_: Any,
+) -> Any:  # fmt: skip
+    """``torch.compile(f, backend="syncverify", mode="...", options={...})``."""
     given = dict(options or {})
     if "runner" not in given:
         seconds = checked_seconds(given.pop("proof_seconds", PROOF_SECONDS))
         given["runner"] = _default.setdefault(seconds, GateRunner(proof_seconds=seconds))
-    return make_backend(given)(module, inputs)
+    return make_backend(given, mode)(module, inputs)
 
 
 def explain(function: Callable[..., Any], *, runner: Runner | str = "gate", least: int = 2) -> Explained:

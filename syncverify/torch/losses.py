@@ -42,6 +42,8 @@ def placed_fake(x: torch.Tensor, like: torch.Tensor, target: torch.Tensor, ignor
 
 for _name, _function, _fake in (("chosen", chosen, chosen_fake), ("placed", placed, placed_fake)):
     torch.library.custom_op(f"syncverify::{_name}", _function, mutates_args=()).register_fake(_fake)
+#: The operators' own functions, for a compiler that holds integers.
+PLAIN = {torch.ops.syncverify.chosen.default: chosen, torch.ops.syncverify.placed.default: placed}
 CHOSEN, PLACED = torch.ops.syncverify.chosen.default, torch.ops.syncverify.placed.default
 
 
@@ -83,4 +85,4 @@ def backward(
     return PLACED(-(share.unsqueeze(1) if reduction == NONE else share), x, target, ignored)
 
 
-__all__ = ["CHOSEN", "PLACED", "backward", "forward", "fused_chosen", "fused_placed"]
+__all__ = ["CHOSEN", "PLACED", "PLAIN", "backward", "forward", "fused_chosen", "fused_placed"]
