@@ -36,11 +36,26 @@ _LOCAL = (n.Compute, n.LdGlobal, n.StGlobal, n.FragRead, n.FragWrite, n.WgmmaFen
 _MATRIX = ("mma", "mma_commit", "mma_drain")
 
 
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What every warp of a block does in the launches of a case."""
+
+    warps: tuple[_Warp, ...]
+    depths: dict[str, Lin]
+    facts: tuple[Lin, ...]
+
+
 def extract(kernel: n.Kernel, case: Case) -> Program:
     """The kernel's agents and rings in the launches of a case.
 
     OutsideError with the reason where the kernel is not of the class.
     """
+    found = walk(kernel, case)
+    return Program(representatives([(w.warp, w.parts()) for w in found.warps]), found.depths, found.facts)
+
+
+def walk(kernel: n.Kernel, case: Case) -> Walked:
+    """One walk over the text for each warp; OutsideError where the kernel is not of the class."""
     _plain(kernel)
     depths = _depths(kernel)
     facts = (*known(kernel), *case.sizes)
@@ -57,7 +72,7 @@ def extract(kernel: n.Kernel, case: Case) -> Program:
         warps.append(w)
     _uniform_arrays(warps, depths)
     _meetings(warps)
-    return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts)
+    return Walked(tuple(warps), depths, facts)
 
 
 def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
@@ -217,6 +232,7 @@ class _Warp(Lanes):
         bounds += [linear(x, self.opaque) - var(FIRST) - 1 for x in alternatives("min", hi)]
         outer, self.domain = self.domain, tuple(bounds)
         self.segment += 1
+        self.bounds[self.segment] = self.domain
         self.loop = s.var
         stepped = Binary("+", first, Binary("*", Var(FIRST), step))
         self.env[s.var] = Var(FIRST) if step == Int(1) else stepped
@@ -371,4 +387,4 @@ def _meetings(warps: list[_Warp]) -> None:
             raise OutsideError(f"barrier {number} with different statements or threads")
 
 
-__all__ = ["extract", "known"]
+__all__ = ["Walked", "extract", "known", "walk"]

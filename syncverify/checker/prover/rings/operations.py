@@ -42,6 +42,7 @@ class Lanes:
     declared: dict[str, tuple[frozenset[int], tuple[Lin, ...]]] = field(default_factory=dict)
     told: list[tuple[Expr, ...]] = field(default_factory=lambda: [()] * 32)
     segment: int = 0
+    bounds: dict[int, tuple[Lin, ...]] = field(default_factory=dict)  # of the loops, by segment
     loop: str | None = None
     copy: tuple[int, ...] = ()
     domain: tuple[Lin, ...] = (var(FIRST), num(0) - var(FIRST))

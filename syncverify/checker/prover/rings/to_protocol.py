@@ -1,0 +1,257 @@
+"""From a kernel of the IR to its protocol: the roles, rings and operations that ``checker.kernel`` judges.
+
+The walk over the text is that of ``extract``; warps and lanes that do the same become one role. What a role
+does must be as the kernel executes it: nothing else looks at the text again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from syncverify.checker.kernel import protocol as k
+from syncverify.checker.kernel.linear import ZERO, Term, num, var
+from syncverify.checker.prover.rings.extract import Walked, walk
+from syncverify.checker.prover.rings.linear import Lin, OutsideError
+from syncverify.checker.prover.rings.linear import num as lin_num
+from syncverify.checker.prover.rings.linear import var as lin_var
+from syncverify.checker.prover.rings.operations import Lanes
+from syncverify.checker.prover.rings.program import FIRST, Case, Op, Ring, highs, lows
+from syncverify.ir import nodes as n
+
+#: Names that protocols use themselves.
+_TAKEN = frozenset({"u", "n", "u'", "n'", "j", "x"})
+_KINDS = {
+    "arrive": k.Kind.ARRIVE, "expect": k.Kind.EXPECT, "wait": k.Kind.WAIT, "init": k.Kind.INIT,
+    "inval": k.Kind.INVAL, "copy": k.Kind.COPY, "store": k.Kind.ASYNC, "commit": k.Kind.COMMIT,
+    "drain": k.Kind.DRAIN, "mma": k.Kind.ASYNC, "mma_commit": k.Kind.COMMIT, "mma_drain": k.Kind.DRAIN,
+    "meet": k.Kind.SYNC, "warp_meet": k.Kind.SYNC, "fence": k.Kind.FENCE, "touch": k.Kind.ACCESS,
+    "use": k.Kind.USE,
+}  # fmt: skip
+_GROUPS = {
+    "store": k.Group.BULK, "commit": k.Group.BULK, "drain": k.Group.BULK,
+    "mma": k.Group.WGMMA, "mma_commit": k.Group.WGMMA, "mma_drain": k.Group.WGMMA,
+}  # fmt: skip
+_COLLECTIVE = ("mma", "mma_commit", "mma_drain")
+
+
+@dataclass(slots=True)
+class Names:
+    """Names of parameters in a protocol; an expression that stands for a number of its own has one too."""
+
+    given: dict[str, str] = field(default_factory=dict)
+
+    def of(self, x: str) -> str:
+        if x not in self.given:
+            plain = (
+                x
+                if re.fullmatch(r"[A-Za-z_]\w*", x) and x not in _TAKEN
+                else "v_" + "_".join(re.findall(r"\w+", x))
+            )
+            while plain in self.given.values():
+                plain += "_"
+            self.given[x] = plain
+        return self.given[x]
+
+    def back(self, t: Term) -> Lin | None:
+        """The form of the kernel's parameters that a term stands for."""
+        names = {v: x for x, v in self.given.items()}
+        if t.functions() or not t.names() <= set(names):
+            return None
+        total = lin_num(t.const)
+        for name, c in t.parts.items():
+            total = total + lin_var(names[str(name)]).scaled(c)
+        return total
+
+
+def protocol_of(kernel: n.Kernel, case: Case, names: Names) -> k.Protocol:
+    """The protocol of a kernel in the launches of a case; OutsideError where it is none."""
+    walked = walk(kernel, case)
+    return _Maker(kernel, walked, names).protocol()
+
+
+@dataclass(slots=True)
+class _Part:
+    """Lanes that do the same, in one warp or in several."""
+
+    name: str
+    threads: list[int]
+    ops: list[Op]
+    split: bool  # other lanes of its warps do something else
+    bounds: dict[int, tuple[Lin, ...]]  # of its loops, by segment
+
+
+@dataclass(slots=True)
+class _Maker:
+    kernel: n.Kernel
+    walked: Walked
+    names: Names
+    facts: list[Term] = field(default_factory=list)
+    rings: dict[str, k.Ring] = field(default_factory=dict)
+    bounds: dict[tuple[Lin, ...], tuple[Term, Term]] = field(default_factory=dict)
+
+    def protocol(self) -> k.Protocol:
+        parts = self.parts()
+        self.facts += [self.term(f) for f in self.walked.facts]
+        self.barriers(parts)
+        roles = tuple(self.role(p) for p in parts)
+        buffers = {s.name: self.term(self.walked.depths[s.name]) for s in self.kernel.shared}
+        registers = None
+        if self.kernel.launch.registers is not None:
+            each = self.kernel.launch.registers
+            registers = k.Registers(each, each * self.kernel.launch.threads)
+        return k.Protocol(
+            roles, self.rings, buffers, frozenset(self.names.given.values()), tuple(dict.fromkeys(self.facts)),
+            registers=registers,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- terms
+
+    def term(self, f: Lin) -> Term:
+        return Term({"n" if x == FIRST else self.names.of(x): c for x, c in f.terms}, f.const)
+
+    def least(self, some: Sequence[Term], sign: int) -> Term:
+        """A number that is at most all of some (``sign`` 1), or at least (-1)."""
+        if len(some) == 1:
+            return some[0]
+        x = self.names.of(("least of " if sign > 0 else "largest of ") + ", ".join(map(str, some)))
+        self.facts += [(s - var(x)) * sign for s in some]
+        return var(x)
+
+    # ---------------------------------------------------------------- parts
+
+    def parts(self) -> list[_Part]:
+        """The lanes of all warps, those together that do the same."""
+        kinds: dict[object, list[list[tuple[int, frozenset[int], list[Op]]]]] = {}
+        bounds: dict[object, dict[int, tuple[Lin, ...]]] = {}
+        for w in self.walked.warps:
+            lanes: dict[tuple[int, ...], set[int]] = {}
+            for lane in range(32):
+                key = tuple(i for i, mask in enumerate(w.lanes) if lane in mask)
+                lanes.setdefault(key, set()).add(lane)
+            found = [
+                (w.warp, frozenset(some), [_with_pieces(w.ops[i], w, frozenset(some)) for i in key])
+                for key, some in lanes.items()
+            ]
+            kind: object = (tuple(tuple(ops) for _, _, ops in found), tuple(w.bounds.items()))
+            kinds.setdefault(kind, []).append(found)
+            bounds[kind] = w.bounds
+        out: list[_Part] = []
+        for made, same in kinds.items():
+            for members in zip(*same, strict=True):
+                threads = [32 * warp + lane for warp, some, _ in members for lane in sorted(some)]
+                ops = [_merged(ops) for ops in zip(*(ops for _, _, ops in members), strict=True)]
+                warps = ", ".join(str(warp) for warp, _, _ in members)
+                shown = f"warp {warps}" if len(members) == 1 else f"warps {warps}"
+                split = len(same[0]) > 1
+                name = f"{shown}, {len(members[0][1])} lanes" if split else shown
+                if ops:
+                    out.append(_Part(name, threads, ops, split, bounds[made]))
+        return out
+
+    # ---------------------------------------------------------------- rings
+
+    def barriers(self, parts: Iterable[_Part]) -> None:
+        """The rings of mbarriers, with the counts of their inits."""
+        counts: dict[Ring, set[int]] = {}
+        for p in parts:
+            for op in p.ops:
+                if op.ring is not None:
+                    counts.setdefault(op.ring, set())
+                    if op.kind == "init":
+                        counts[op.ring].add(op.count)
+        for ring, some in counts.items():
+            if len(some) != 1:
+                raise OutsideError(f"{ring[0]} is not initialized with one number")
+            depth = self.term(self.walked.depths[ring[0]]) if ring[1] is None else num(1)
+            self.rings[_ring(ring)] = k.Ring(depth, some.pop(), initialized=True)
+
+    def meeting(self, op: Op, start: Term) -> k.Op:
+        """A meeting of the block, of some warps, or of a warp's lanes; each statement is a ring."""
+        where = "_".join(map(str, op.statement))
+        if op.kind == "meet":
+            ring = k.Ring(num(1), op.count, named=True, barrier=f"barrier {op.lag}")
+            name = f"barrier {op.lag} at {where}"
+        else:
+            visible = op.kind == "warp_meet"
+            barrier = "warp" if visible else "wgmma"
+            ring = k.Ring(num(1), 32, named=True, level=k.Level.WARP, visible=visible, barrier=barrier)
+            name = f"{barrier} at {where}"
+        self.rings[name] = ring
+        return k.Op(k.Kind.SYNC, name, start, count=ring.count, span=op.span)
+
+    # ---------------------------------------------------------------- operations
+
+    def role(self, part: _Part) -> k.Role:
+        body: list[k.Block | k.Loop | k.Tiles] = []
+        segments: dict[int, list[Op]] = {}
+        for op in part.ops:
+            segments.setdefault(op.segment, []).append(op)
+        for segment, ops in segments.items():
+            bound = part.bounds.get(segment)
+            if bound is None:
+                body.append(tuple(x for op in ops for x in self.made(op, part, 2, ZERO)))
+                continue
+            if bound not in self.bounds:
+                lo = self.least([self.term(x) for x in lows(bound)], -1)
+                self.bounds[bound] = lo, self.least([self.term(x) + 1 for x in highs(bound)], 1)
+            lo, hi = self.bounds[bound]
+            inside = tuple(x for op in ops for x in self.made(op, part, len(bound), k.N - lo))
+            body.append(k.Loop(lo, hi, inside))
+        return k.Role(part.name, tuple(sorted(part.threads)), tuple(body))
+
+    def made(self, op: Op, part: _Part, own: int, turn: Term) -> list[k.Op]:
+        """The operations of a protocol that stand for one; ``own``: constraints of its loop."""
+        guard = tuple(self.term(c) for c in op.domain[own:])
+        if op.kind in ("meet", "warp_meet"):
+            return [replace(self.meeting(op, turn), guard=guard)]
+        made = k.Op(_KINDS[op.kind], guard=guard, group=_GROUPS.get(op.kind), span=op.span)
+        if op.ring is not None:
+            made = replace(made, ring=_ring(op.ring), index=self.term(op.index), bytes=op.bytes)
+            made = replace(made, count=op.count) if op.kind in ("arrive", "init") else made
+            made = replace(made, parity=op.lag) if op.kind == "wait" else made
+        if op.kind in ("drain", "mma_drain"):
+            if op.index.terms:
+                raise OutsideError("a number of pending groups that is a parameter")
+            made = replace(made, count=op.index.const)
+        if op.touches:
+            touches = tuple(k.Touch(t.access, t.buffer, self.term(t.index), t.pieces) for t in op.touches)
+            made = replace(made, touches=touches)
+        if op.kind in ("touch", "use"):
+            made = replace(made, label=f"read {op.place if op.kind == 'touch' else op.of}")
+        if op.kind == "mma":
+            made = replace(made, label="wgmma " + "_".join(map(str, op.statement)))
+        if op.kind in _COLLECTIVE and part.split:
+            return [replace(self.meeting(op, turn), guard=guard), made]
+        return [made]
+
+
+def _ring(ring: Ring) -> str:
+    return ring[0] if ring[1] is None else f"{ring[0]}[{ring[1]}]"
+
+
+def _with_pieces(op: Op, w: Lanes, lanes: frozenset[int]) -> Op:
+    """The bytes of these lanes alone; an elected lane stands for all that could be elected."""
+    if not op.touches:
+        return op
+    touches = []
+    for t in op.touches:
+        if lanes == {w.chosen} and w.elected:
+            only = 32 * w.warp + w.chosen
+            pieces = {(lo, hi, only) for lo, hi, _ in t.pieces}
+        elif w.elected:
+            pieces = set(t.pieces)
+        else:
+            pieces = {p for p in t.pieces if p[2] % 32 in lanes}
+        touches.append(replace(t, pieces=tuple(sorted(pieces))))
+    return replace(op, touches=tuple(touches))
+
+
+def _merged(same: Sequence[Op]) -> Op:
+    """One operation of several warps: their bytes together."""
+    touches = [
+        replace(t, pieces=tuple(sorted({p for op in same for p in op.touches[i].pieces})))
+        for i, t in enumerate(same[0].touches)
+    ]
+    return replace(same[0], touches=tuple(touches))
