@@ -28,6 +28,7 @@ from syncverify.checker.prover.rings.certificate import form, from_dict, plain_f
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
 from syncverify.checker.prover.rings.program import Case
 from syncverify.driver.certificates import exact, graphs, sizes
+from syncverify.driver.certificates.met import Met
 from syncverify.driver.ir import check_assumes, launch_values
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.ir.systems import systems
@@ -45,7 +46,12 @@ class Rechecked:
     scope: ScopeKind
     values: Mapping[str, int]
     kind: str
-    met: Mapping[str, int]
+    met: Met
+
+    @property
+    def judged(self) -> bool:
+        """Whether the kernel judged and accepted all of it."""
+        return not self.met.reasons
 
 
 def _never(values: Mapping[str, int]) -> Verdict:
@@ -189,7 +195,7 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
     if not isinstance(proof, dict):
         raise RejectedError(f"{where}.proof", "not an object")
     at, kind = f"{where}.proof", proof.get("kind")
-    met: Mapping[str, int] = {}
+    met = Met()
     try:
         bound, missing = launch_values(kernel, given)
         if kind == "exact":
@@ -229,12 +235,12 @@ def _problem(kernel: Kernel, given: Mapping[str, int]) -> Callable[[], Problem]:
 
 def _parts(
     kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
-) -> Mapping[str, int]:
+) -> Met:
     """A proof for all numbers of stages: together, or one by one."""
     together = proof["kind"] == "stages"
     _, parts, *more = take(proof, where, "kind", "parts", *(["cases"] if together else []))
     chosen: list[dict[str, int]] = []
-    total = {"nodes": 0, "events": 0}
+    total = Met()
     for i, part in enumerate(listed(parts, f"{where}.parts")):
         at = f"{where}.parts[{i}]"
         values, own = take(part, at, "values", "proof")
@@ -246,10 +252,10 @@ def _parts(
         if not isinstance(own, dict) or own.get("kind") != "sizes":
             raise RejectedError(f"{at}.proof", "no proof for all sizes")
         problem = _problem(with_values(kernel, here), {**given, **here})
-        met = sizes.recheck(own, problem, policy, f"{at}.proof")
-        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
+        total.join(sizes.recheck(own, problem, policy, f"{at}.proof"))
     if together:
         _stages(kernel, given, policy, more[0], chosen, f"{where}.cases")
+        total.reasons.append("paths for every number of stages, which are validated with z3")
         return total
     every = every_choice(kernel, given, policy, list(chosen[0])) if chosen else None
     if every is None or sorted(map(_key, every)) != sorted(map(_key, chosen)):
@@ -259,14 +265,14 @@ def _parts(
 
 def _launches(
     kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
-) -> Mapping[str, int]:
+) -> Met:
     """Exact proofs of all launches that differ."""
     _, parts = take(proof, where, "kind", "parts")
     parts = listed(parts, f"{where}.parts")
     every = enumerate_launches.launches(kernel, given)
     if every is None or len(parts) != len(every):
         raise RejectedError(f"{where}.parts", "not one for each launch, or they are not few")
-    total: dict[str, int] = {}
+    total = Met()
     for i, (part, wanted) in enumerate(zip(parts, every, strict=True)):
         at = f"{where}.parts[{i}]"
         values, own = take(part, at, "values", "proof")
@@ -274,8 +280,7 @@ def _launches(
             raise RejectedError(f"{at}.values", "not the values of that launch")
         if not isinstance(own, dict) or own.get("kind") != "exact":
             raise RejectedError(f"{at}.proof", "no proof for numbers")
-        met = exact.recheck(own, systems(kernel, {**given, **wanted}), policy, f"{at}.proof")
-        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
+        total.join(exact.recheck(own, systems(kernel, {**given, **wanted}), policy, f"{at}.proof"))
     return total
 
 

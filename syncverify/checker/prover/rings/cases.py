@@ -1,7 +1,7 @@
 """Proofs of kernels: one for each way of electing lanes, and for each sign of a loop's length that matters.
 
-A loop over a negative number of steps does nothing, which no linear sum can say: such sizes are a case of their
-own. ``accept_kernel`` looks at every case again, without a search.
+A loop over a negative number of steps does nothing, which no linear sum can say: such sizes are a case of
+their own. ``accept_kernel`` looks at every case again, without a search.
 """
 
 from __future__ import annotations

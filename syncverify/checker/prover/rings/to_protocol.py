@@ -102,8 +102,8 @@ class _Maker:
             each = self.kernel.launch.registers
             registers = k.Registers(each, each * self.kernel.launch.threads)
         return k.Protocol(
-            roles, self.rings, buffers, frozenset(self.names.given.values()), tuple(dict.fromkeys(self.facts)),
-            registers=registers,
+            roles, self.rings, buffers, frozenset(self.names.given.values()),
+            tuple(dict.fromkeys(self.facts)), registers=registers,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- terms
