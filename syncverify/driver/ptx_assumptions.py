@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -118,9 +119,12 @@ def of_memory(facts: PtxFacts, program: Program) -> list[str]:
 
 def of_words(facts: PtxFacts, program: Program) -> list[str]:
     """That nobody changes the words that were taken as sizes."""
-    names = sorted(_pointers(facts, program, program.words & program.slice.pure))
+    words = program.words & program.slice.pure
+    names = sorted(_pointers(facts, program, words - program.variables))
     found = [f"what {name} leads to stays the same while the kernel runs" for name in names]
-    return [_APART, *found] if found else []
+    held = {k for k in words & program.variables if "const" not in program.body[k].mods}
+    alone = sorted(f"{name} stays the same while the kernel runs" for name in _pointers(facts, program, held))
+    return [*([_APART, *found] if found else []), *alone]
 
 
 def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -166,5 +170,8 @@ def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set
 def _named(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
     """The names of the pointers at some places ``parameter+offset``."""
     index = {p.name: i for i, p in enumerate(program.function.params)}
-    found = [x.rpartition("+") for x in places]
-    return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}
+    found = {x: x.rpartition("+") for x in places}
+    variables = {base_name(x) for x, (name, _, _) in found.items() if name not in index}
+    return variables | {
+        facts.leaf(index[name], int(offset), 8).name for name, _, offset in found.values() if name in index
+    }

@@ -155,11 +155,15 @@ END = "end of kernel"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One operation in the source: where, its text for reports, and where that code is called from."""
+    """One operation in the source: where, its text for reports, and where that code is called from.
+
+    ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
+    """
 
     span: Span
     text: str
     callers: tuple[Span, ...] = ()
+    wrapped: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -460,6 +460,8 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         labels.append(Label(sites[f.first.site].span, access(run, f.first)))
         labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
     labels += [Label(span, "called from here") for span in sites[f.site].callers]
+    if (inside := sites[f.site].wrapped) is not None:
+        labels.append(Label(inside, f"the operation: {sites[f.site].text}"))
     severity = severity or f.severity
     follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
     return Diagnostic(

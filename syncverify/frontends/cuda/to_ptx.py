@@ -20,7 +20,7 @@ from syncverify.frontends.cuda.lines import author_lines
 from syncverify.frontends.cuda.nvcc import TOOLKIT, compile_with, has_host_code, nvcc
 
 #: Part of every cache key: change it with anything that changes the text this module makes of NVRTC's.
-_FORMAT = 1
+_FORMAT = 2
 _ERROR = re.compile(r"^(?P<file>.+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<text>.*)$", re.M)
 _AT_END = re.compile(r"^At end of source: error(?: #\S+)?: (.*)$", re.M)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>|(\S+))', re.M)

@@ -42,7 +42,7 @@ def _file(tmp_path: Path, text: str, name: str = "k.cu") -> Path:
 def _loc_before(ptx: str, instruction: str) -> tuple[str, int]:
     """File and line of the first instruction of this name."""
     head = ptx[: ptx.index(f"\t{instruction}")]
-    _, index, line, _ = head[head.rindex(".loc") :].splitlines()[0].split()
+    _, index, line = head[head.rindex(".loc") :].splitlines()[0].split()[:3]
     file = next(row.split('"')[1] for row in ptx.splitlines() if row.startswith(f"\t.file {index} "))
     return file, int(line)
 

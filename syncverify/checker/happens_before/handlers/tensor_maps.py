@@ -35,6 +35,12 @@ def tensor_map(run: Run, number: int) -> Map:
     return m
 
 
+def named(run: Run, number: int) -> str:
+    """A tensor map as messages call it."""
+    name = run.info.maps[number]
+    return name if name.startswith("tensor map") else f"tensor map {name}"
+
+
 def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None:
     """A copy through an edited map needs an acquire in its own CTA after the release (A17, B64)."""
     if number < 0:
@@ -48,7 +54,7 @@ def use_map(run: Run, t: Thread, site: int, number: int, record: Record) -> None
         run.report(
             Obligation.UB,
             "SV502",
-            f"the tensor map {run.info.maps[number]} was edited and not {what} before this use",
+            f"the {named(run, number)} was edited and not {what} before this use",
             t,
             site,
             labels=[(m.edit_site, "edited here")],
@@ -68,7 +74,7 @@ def on_map_replace(run: Run, t: Thread, event: Event) -> int:
         run.report(
             Obligation.UB,
             "SV502",
-            f"two edits of the tensor map {run.info.maps[number]} are not ordered",
+            f"two edits of the {named(run, number)} are not ordered",
             t,
             site,
             labels=[(m.edit_site, "the other edit")],
@@ -103,7 +109,7 @@ def _report(run: Run, t: Thread, m: Map, site: int, number: int) -> None:
     run.report(
         Obligation.UB,
         "SV502",
-        f"the tensor map {run.info.maps[number]} is edited while a copy may still use it",
+        f"the {named(run, number)} is edited while a copy may still use it",
         t,
         site,
         labels=[((hard or strict)[0][1], "used here")],

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 
 from syncverify.frontends.ptx.compile.code_text import Text
 from syncverify.frontends.ptx.compile.operands import NotPlain
-from syncverify.frontends.ptx.compile.runtime import load, read_global, read_held, read_word, store, taken
-from syncverify.frontends.ptx.compile.state import SPACES, TAKE
+from syncverify.frontends.ptx.compile.runtime import (
+    load,
+    read_global,
+    read_held,
+    read_variable,
+    read_word,
+    store,
+    taken,
+)
+from syncverify.frontends.ptx.compile.state import CONTEXT, SPACES, TAKE
+from syncverify.frontends.ptx.decode.map_addresses import MapAddress, located, moved, somewhere
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg, Sym, Vector
 from syncverify.frontends.ptx.syntax.operands import registers, results
 from syncverify.frontends.ptx.syntax.types import width
@@ -68,7 +77,8 @@ class Values(Text):
                 yield name, self._unknown(k)
             return
         try:
-            yield from self.expr.lines(i)
+            moving = self._moving(i)
+            yield from self.expr.lines(i) if moving is None else moving
         except NotPlain:
             for name in results(i):
                 yield name, self._unknown(k)
@@ -90,6 +100,14 @@ class Values(Text):
                 known = any(q.name == base.name for q in self.p.function.params) and self.p.function.entry
                 name = f"param {base.name}+{offset}:{type_}"
                 found = f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
+                yield d.name, self.expr.extended(d.name, type_, found)
+            elif k in self.p.variables:
+                self.space["V"] = read_variable
+                address = f"{self.expr.text(m.base)} + {offset}"
+                found = f"V(r, {address}, {size}, {self._unknown(k)})"
+                if k in self.p.words:
+                    self.space["R"] = read_word
+                    found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
                 yield d.name, self.expr.extended(d.name, type_, found)
             elif space == "global" and not isinstance(m.base, Sym):
                 if all(r in self.wanted for r in registers(m)):
@@ -119,7 +137,7 @@ class Values(Text):
         guard = "1" if i.guard is None else f"r[{self.p.slot(i.guard.name)}]" + (" ^ 1" if i.negated else "")
         for n, v in enumerate(values):
             offset = m.offset + n * size
-            text = self.expr.narrowed(v, 8 * size)
+            text = self._located(v) if size == 8 and self._follows(v) else self.expr.narrowed(v, 8 * size)
             if space == "param" and isinstance(m.base, Sym):
                 name = f"param {m.base.name}+{offset + m.base.offset}:{type_}"
                 self._text(f"r[{self.p.slot(name)}] = {text}")
@@ -127,7 +145,59 @@ class Values(Text):
                 address = self.expr.text(m.base)
                 self._text(f"S(r, {space!r}, {address} + {offset}, {size}, {text}, {guard})")
 
+    def _follows(self, op: Operand) -> bool:
+        """Whether a register's value takes the address of a tensor map along."""
+        return isinstance(op, Reg) and op.name in self.p.map_addresses.followed
+
+    def _located(self, op: Operand, offset: int = 0) -> str:
+        """An operand's value, as an address where the text says its sum."""
+        text = self.expr.text(op)
+        text = f"({text} + {offset})" if offset else text
+        found = self.p.map_addresses.sum(op.name, self.p.at) if isinstance(op, Reg) else None
+        if found is None:
+            return text
+        self.space["located"] = located
+        terms = self._constant(found[0])
+        return f"located({text}, {terms}, {found[1] + offset}, r[{CONTEXT}])"
+
+    def _moving(self, i: Instr) -> list[tuple[str, str]] | None:
+        """The text of an instruction on addresses of tensor maps whose sum the text does not say."""
+        d = i.operands[0] if i.operands else None
+        if not self._follows(d) if d is not None else True:
+            return None
+        assert isinstance(d, Reg)
+        if i.op not in ("mov", "add", "sub", "selp", "cvta"):
+            return None
+        parts = [self._located(op) if isinstance(op, Reg) else None for op in i.operands[1:]]
+        if i.op == "mov" and parts[0] is not None:
+            return [(d.name, parts[0])]
+        ((name, text),) = self.expr.lines(i)
+        if i.op == "selp" and parts[0] is not None and parts[1] is not None:
+            p = self.expr.text(i.operands[3])
+            return [(name, f"select({p}, {parts[0]}, {parts[1]})")]
+        if i.op in ("add", "sub") and "cc" not in i.mods and i.mods[-1].endswith("64"):
+            self.space["moved"] = moved
+            a, b = (
+                x if x is not None else self.expr.text(op)
+                for x, op in zip(parts, i.operands[1:], strict=True)
+            )
+            return [(name, f"moved({text}, {a}, {b}, {1 if i.op == 'add' else -1})")]
+        return None
+
+    def _map_address(self, op: MapAddress) -> str:
+        """The address of a tensor map: a number, a size, or a sum that is followed."""
+        base = self.expr.text(op.base)
+        if not isinstance(op.base, Reg):
+            return f"{base} + {op.offset}" if op.offset else base
+        if self.p.map_addresses.sum(op.base.name, self.p.at) is not None:
+            return self._located(op.base, op.offset)
+        self.space["moved"], self.space["somewhere"] = moved, somewhere
+        line = self.body[self.p.at].line
+        return f"somewhere(moved({base} + {op.offset}, {base}, {op.offset}, 1), {line})"
+
     def _operand(self, op: Operand) -> str:
+        if isinstance(op, MapAddress):
+            return self._map_address(op)
         if isinstance(op, Mem):
             base = self.expr.text(op.base)
             return f"{base} + {op.offset}" if op.offset else base

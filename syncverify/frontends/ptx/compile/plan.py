@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, 
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
 from syncverify.frontends.ptx.decode.table import decode
@@ -113,6 +114,10 @@ class Plan:
         fixed = frozenset[int]()  # loads of what nobody writes
         if apart and self.handing is None and any(map(_loads_global, self.body)):
             fixed = unwritten(self.flow, generic, self.origins)
+        #: loads of variables that the kernel does not write
+        self.variables = frozenset(k for k, i in enumerate(self.body) if i.op == "ld" and "const" in i.mods)
+        self.variables |= {k for k in fixed if self._loads_variable(self.body[k])}
+        fixed |= self.variables
         whole = frozenset(k for k in fixed if loads_word(self.body[k]))
         #: loads whose values are sizes, where nothing else is known of them
         self.words = whole if words else frozenset()
@@ -232,6 +237,16 @@ class Plan:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
 
+    def _loads_variable(self, i: Instr) -> bool:
+        """Whether a load is of one variable in global memory."""
+        names = {v.name for v in (*self.module.variables, *self.function.variables) if v.space == "global"}
+        return self.origins.of(i.operands[1]) <= names
+
+    @cached_property
+    def map_addresses(self) -> MapAddresses:
+        """What addresses of tensor maps are made of."""
+        return MapAddresses(self.flow)
+
     @cached_property
     def exchanges(self) -> HandOver | None:
         """What of a kernel that waits for nobody is followed in a second look."""
@@ -287,7 +302,8 @@ class Plan:
             i = self.body[k]
             found = self.site_of[k] = len(self.sites)
             callers = self.module.places(i)[1:]
-            self.sites.append(Site(self.module.span(i), instruction_text(i), callers))
+            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            self.sites.append(site)
         return found
 
     def slot(self, name: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported, Value
+from syncverify.frontends.ptx.decode.map_addresses import MapAddress
 from syncverify.frontends.ptx.decode.parts import SCOPES, Decoded, constant, effect, malformed
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
 from syncverify.model.events import Ev, Event, Flag
@@ -82,4 +83,5 @@ def _tensormap(instr: Instr, sem: str, scope: int) -> Decoded:
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         return ((Ev.MAP_ACQUIRE, site, ctx.map_index(v[0]), scope),)
 
-    return effect(emit, instr.operands[:1])
+    at = instr.operands[0]
+    return effect(emit, (MapAddress(at.base, at.offset),))

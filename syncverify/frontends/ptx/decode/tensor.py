@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import prod
 
 from syncverify.base.reason import Cause, Reason
-from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.copies import own_source, targets
 from syncverify.frontends.ptx.decode.effects import Context, MapFacts, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.decode.map_addresses import MAP_BYTES, MapAddress
 from syncverify.frontends.ptx.decode.parts import (
     Decoded,
     effect,
@@ -19,12 +19,12 @@ from syncverify.frontends.ptx.decode.parts import (
     spaces,
     window,
 )
+from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg, Vector
 from syncverify.model.events import Ev, Event
 
 #: PTX ISA, tensor copies: shared memory addresses are 128-byte aligned, with any swizzle.
 _ALIGN = 128
-MAP_BYTES = 128
 #: Bytes of an element by the value of ``.elemtype``, and of a swizzle by ``.swizzle_mode`` (PTX ISA,
 #: tensormap.replace, new_val validity).
 _ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
@@ -94,9 +94,9 @@ def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
     return effect(emit, (_address(to), source, *to.coords))
 
 
-def _address(m: Mem) -> Mem:
+def _address(m: Mem) -> MapAddress:
     """The tensor map's address, without the coordinates."""
-    return Mem(m.base, m.offset)
+    return MapAddress(m.base, m.offset)
 
 
 def decode_tensormap(instr: Instr, function: Function) -> Decoded:
@@ -109,32 +109,43 @@ def decode_tensormap(instr: Instr, function: Function) -> Decoded:
             if immediate(ops[2]) != MAP_BYTES:
                 return malformed(instr)
             facts = built_map(instr, function)
-            return _cp_fence(ops[:2], int(scope_of(instr.mods, "gpu")), facts)
+            return _cp_fence((_address(ops[0]), ops[1]), int(scope_of(instr.mods, "gpu")), facts)
         case "replace" | "cp_fenceproxy":
             return malformed(instr)
     return Unsupported(f"{instr.name} is not known")
 
 
 def built_map(instr: Instr, function: Function) -> MapFacts | None:
-    """What a ``tensormap.cp_fenceproxy`` publishes: the edits since the one before it in the text.
+    """What a ``tensormap.cp_fenceproxy`` publishes: the edits since the one before it, on all paths.
 
-    None where the box is not edited, or not to constants (PTX ISA, tensormap.replace).
+    None where the box is not edited, or not to constants, or paths differ (PTX ISA, tensormap.replace).
     """
+    flow = Flow(function)
     at = next(k for k, i in enumerate(function.body) if i is instr)
-    fields: dict[tuple[str, int], int | None] = {}
-    for i in reversed(function.body[:at]):
-        if i.op != "tensormap":
-            continue
-        if i.mods[0] == "cp_fenceproxy":
-            break
-        name, ordinal = i.mods[2], immediate(i.operands[1]) if len(i.operands) > 2 else 0
-        fields.setdefault((name, ordinal or 0), _constant(i.operands[-1], function))
-    rank = fields.get(("rank", 0))  # as written: one less
-    kind, swizzle = fields.get(("elemtype", 0)), fields.get(("swizzle_mode", 0), 0)
+    fields: dict[tuple[str, int], set[int | None]] = {}
+    seen: set[int] = set()
+    work = [(flow.block_of[at], at, frozenset[tuple[str, int]]())]
+    while work:
+        n, end, later = work.pop()
+        for i in reversed(function.body[flow.blocks[n].lo : end]):
+            if i.op != "tensormap":
+                continue
+            if i.mods[0] == "cp_fenceproxy":
+                break
+            name = i.mods[2], (immediate(i.operands[1]) if len(i.operands) > 2 else 0) or 0
+            if name not in later:
+                fields.setdefault(name, set()).add(_constant(i.operands[-1], function))
+                later |= {name}
+        else:
+            work += [(p, flow.blocks[p].hi, later) for p in flow.blocks[n].pred if p not in seen]
+            seen.update(flow.blocks[n].pred)
+    one = {name: next(iter(values)) if len(values) == 1 else None for name, values in fields.items()}
+    rank = one.get(("rank", 0))  # as written: one less
+    kind, swizzle = one.get(("elemtype", 0)), one.get(("swizzle_mode", 0), 0)
     if rank is None or kind not in _ELEMENTS or swizzle not in _SWIZZLE_MODES:
         return None
     element = _ELEMENTS[kind]
-    box = tuple(fields.get(("box_dim", n)) or 0 for n in range(rank + 1))
+    box = tuple(one.get(("box_dim", n)) or 0 for n in range(rank + 1))
     if not all(box):
         return None
     return MapFacts("", box, element, _SWIZZLE_MODES[swizzle], prod(box) * element)
@@ -156,7 +167,7 @@ def _replace(instr: Instr, at: Mem) -> Decoded:
         def edit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
             return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0),)
 
-        return effect(edit, (at,))
+        return effect(edit, (_address(at),))
     if window(instr.mods) == "generic":
         return Unsupported(f"{instr.name}: a tensor map at a generic address")
 
@@ -177,13 +188,12 @@ def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -
         number = ctx.map_index(v[0])
         if facts is not None:
             ctx.define_map(v[0], facts)
-        # One read, by the warp as a whole: no lane's later store can overtake its own part in it.
-        first = ctx.lanes[0] == (ctx.warp_lanes & -ctx.warp_lanes).bit_length() - 1
-        read = [(Ev.READ, site, source.footprint(ctx), -1)] if first else []
+        # PTX ISA, tensormap.cp_fenceproxy: the warp copies, so that each lane may be the one that reads; what
+        # one lane has edited, the others see only past a bar.warp.sync. All have read once the warp goes on.
         return [
             *faults,
-            meeting(ctx, site),
-            *read,
+            (Ev.READ, site, source.footprint(ctx), -1),
+            (Ev.WARP_SYNC, site, ctx.warp_lanes),
             (Ev.MAP_REPLACE, site, number, 1),
             (Ev.MAP_CP_FENCE, site, number, scope),
         ]

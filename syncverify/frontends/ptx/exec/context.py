@@ -187,6 +187,8 @@ class ClassContext:
     # ------------------------------------------------------------ for compiled code
 
     def _one(self, value: Value, what: str) -> Any:
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
         return value if isinstance(value, Unknown | Size) else self.number(value, what)
 
     def answer(self, value: Unknown) -> int | None:
@@ -268,8 +270,6 @@ class ClassContext:
                 return r[LOCAL].load(address, size, missing)
             case "param":
                 return self.tables.parameter_bytes(address, size, missing)
-            case "global" | "const":
-                return self.tables.constant_bytes(address, size, missing)
         return missing
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:

@@ -92,7 +92,7 @@ class PtxSystem:
             tables.alike, tables.loose = program.alike, program.loose
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
-            tables.map_place = launch.map_place
+            tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.team

@@ -12,6 +12,7 @@ from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
+from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
@@ -37,6 +38,8 @@ from syncverify.symbolic.context import Space, Symbolic, Term
 SHARED_LIMIT = SHARED_BASE + 227 * 1024
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
 MOST_MAPS = 32
+#: What mangled names of variables inside functions begin with (Itanium C++ ABI).
+_IN_A_FUNCTION = "_ZZ"
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
 
 
@@ -169,6 +172,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
     space: Space | None = None  # of sizes without a number
@@ -225,10 +229,14 @@ class Tables:
 
     def _map_key(self, address: Any) -> Any:
         """What tells a tensor map from others: places without a number are the same, or known to be apart."""
+        if isinstance(address, Address):
+            return self._unnamed(address)
         if not isinstance(address, Size):
             return address if isinstance(address, int) else id(address)
         space, here = address.term.space, address.term
         for known in self._maps:
+            if isinstance(known, Address) and known.parameter is not None:
+                continue
             if not isinstance(known, Term):
                 raise Symbolic("tensor maps at places with and without a number")
             apart = space.resolved(here - known)
@@ -240,15 +248,23 @@ class Tables:
             raise Symbolic(f"more than {MOST_MAPS} tensor maps at places without a number")
         return here
 
+    def _unnamed(self, address: Address) -> Address:
+        """The same for an address that is no number: maps that the kernel edits have to be told apart."""
+        for known in self._maps if self.edits_maps else ():
+            if isinstance(known, Address) and apart(address, known) is None:
+                names = f"that at {address.name()} may be that at {known.name()}"
+                raise Opaque(f"which of the kernel's tensor maps is meant: {names}")
+        return address
+
     def define_map(self, address: Any, facts: MapFacts) -> None:
         """Facts of a map that the kernel builds; given ones win."""
         number, known = self.map_at(address)
-        if isinstance(address, Unknown):
+        if isinstance(address, Unknown) and not isinstance(address, Address):
             box = self._nowhere.setdefault(number, facts.box)
             if box != facts.box:  # of maps at several places one may be meant, or another
                 text = f"which of the kernel's tensor maps is meant depends on {address.why}"
                 raise Opaque(Reason(text, parts=(address.why,)))
-        if known.box is None and isinstance(address, int | Size):
+        if known.box is None and isinstance(address, int | Size | Address):
             self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
 
     def facts_of(self, number: int) -> MapFacts:
@@ -256,6 +272,13 @@ class Tables:
         return next(facts for n, facts in self._maps.values() if n == number)
 
     def _map_name(self, address: Any) -> str:
+        if isinstance(address, Address):
+            index = {p.name: i for i, p in enumerate(self.function.params)}
+            place = indices(index, address)
+            if place is None:
+                name = f"tensor map at {address.name()}"
+                return name if name not in self.map_names else f"tensor map at {address.name(whole=True)}"
+            return f"params.{place[0]}" + (f"+{place[1]}" if place[1] else "")
         if isinstance(address, Unknown):
             if address.source == "param" and address.key is not None and address.key[0] == "param":
                 index, offset = address.key[1:3]
@@ -317,14 +340,27 @@ class Tables:
     def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
         return self.parameters.get(offset << 8 | size, missing)
 
-    def constant_bytes(self, address: int, size: int, missing: Unknown) -> Any:
-        """Bytes of an initialised variable in constant memory."""
+    def variable_bytes(self, address: Any, size: int, missing: Unknown) -> Any:
+        """Bytes of a variable in constant or global memory that the kernel does not write.
+
+        The host may set it before the launch, whatever its initializer says. It is known where the launch
+        file gives it, and where it stands inside a function, so that the host has no name for it.
+        """
+        if address.__class__ is Vec:
+            return vec([self.variable_bytes(a, size, missing) for a in address.lanes])
+        if address.__class__ is not int:
+            return address.derived() if isinstance(address, Unknown) else missing
         for v in (*self.module.variables, *self.function.variables):
-            start = self.layout.globals.get(v.name, -1)
-            if v.space == "const" and v.init is not None and 0 <= address - start <= v.size - size:
-                data = v.init.ljust(v.size, b"\0")
-                return int.from_bytes(data[address - start : address - start + size], "little")
-        return missing
+            at = address - self.layout.globals.get(v.name, address + 1)
+            if v.space not in ("const", "global") or not 0 <= at <= v.size - size:
+                continue
+            image = self.images.get(v.name, {})
+            if v.init is not None and v.name.startswith(_IN_A_FUNCTION):
+                image = dict(enumerate(v.init.ljust(v.size, b"\0"))) | dict(image)
+            data = [image.get(at + n) for n in range(size)]
+            if None not in data:
+                return int.from_bytes(bytes(b for b in data if b is not None), "little")
+        return self.behind(address, size, missing)
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:

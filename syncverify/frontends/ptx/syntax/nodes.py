@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from syncverify.base.source import Span
 
 _LIBRARY = re.compile(r"(?:^|[/\\])(?:include|site-packages|dist-packages)[/\\]")
-#: Operations that C++ has no word for.
-_WRAPPED = frozenset(
+#: Operations that C++ has no word for: functions of inline assembly wrap them.
+WRAPPED = frozenset(
     {"mbarrier", "wgmma", "cp", "fence", "barrier", "setmaxnreg", "elect", "tensormap", "stmatrix"}
 )
 
@@ -184,6 +184,8 @@ class Module:
     aliases: Mapping[str, str] = field(default_factory=dict)  # .alias name -> function
     #: places inlined in several others: a later .loc need not say again in which
     shared_code: frozenset[Loc] = frozenset()
+    #: places inside functions that only wrap an operation: ``call_chain.wrappers``
+    wrappers: frozenset[Loc] = frozenset()
 
     @property
     def entries(self) -> tuple[Function, ...]:
@@ -196,10 +198,11 @@ class Module:
     def places(self, instr: Instr) -> tuple[Span, ...]:
         """The place that an instruction comes from, and where that code is called from.
 
-        The innermost place of its ``.loc`` and the calls that were inlined there that lies in no library
-        (``include`` and ``site-packages`` folders), and the next such place. Where all do, the kernel itself
-        is a library's: the innermost place, but of what only inline assembly can say, the first beyond the
-        file that wraps it; and the first place in each of two further files.
+        First comes the innermost place of its ``.loc``, or of the calls that were inlined there, that lies
+        in no library (``include`` and ``site-packages`` folders) and in no wrapper; then the next such place.
+        Where all lie in libraries, the kernel itself is a library's: the innermost place, but of what only
+        inline assembly can say, the first beyond the file that wraps it; and the first place in each of two
+        further files.
         """
         frames = [loc for loc in (instr.loc, *instr.callers) if loc[1] and loc[0] in self.files]
         chain = [Span(self.files[index], line) for index, line, _ in frames]
@@ -210,5 +213,15 @@ class Module:
         if not own:
             most = 3
             own = list({chain[n].file: n for n in reversed(range(len(chain)))}.values())[::-1]
-            own = own[instr.op in _WRAPPED and len(own) > 1 :]
+            own = own[instr.op in WRAPPED and len(own) > 1 :]
+        else:
+            known_own = [n for n in own if n < known]
+            own = [n for n in known_own if frames[n] not in self.wrappers] or known_own or own
         return tuple(chain[n] for i, n in enumerate(own[:most]) if not i or n < known)
+
+    def wrapped(self, instr: Instr) -> Span | None:
+        """The place of an instruction inside its wrapper; None where ``places`` begins there."""
+        index, line, _ = instr.loc
+        inside = instr.loc in self.wrappers and index in self.files
+        place = Span(self.files[index], line) if inside else None
+        return None if place in self.places(instr)[:1] else place

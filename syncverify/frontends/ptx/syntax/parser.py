@@ -11,6 +11,7 @@ from pathlib import Path
 
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.frontends.ptx.syntax import lexer
+from syncverify.frontends.ptx.syntax.call_chain import wrappers
 from syncverify.frontends.ptx.syntax.declarations import declaration, header
 from syncverify.frontends.ptx.syntax.functions import SPECIAL, AtLine, Body
 from syncverify.frontends.ptx.syntax.lexer import Malformed, pieces, shown
@@ -18,7 +19,8 @@ from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Loc, Mem, Mod
 from syncverify.frontends.ptx.syntax.operand_parser import Scope
 
 _LOC = re.compile(
-    r"\s*+(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})(?:\s*+,.*?inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9}))?"
+    r"\s*+(\d{1,9})\s++(\d{1,9})\s++(\d{1,9})"
+    r"(?:\s*+,(?:\s*+function_name\s++([^,+\s]++)|).*?inlined_at\s++(\d{1,9})\s++(\d{1,9})\s++(\d{1,9}))?"
 )
 _FILE = re.compile(r'\s*+(\d++)\s*+"([^"]*)"')
 _VERSION = re.compile(r"version\s++(\d{1,4})\.(\d{1,4})\s*")
@@ -67,6 +69,7 @@ class _Parser:
         self.waiting: Body | None = None  # its header is read
         self.frames: dict[Loc, tuple[Loc, ...]] = {}
         self.shared_code: set[Loc] = set()
+        self.inlined: dict[Loc, str] = {}  # places inside inlined functions, by the function's label
 
     def run(self, text: str) -> Module:
         line, last = 1, 0
@@ -167,6 +170,7 @@ class _Parser:
             files=self.files,
             aliases=self.aliases,
             shared_code=frozenset(self.shared_code),
+            wrappers=wrappers((i for f in self.functions.values() for i in f.body), self.inlined),
         )
 
     def _loc(self, text: str) -> tuple[Loc, tuple[Loc, ...]]:
@@ -174,9 +178,11 @@ class _Parser:
         if m is None:
             raise Malformed(f"expected .loc FILE LINE COLUMN, found {shown('.loc' + text)}")
         own = int(m[1]), int(m[2]), int(m[3])
-        if m[4] is None:
+        if m[5] is None:
             return own, ()
-        caller = int(m[4]), int(m[5]), int(m[6])
+        caller = int(m[5]), int(m[6]), int(m[7])
+        if m[4] is not None:
+            self.inlined[own] = m[4]
         callers = (caller, *self.frames.get(caller, ()))[:_DEEPEST_INLINING]
         before = self.frames.get(own)
         if before is not None and before[0] != caller:

@@ -180,8 +180,17 @@ def test_a_box_is_handed_over_after_the_full_wait(check: Any, read: str, at: int
         assert first(report) == ("SV501", line(text, "st.release"))
 
 
-@pytest.mark.parametrize(("second", "known"), [(128, False), (256, True)])
-def test_maps_at_places_that_nobody_knows(second: int, known: bool) -> None:
+@pytest.mark.parametrize(
+    ("place", "second", "known"),
+    [
+        ("ld.param.u64 %rd1, [k_out];", 128, True),
+        ("ld.param.u64 %rd1, [k_out];", 256, True),
+        ("ld.param.u64 %rd2, [k_out]; ld.global.u64 %rd1, [%rd2];", 128, False),
+    ],
+)
+def test_maps_at_places_that_no_launch_file_gives(check: Any, place: str, second: int, known: bool) -> None:
+    """Those behind one pointer are told apart by their offsets; those behind data are not."""
+
     def built(box: int, at: int) -> str:
         replaced = EDITED.replace("256;", f"{box};").replace("EDITED", f"EDITED{box}{at}")
         copied = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
@@ -189,7 +198,7 @@ def test_maps_at_places_that_nobody_knows(second: int, known: bool) -> None:
 
     body = f"""
     .shared .align 128 .b8 desc[128];
-    ld.param.u64 %rd1, [k_out];
+    {place}
     mov.u32 %r2, %tid.x;
     setp.ne.u32 %p1, %r2, 0;
     mov.u32 %r4, desc;
