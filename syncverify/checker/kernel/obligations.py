@@ -145,7 +145,8 @@ def _turns(g: Graph, ring: str, end: Term) -> Iterator[Owed]:
         for rule, others in (("O1", lands), ("O2", waits)):
             for k in others:
                 follows = equal(here[i] + r.depth, g.turn(k, U2, N2))
-                demand = Demand(level=g.between(i, k))
+                # a barrier of each warp has its own arrivals
+                demand = Demand(level=min(r.level, g.between(i, k)))
                 yield _two(g, rule, i, k, follows, Reaches(g, start, demand, Step(k, Half.IN, U2, N2)))
         if g.sites[i].op.kind is Kind.EXPECT:
             arrivals = tuple(g.of(ring, (Kind.ARRIVE,)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.checker.kernel import protocol as k
-from syncverify.checker.kernel.linear import ZERO, Term, num, var
+from syncverify.checker.kernel.linear import ZERO, Term, num
 from syncverify.checker.prover.rings.extract import Walked, walk
 from syncverify.checker.prover.rings.linear import Lin, OutsideError
 from syncverify.checker.prover.rings.linear import num as lin_num
@@ -89,7 +89,6 @@ class _Maker:
     names: Names
     facts: list[Term] = field(default_factory=list)
     rings: dict[str, k.Ring] = field(default_factory=dict)
-    bounds: dict[tuple[Lin, ...], tuple[Term, Term]] = field(default_factory=dict)
 
     def protocol(self) -> k.Protocol:
         parts = self.parts()
@@ -110,14 +109,6 @@ class _Maker:
 
     def term(self, f: Lin) -> Term:
         return Term({"n" if x == FIRST else self.names.of(x): c for x, c in f.terms}, f.const)
-
-    def least(self, some: Sequence[Term], sign: int) -> Term:
-        """A number that is at most all of some (``sign`` 1), or at least (-1)."""
-        if len(some) == 1:
-            return some[0]
-        x = self.names.of(("least of " if sign > 0 else "largest of ") + ", ".join(map(str, some)))
-        self.facts += [(s - var(x)) * sign for s in some]
-        return var(x)
 
     # ---------------------------------------------------------------- parts
 
@@ -193,12 +184,12 @@ class _Maker:
             if bound is None:
                 body.append(tuple(x for op in ops for x in self.made(op, part, 2, ZERO)))
                 continue
-            if bound not in self.bounds:
-                lo = self.least([self.term(x) for x in lows(bound)], -1)
-                self.bounds[bound] = lo, self.least([self.term(x) + 1 for x in highs(bound)], 1)
-            lo, hi = self.bounds[bound]
-            inside = tuple(x for op in ops for x in self.made(op, part, len(bound), k.N - lo))
-            body.append(k.Loop(lo, hi, inside))
+            # of several bounds one is the loop's, and the others are guards of all that it does
+            low, *more = [self.term(x) for x in lows(bound)]
+            high, *less = [self.term(x) + 1 for x in highs(bound)]
+            guards = (*(k.N - x for x in more), *(x - k.N - 1 for x in less))
+            inside = [x for op in ops for x in self.made(op, part, len(bound), k.N - low)]
+            body.append(k.Loop(low, high, tuple(replace(x, guard=(*guards, *x.guard)) for x in inside)))
         return k.Role(part.name, tuple(sorted(part.threads)), tuple(body))
 
     def made(self, op: Op, part: _Part, own: int, turn: Term) -> list[k.Op]:
