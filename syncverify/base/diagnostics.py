@@ -62,7 +62,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F."""
+    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
+
+    ``condition``: of a warning, what makes it right; a proof takes it for granted.
+    """
 
     rule: str
     severity: Severity
@@ -71,6 +74,7 @@ class Diagnostic:
     fix: str | None = None
     contested: str | None = None
     related: tuple[Label, ...] = ()
+    condition: str | None = None
 
 
 class StepKind(StrEnum):

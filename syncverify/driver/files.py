@@ -193,6 +193,7 @@ def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> li
 
 def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
     """The reports, with a note on kernels in which nothing is left to check."""
+    from syncverify.driver.ptx_task import place_of
     from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked
 
     if source.module is None:
@@ -201,8 +202,7 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     else:
         entries = source.module.entries
         empty = [f.name for f in entries if nothing_in_ptx(source.module, f)]
-        from_cuda = Path(source.path).suffix == ".cu"
-        places = {} if from_cuda else {f.name: Span(source.path, f.line) for f in entries}
+        places = {f.name: place_of(source.module, f) for f in entries}
     return remarked(reports, empty, places, source.shares)
 
 
@@ -215,6 +215,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.checker.prover.strategy import Entry
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
+    from syncverify.driver.ptx_task import place_of
 
     module = source.module
     assert module is not None
@@ -237,8 +238,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
             if options.advice:
                 yield _spelled(proved.advised(report, module, options.policy))
 
-        from_cuda = Path(source.path).suffix == ".cu"
-        span = Span(source.path, 0 if from_cuda else f.line)
+        span = place_of(module, f)
         yield blank(f.name, source.path, options.policy, span), span, steps
 
 

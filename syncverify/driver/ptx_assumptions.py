@@ -17,7 +17,6 @@ from syncverify.model.events import Undefined
 MAX_TOGETHER = 16
 _ZERO = "flags and counters in global memory are zero at launch"
 _APART = "tensor maps and pointers of different names lead to different memory"
-_CONDITION = "right only if "
 
 
 def of_hand_over(program: Program, clusters: int | None) -> list[str]:
@@ -75,9 +74,9 @@ def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
 def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
     found = {
-        f"line {d.span.line}: {d.message.split(_CONDITION, 1)[1]}": None
+        f"line {d.span.line}: {d.condition}": None
         for d in diagnostics
-        if d.severity is Severity.WARNING and _CONDITION in d.message
+        if d.severity is Severity.WARNING and d.condition is not None
     }
     return list(found)
 

@@ -76,12 +76,17 @@ class Kernel:
 
     @property
     def span(self) -> Span:
-        """Where the kernel begins: of a CUDA source the first line of its code that is known."""
-        path = self.module.path
-        if path not in self.module.files.values():
-            return Span(path, self.function.line)
-        places = (p for i in self.function.body for p in self.module.places(i) if p.file == path)
-        return next(places, Span(path))
+        """Where the kernel begins."""
+        return place_of(self.module, self.function)
+
+
+def place_of(module: Module, entry: Function) -> Span:
+    """Where an entry begins: of a CUDA source the first line of its code that is known."""
+    path = module.path
+    if path not in module.files.values():
+        return Span(path, entry.line)
+    places = (p for i in entry.body for p in module.places(i) if p.file == path)
+    return next(places, Span(path))
 
 
 def compiled(k: Kernel) -> tuple[Launch, Program]:

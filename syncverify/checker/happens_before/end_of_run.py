@@ -83,6 +83,7 @@ def _open_phase(run: Run, s: Barrier) -> None:
         len(run.trace),
         barrier=s.index,
         phase=s.auto.phase,
+        lacks_bytes=s.auto.tx >= 0,
     )
     run.fail(f)
 

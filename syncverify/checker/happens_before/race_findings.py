@@ -25,7 +25,7 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         return
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
-    strict_only = False
+    strict_only, condition = False, None
     if not ordered and first.atomic and second.atomic and first.kind.proxy == second.kind.proxy:
         rule = "SV115"
         run.narrow.setdefault((first.cls, t.info.cta), second.site)
@@ -49,14 +49,16 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
     if beside:
         severity, contested, strict_only = Severity.WARNING, "K8", True
-        message += ": right only if each warp reads no more than its own 16 rows of A"
+        condition = "each warp reads no more than its own 16 rows of A"
+        message += f": right only if {condition}"
     site = second.site
     run.judged.add(lesser if rule == "SV112" and alike else pair)
     if rule == "SV112" and alike:
         # Compilers let every thread that holds a value store it.
         same = site in run.info.equal_value
         severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
-        message += ": both store the same value" if same else ": right only if both store the same value"
+        condition = None if same else "both store the same value"
+        message += ": both store the same value" if same else f": right only if {condition}"
     if rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
         if released >= 0 or first.cls != t.cls:
@@ -77,6 +79,7 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         strict_only=strict_only,
         first=first,
         second=second,
+        condition=condition,
         fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
     )
     run.fail(f)

@@ -94,7 +94,7 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
     lanes = np.flatnonzero(on)
     a = a[lanes]
     wrong = a & np.uint64(align - 1)
-    if wrong.any():
+    if np.count_nonzero(wrong):
         raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned")
     if space != "generic":
         return [_part(m, f, space, a, lanes, size)]
@@ -120,10 +120,10 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
         case "global":
             at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
             bad = (at < 0) | (at > m.memory.size - size)
-            if not bad.any():
+            if not np.count_nonzero(bad):
                 assert m.memory.valid is not None
                 bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
-            if bad.any():
+            if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, "no memory lies there in the global space")
             return Part("global", m.memory, at, lanes)
         case "shared::cta" | "shared::cluster":
@@ -131,14 +131,14 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
         case "local":
             at = a.view(np.int64)
             bad = (at < 0) | (at > m.loaded.local_size - size)
-            if bad.any():
+            if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, "outside of the thread's local memory")
             return Part("local", m.local, at + f.warp.threads[lanes] * m.loaded.local_size, lanes)
         case "const" | "param":
             arena = m.constants if space == "const" else m.params
             at = a.view(np.int64)
             bad = (at < 0) | (at > arena.size - size)
-            if bad.any():
+            if np.count_nonzero(bad):
                 raise _bad(m, f, lanes, bad, a, f"outside of the {space} space")
             return Part(space, arena, at, lanes)
     raise ValueError(space)
@@ -149,7 +149,7 @@ def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, si
     block = f.warp.block
     inside = (a & np.uint64(0xFFFFFFFF)).astype(np.int64) - block.shared_base
     bad = (inside < 0) | (inside > block.shared_size - size)
-    if not bad.any():
+    if not np.count_nonzero(bad):
         return inside + block.arena
     if space == "shared::cta" or len(block.cluster.blocks) == 1:
         raise _bad(m, f, lanes, bad, a, "outside of the block's shared memory")
@@ -193,7 +193,7 @@ def barrier_free(m: Machine, f: Fragment, part: Part, size: int) -> None:
     for step in range(8, size, 8):
         hit = hit | live[(part.at + step) >> 3]
     hit = hit | live[(part.at + size - 1) >> 3]
-    if hit.any():
+    if np.count_nonzero(hit):
         lane = int(part.lanes[int(np.flatnonzero(hit)[0])])
         raise m.undefined(f, "an access to the bytes of a live mbarrier object", "mbarrier", lane)
 
@@ -230,22 +230,36 @@ def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -
         raise m.conflict(f, found, "a read", part.space)
 
 
-def note_write(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -> None:
-    """A generic write: a race is harm."""
+def note_write(
+    m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, data: Callable[[], Lanes] | None = None
+) -> None:
+    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane."""
     shadow = part.arena.shadow
     if shadow is None:
         return
     threads = f.warp.threads[part.lanes]
     index = granules(part.at, size, shadow.granule)
+    unchanged = None
+    if data is not None and not strong:
+        unchanged = _unchanged(part, size, shadow.granule, data)
     found = shadow.writes(
         index,
         packed(m, threads)[:, None],
         m.line(f),
         threads[:, None],
         strong=strong and strong | _log(size) << 4,
+        unchanged=unchanged,
     )
     if found is not None:
         raise m.conflict(f, found, "a write", part.space)
+
+
+def _unchanged(part: Part, size: int, granule: int, data: Callable[[], Lanes]) -> Callable[[], Lanes]:
+    def compare() -> Lanes:
+        now = part.arena.bytes[part.at[:, None] + np.arange(size)]
+        return (now == data()).reshape(len(part.at), -1, granule).all(axis=2)
+
+    return compare
 
 
 def _log(size: int) -> int:
@@ -263,7 +277,7 @@ def differing(m: Machine, f: Fragment, part: Part, bits: int, value: Lanes) -> N
     """Lanes of one store that write different values to one place: a race."""
     now = part.arena.load(part.at, bits)
     bad = now != value
-    if bad.any():
+    if np.count_nonzero(bad):
         at = int(np.flatnonzero(bad.reshape(len(part.at), -1).any(axis=1))[0])
         raise m.harm(
             Kind.RACE,

@@ -523,9 +523,7 @@ def _slct(c: Context, i: Instr) -> Step:
 
 # -- moves and conversions --------------------------------------------------------------------------------
 
-_CLOCKS = frozenset(
-    {"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
-)
+_CLOCKS = frozenset({"%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"})
 
 
 @builder("mov")

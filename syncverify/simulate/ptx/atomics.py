@@ -107,8 +107,7 @@ def _atom(c: Context, i: Instr) -> Step:
         given = [read(R) for read in sources]
         other = swap(R) if swap is not None else None
         out: list[Any] = [
-            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of)
-            for _ in range(count)
+            np.zeros((LANES, 2), np.uint64) if bits == 128 else np.zeros(LANES, kind_of) for _ in range(count)
         ]
         for part in parts(m, f, space, where(R), on, size, size):
             if part.space not in ("global", "shared"):

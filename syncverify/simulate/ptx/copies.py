@@ -341,9 +341,7 @@ def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
-        raise m.undefined(
-            f, f"{n} bytes at {a:#x}: no memory lies there in the global space", _SECTION, lane
-        )
+        raise m.undefined(f, f"{n} bytes at {a:#x}: no memory lies there in the global space", _SECTION, lane)
     return at
 
 
@@ -408,9 +406,7 @@ def _issue(
     )
     if to == "global":
         target = _global(m, f, a, n, lane)
-        _store(
-            m, f, lane, reader, start, [(target, np.arange(n))], n, of, element, m.clocks.know[:, thread]
-        )
+        _store(m, f, lane, reader, start, [(target, np.arange(n))], n, of, element, m.clocks.know[:, thread])
         return
     if to == "shared::cluster" and from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is own:
         raise m.undefined(
@@ -726,9 +722,7 @@ def _tensor_load(
             return move
 
         runs = chunks(len(offsets), m)
-        _land(
-            m, f, object_, writer, reader, [(piece(x), (x.stop - x.start) * fields.element) for x in runs]
-        )
+        _land(m, f, object_, writer, reader, [(piece(x), (x.stop - x.start) * fields.element) for x in runs])
 
 
 def _fill(fields: Fields) -> int:

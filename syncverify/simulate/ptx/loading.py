@@ -40,7 +40,6 @@ class Loaded:
     names: dict[str, int]  # global variables -> buffer
     granule: int
     local_size: int
-    uses_bulk: bool
     settles: bool
     max_registers: int
     warnings: list[str] = field(default_factory=list)
@@ -129,16 +128,23 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
             constants.extend(data.tobytes())
     for i, f in enumerate(module.functions):
         symbols.functions[f.name] = i * _FUNCTION_STEP
+    # Bulk copies that refill shared memory ask whether earlier loads have arrived.
+    settles = any(
+        i.op == "cp"
+        and "bulk" in i.mods
+        and any(w.startswith("shared") for w in i.mods[:4])
+        and "prefetch" not in i.mods
+        for f in module.functions
+        for i in f.body
+    )
     functions: dict[str, Compiled] = {}
     by_address: dict[int, Compiled] = {}
     for f in module.functions:
         if f.body and (f is function or not f.entry):
-            compiled = compile_function(module, f, symbols, functions, seed)
+            compiled = compile_function(module, f, symbols, functions, seed, settles)
             by_address[FUNCTION_WINDOW + symbols.functions[f.name]] = compiled
     bodies = [functions[f.name].function for f in module.functions if f.name in functions]
     locals_size = sum(c.local_size for c in functions.values()) * (8 if len(functions) > 1 else 1)
-    text = [i for b in bodies for i in b.body]
-    bulk = any(i.op == "cp" and "bulk" in i.mods for i in text)
     return Loaded(
         module=module,
         entry=functions[kernel],
@@ -156,8 +162,7 @@ def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
         names=names,
         granule=_granule(bodies, launch),
         local_size=_align(locals_size, 16),
-        uses_bulk=bulk,
-        settles=bulk,
+        settles=settles,
         max_registers=(function.directives.get("maxnreg") or (0,))[0],
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,13 +50,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 def _known(c: Context, i: Instr) -> None:
     for m in i.mods:
-        if (
-            m not in _HINTS
-            and m not in _ORDERS
-            and m not in _SPACES
-            and m not in _VECTORS
-            and m not in BITS
-        ):
+        if m not in _HINTS and m not in _ORDERS and m not in _SPACES and m not in _VECTORS and m not in BITS:
             raise c.fail(f"the modifier .{m}")
 
 
@@ -184,8 +179,8 @@ def _st(c: Context, i: Instr) -> Step:
             if part.space in ("const", "param"):
                 raise m.undefined(f, f"a store to the {part.space} space", "st")
             barrier_free(m, f, part, size)
-            note_write(m, f, part, size, strong)
             values = [read(R)[part.lanes] for read in sources]
+            note_write(m, f, part, size, strong, _bytes_of(values, step))
             for n, value in enumerate(values):
                 part.arena.store(part.at + n * step, bits, value)
             if part.space != "local":
@@ -203,6 +198,17 @@ def _st(c: Context, i: Instr) -> Step:
         return None
 
     return c.masked(run)
+
+
+def _bytes_of(values: list[Lanes], step: int) -> Callable[[], Lanes]:
+    """The bytes of a vector, one row for each lane."""
+
+    def join() -> Lanes:
+        return np.concatenate(
+            [np.ascontiguousarray(v).view(np.uint8).reshape(-1, step) for v in values], axis=1
+        )
+
+    return join
 
 
 def _store_parameter(c: Context, found: tuple[str, int], bits: int, sources: list) -> Step:  # type: ignore[type-arg]

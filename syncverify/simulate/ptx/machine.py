@@ -57,6 +57,8 @@ class Machine:
         self.tensormap_edits: dict[tuple[str, int], tuple[int, int, int]] = {}
         self.tensormap_known: dict[tuple[int, int], Clock] = {}
         self.barriers_made = 0
+        self.operands: dict[tuple[Any, ...], Lanes] = {}
+        self.loads: dict[tuple[int, int], settle.Known] = {}  # (first thread, line) -> loads of shared memory
         self.giving_up = False  # polls may answer 'not yet', since nobody else can move
         self._memory()
         self._threads()
@@ -84,6 +86,7 @@ class Machine:
         arena = Arena(stride * launch.blocks)
         arena.bytes[:] = self.draw.integers(0, 256, arena.size, np.uint8)  # nobody has written it
         arena.shadow = Shadow(self.clocks, arena.size, loaded.granule, ASYNC_SHARED)
+        arena.shadow.arrived = lambda *load: settle.has_arrived(self, *load)
         self.shared = SharedMemory(arena, stride, np.zeros(arena.size // 8 + 1, bool))
         self.shared_size = size
         self.constants = Arena(max(len(loaded.constants), 16))
@@ -243,9 +246,7 @@ class Machine:
         other = self.agent_place(found.agent, found.line)
         how = "a thread's" if found.agent < self.clocks.threads else self.clocks.slots[found.agent].what
         if found.stale:
-            detail = (
-                f"{what} of {space} memory after {how} {found.earlier}, with no proxy fence between them"
-            )
+            detail = f"{what} of {space} memory after {how} {found.earlier}, with no proxy fence between them"
             return self.harm(Kind.STALE, where, detail, "membar/fence: fence.proxy.async", other)
         detail = f"{what} of {space} memory, in no order with {how} {found.earlier}"
         return self.harm(Kind.RACE, where, detail, "memory consistency model: data races", other)
@@ -508,10 +509,6 @@ class Machine:
     def settle_all(self, f: Fragment, on: Lanes) -> None:
         """A fence: values that these lanes have loaded from shared memory have arrived."""
         settle.all_of(self, f, on)
-
-    def settle_release(self, f: Fragment, on: Lanes) -> None:
-        """A release: what was loaded and not used yet may still be on its way (see ``settle``)."""
-        settle.at_release(self, f, on)
 
     def remember(self, thread: int, clock: Clock) -> None:
         """A relaxed read has seen a release; an acquire fence will make it known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,9 +62,7 @@ def _ldmatrix(c: Context, i: Instr) -> Step:
             for at, size in _elements(starts[8 * n : 8 * n + 8], trans):
                 note_read(m, f, Part("shared", arena, at, _LANE), size)
                 words.append(arena.load(at, 8 * size))
-            value = (
-                words[0] if not trans else words[0].astype(np.uint32) | (words[1].astype(np.uint32) << 16)
-            )
+            value = words[0] if not trans else words[0].astype(np.uint32) | (words[1].astype(np.uint32) << 16)
             write(f, value, f.mask)
         return None
 
@@ -285,6 +284,7 @@ def _in_flight(f: Fragment) -> None:
 _SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}
 
 
+@lru_cache(maxsize=4096)
 def operand_bytes(descriptor: int, rows: int, columns: int, width: int, transposed: bool) -> Lanes:
     """Shared byte of each element of a matrix (rows are M or N, columns K), before the block's base.
 
@@ -396,12 +396,12 @@ def _multiply(c: Context, i: Instr) -> Callable[[Fragment], Next]:
         warp = f.warp
         know = m.clocks.know[:, warp.first_thread : warp.first_thread + warp.count].max(axis=1)
         b_bytes = _operand(m, f, descriptors[1], columns, depth, width, trans_b)
-        mark_matrix(m, f, b_bytes, product.agent, know)
+        mark_matrix(m, f, b_bytes, product.agent, know, (descriptors[1], columns, depth, width, trans_b, -1))
         if a_at is not None:
             whole = operand_bytes(descriptors[0], 64, depth, width, trans_a)
             row = 16 * (warp.number % 4)
             a_bytes = _placed(m, f, whole[row : row + 16])
-            mark_matrix(m, f, a_bytes, product.agent, know)
+            mark_matrix(m, f, a_bytes, product.agent, know, (descriptors[0], 64, depth, width, trans_a, row))
         else:
             held = fragments.rows_of_a([f.R[s] for s in a_slots], a_kind)
         out: list[Any] = []
@@ -449,14 +449,24 @@ def _placed(m: Machine, f: Fragment, at: Lanes) -> Lanes:
     return inside + block.arena
 
 
-def mark_matrix(m: Machine, f: Fragment, at: Lanes, agent: int, know: Lanes) -> None:
-    """Notes the bytes of an operand as read by the async proxy."""
+def mark_matrix(
+    m: Machine, f: Fragment, at: Lanes, agent: int, know: Lanes, layout: tuple[int | bool, ...]
+) -> None:
+    """Notes the bytes of an operand as read by the async proxy. ``layout`` tells it from all others."""
     shadow = m.shared.arena.shadow
     assert shadow is not None
-    index = np.unique(at // shadow.granule)
-    if m.shared.barrier[np.unique(at >> 3)].any():
+    index = _distinct(m, at, shadow.granule, (f.warp.block.arena, *layout))
+    if m.shared.barrier[index * shadow.granule >> 3].any():
         raise m.undefined(f, "a wgmma operand covers a live mbarrier object", "mbarrier")
     mark(m, f, m.shared.arena, index, agent, False, "shared", know)
+
+
+def _distinct(m: Machine, at: Lanes, granule: int, key: tuple[int | bool, ...]) -> Lanes:
+    """The granules of an operand, remembered by its layout."""
+    found = m.operands.get(key)
+    if found is None:
+        found = m.operands[key] = np.unique(at // granule)
+    return found
 
 
 def _read(m: Machine, at: Lanes, kind: str) -> Lanes:

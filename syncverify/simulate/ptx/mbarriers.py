@@ -72,7 +72,7 @@ def users(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes) -> list[User
             if barrier is None:
                 raise m.undefined(f, "no live mbarrier object lies there", _SECTION, int(lanes[0]))
             bad = m.clocks.know[0, threads, barrier.init] < m.clocks.epoch[barrier.init]
-            if bad.any():
+            if np.count_nonzero(bad):
                 raise _unordered(m, f, barrier, int(lanes[int(np.argmax(bad))]))
             barrier.used[threads] = m.clocks.epoch[threads]
             out.append(Users(barrier, lanes, threads))
@@ -292,7 +292,6 @@ def _arrive(c: Context, i: Instr, words: set[str]) -> Step:
         m = f.warp.machine
         tokens = np.zeros(LANES, np.uint64)
         named = users(m, f, space, where(f.R), on)
-        m.settle_release(f, on)
         for user in named:
             barrier = user.barrier
             if write is not None and barrier.block is not f.warp.block:
@@ -412,9 +411,7 @@ def _is_over(m: Machine, f: Fragment, barrier: MBarrier, value: int, lane: int) 
         raise m.undefined(f, "the token is of another mbarrier", "mbarrier.test_wait", lane)
     phase = (value >> 20) & 0xFFFFFFF
     if phase not in (barrier.phase & 0xFFFFFFF, (barrier.phase - 1) & 0xFFFFFFF):
-        raise m.undefined(
-            f, "the token is of an older phase than the one before", "mbarrier.test_wait", lane
-        )
+        raise m.undefined(f, "the token is of an older phase than the one before", "mbarrier.test_wait", lane)
     return phase != barrier.phase & 0xFFFFFFF
 
 
@@ -428,7 +425,5 @@ def of_operand(
         address_ -= SHARED_WINDOW
     at = shared_byte(m, f, address_, 8, lane)
     if home is not None and owner(m, f, address_, lane) is not home:
-        raise m.undefined(
-            f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane
-        )
+        raise m.undefined(f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane)
     return find(m, f, at, thread, lane)

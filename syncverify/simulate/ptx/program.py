@@ -13,6 +13,7 @@ import networkx as nx
 import numpy as np
 
 from syncverify.simulate.ptx.harm import CannotExecute
+from syncverify.simulate.ptx.settle import tracked
 from syncverify.simulate.ptx.state import Fragment, Next, Step
 from syncverify.simulate.ptx.syntax import (
     FloatImm,
@@ -422,9 +423,14 @@ def meeting_places(function: Function) -> dict[int, int]:
 
 
 def compile_function(
-    module: Module, function: Function, symbols: Symbols, functions: dict[str, Compiled], seed: int
+    module: Module,
+    function: Function,
+    symbols: Symbols,
+    functions: dict[str, Compiled],
+    seed: int,
+    settles: bool = False,
 ) -> Compiled:
-    """The closures of a function; CannotExecute for what is not known."""
+    """The closures of a function. ``settles``: follows loads of shared memory until they have arrived."""
     context = Context(module, function, symbols, seed)
     context.functions = functions
     context.joins = meeting_places(function)
@@ -455,6 +461,8 @@ def compile_function(
         step = _step(context, instr)
         if instr.guard is not None and instr.op in TOGETHER:
             step = _parted(step, context.guard(), i, _is_aligned(instr))
+        if settles:
+            step = _followed(context, instr, step)
         out.code.append(step)
         used = registers_in(instr.operands)
         out.touches.append(frozenset(context.slots[n] for n in used))
@@ -467,6 +475,35 @@ def compile_function(
     out.lines.append(out.lines[-1] if out.lines else function.line)
     out.touches.append(frozenset())
     return out
+
+
+def _followed(context: Context, instr: Instr, step: Step) -> Step:
+    """The step of an instruction that also follows loads of shared memory."""
+    slots = context.slots
+    first = instr.operands[:1]
+    stores = instr.op in (
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "cp",
+        "call",
+        "ret",
+        "exit",
+        "stmatrix",
+        "mbarrier",
+        "bar",
+    )
+    written = set() if stores or not first else registers_in(first)
+    read = registers_in(instr.operands if stores else instr.operands[1:])
+    if instr.guard is not None:
+        read.add(instr.guard.name)
+    if instr.op == "wgmma":
+        read = registers_in(x for x in instr.operands[1:2] if isinstance(x, Vector))
+        written = set()
+    return tracked(
+        step, instr, frozenset(slots[n] for n in read), frozenset(slots[n] for n in written), instr.line
+    )
 
 
 def _step(context: Context, instr: Instr) -> Step:

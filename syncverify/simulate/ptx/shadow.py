@@ -6,6 +6,7 @@ and the reads since that no other read is ordered after, one as a number, severa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +51,13 @@ class Shadow:
         self.several: dict[
             int, dict[int, tuple[int, int, int]]
         ] = {}  # granule -> agent -> epoch, line, strong
+        #: Whether a generic read (thread, epoch, line) had arrived before a clock: it needs no fence then.
+        self.arrived: Callable[[int, int, int, Any], bool] | None = None
         self.place: npt.NDArray[np.int32] = np.zeros((2, 1), np.int32)  # by thread: block, cluster
 
     # -- what is known ------------------------------------------------------------------------------------
 
-    def _unknown(
-        self, packed: Lanes, rows: Any, know: Any, asynchronous: bool
-    ) -> tuple[Lanes, Lanes | None]:
+    def _unknown(self, packed: Lanes, rows: Any, know: Any, asynchronous: bool) -> tuple[Lanes, Lanes | None]:
         """Which of these accesses are not ordered before, and which are not bridged."""
         agent, epoch = packed >> 32, packed & _LOW
         if know is None:
@@ -92,16 +93,35 @@ class Shadow:
         asynchronous: bool,
         strong: int,
         what: str,
+        unchanged: Callable[[], Lanes] | None = None,
     ) -> Conflict | None:
         bad, stale = self._unknown(packed, rows, know, asynchronous)
-        if strong and bad.any():
+        if unchanged is not None and np.count_nonzero(bad):
+            bad = bad & ~(unchanged() & (packed >> 32 < self.clocks.threads))
+        if strong and np.count_nonzero(bad):
             bad = bad & ~self._allowed(before, strong, packed >> 32, rows)
-        if bad.any():
+        if np.count_nonzero(bad):
             at = int(np.flatnonzero(bad)[0])
             return Conflict(at, int(packed.flat[at]) >> 32, int(lines.flat[at]), False, what)
-        if stale is not None and stale.any():
-            at = int(np.flatnonzero(stale)[0])
-            return Conflict(at, int(packed.flat[at]) >> 32, int(lines.flat[at]), True, what)
+        if stale is not None and np.count_nonzero(stale):
+            first = self._not_arrived(packed, lines, stale, know, what)
+            if first is None:
+                return None
+            return Conflict(first, int(packed.flat[first]) >> 32, int(lines.flat[first]), True, what)
+        return None
+
+    def _not_arrived(self, packed: Lanes, lines: Lanes, stale: Lanes, know: Any, what: str) -> int | None:
+        """The first of these accesses that needs a proxy fence."""
+        places = np.flatnonzero(stale)
+        if what == "write" or self.arrived is None or know is None:
+            return int(places[0])
+        answers: dict[tuple[int, int], bool] = {}
+        for at in places.tolist():
+            load = int(packed.flat[at]), int(lines.flat[at])
+            if load not in answers:
+                answers[load] = self.arrived(load[0] >> 32, load[0] & 0xFFFFFFFF, load[1], know)
+            if not answers[load]:
+                return at
         return None
 
     def _readers(
@@ -121,6 +141,9 @@ class Shadow:
                             continue
                     return Conflict(int(position), agent, line, False, "read")
                 if asynchronous and self.clocks.generic[agent] and seen[self.proxy] < epoch:
+                    if agent < self.clocks.threads and self.arrived is not None and know is not None:
+                        if self.arrived(agent, epoch, line, know):
+                            continue
                     return Conflict(int(position), agent, line, True, "read")
         return None
 
@@ -138,7 +161,7 @@ class Shadow:
     ) -> Conflict | None:
         """A read by ``packed`` (agent, epoch); what is known by ``rows`` of threads, or one ``know``."""
         wrote = self.wrote[index]
-        if wrote.any():
+        if np.count_nonzero(wrote):
             found = self._first(
                 wrote,
                 self.write_line[index],
@@ -152,11 +175,11 @@ class Shadow:
             if found is not None:
                 return found
         before = self.read[index]
-        if before.any():
+        if np.count_nonzero(before):
             several = before == _SEVERAL
             bad, _ = self._unknown(np.where(several, 0, before), rows, know, False)
-            again = bad | several
-            if again.any():
+            again = (bad | several) & (before != packed)  # its own parts may read a byte again
+            if np.count_nonzero(again):
                 positions = np.flatnonzero(again)
                 self._add_readers(index, positions, before, packed, line, strong)
                 keep = before.copy()
@@ -181,7 +204,7 @@ class Shadow:
             return
         now = self.read[index]
         other = now != (packed if meant is None else meant)
-        if not other.any():
+        if not np.count_nonzero(other):
             return
         flat = index.ravel()
         who = np.broadcast_to(packed, index.shape).ravel()
@@ -219,10 +242,14 @@ class Shadow:
         know: Any = None,
         asynchronous: bool = False,
         strong: int = 0,
+        unchanged: Callable[[], Lanes] | None = None,
     ) -> Conflict | None:
-        """A write; the reads before it that it is ordered after are forgotten."""
+        """A write; the reads before it that it is ordered after are forgotten.
+
+        ``unchanged`` says which granules keep their contents: threads may write one value in any order.
+        """
         wrote = self.wrote[index]
-        if wrote.any():
+        if np.count_nonzero(wrote):
             found = self._first(
                 wrote,
                 self.write_line[index],
@@ -232,11 +259,12 @@ class Shadow:
                 asynchronous,
                 strong,
                 "write",
+                unchanged,
             )
             if found is not None:
                 return found
         before = self.read[index]
-        if before.any():
+        if np.count_nonzero(before):
             several = before == _SEVERAL
             found = self._first(
                 np.where(several, 0, before),
@@ -250,7 +278,7 @@ class Shadow:
             )
             if found is not None:
                 return found
-            if several.any():
+            if np.count_nonzero(several):
                 flat = np.arange(index.start, index.stop) if isinstance(index, slice) else index
                 found = self._readers(flat, several, rows, know, asynchronous, strong)
                 if found is not None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from syncverify.simulate.ptx.matrix import Warpgroup
     from syncverify.simulate.ptx.mbarriers import MBarrier
     from syncverify.simulate.ptx.program import Compiled
+    from syncverify.simulate.ptx.settle import Pending
 
 #: What a step returns: the next program counter, None for the next instruction, BLOCKED or GONE.
 Next = int | None
@@ -81,9 +82,7 @@ class Warp:
     open_groups: dict[int, int] = field(
         default_factory=dict
     )  # lane -> component of the group not yet committed
-    closed: dict[int, list[int]] = field(
-        default_factory=dict
-    )  # the same, of which an mbarrier has been told
+    closed: dict[int, list[int]] = field(default_factory=dict)  # the same, of which an mbarrier has been told
     lane_groups: dict[int, list[tuple[list[int], list[Operation]]]] = field(default_factory=dict)
     bulk: dict[int, list[Operation]] = field(default_factory=dict)  # lane -> bulk copies not yet committed
     bulk_groups: dict[int, list[list[Operation]]] = field(default_factory=dict)
@@ -103,7 +102,6 @@ class Warp:
     matrix_count: int = 0
     matrix_open: list[int] = field(default_factory=list)  # wgmma not yet committed
     matrix_groups: list[list[int]] = field(default_factory=list)
-    loads: dict[int, frozenset[Any]] = field(default_factory=dict)  # register -> loads that it depends on
 
 
 @dataclass(eq=False, slots=True)
@@ -134,9 +132,25 @@ class Fragment:
     """Lanes with one program counter. ``R`` holds registers, special registers and constants."""
 
     __slots__ = (
-        "R", "code", "frames", "joins", "local", "mask", "meets", "params", "pc", "polls", "ready", "resume",
-        "since", "snapshot", "stuck", "turns", "warp",
-    )  # fmt: skip
+        "R",
+        "code",
+        "frames",
+        "joins",
+        "local",
+        "mask",
+        "meets",
+        "params",
+        "pc",
+        "pending",
+        "polls",
+        "ready",
+        "resume",
+        "since",
+        "snapshot",
+        "stuck",
+        "turns",
+        "warp",
+    )
 
     def __init__(self, warp: Warp, code: Compiled, registers: list[Lanes], mask: Lanes) -> None:
         self.warp = warp
@@ -155,6 +169,7 @@ class Fragment:
         self.turns = 0  # backward branches since the last change of anything shared
         self.since = -1
         self.snapshot: tuple[int, list[Lanes]] | None = None
+        self.pending: Pending = {}  # registers that hold what has perhaps not arrived
         self.stuck = -1  # the version at which it was seen to turn in a circle
 
     def block(
@@ -177,6 +192,7 @@ class Fragment:
         ]
         other.joins = list(self.joins)
         other.local = self.local
+        other.pending = dict(self.pending)
         self.mask = self.mask & ~mask
         self.warp.fragments.append(other)
         self.warp.machine.fragments.append(other)
@@ -203,6 +219,9 @@ class Fragment:
             _merge(a.registers, b.registers, mask)
             a.params = _merge_params(a.params, b.params, mask)
         self.mask = self.mask | mask
+        for slot, loads in other.pending.items():
+            own = self.pending.get(slot, ())
+            self.pending[slot] = own + tuple(x for x in loads if x not in own)
         self.joins = [j for j in self.joins if j in other.joins]
         other.mask = np.zeros(LANES, bool)
         self.warp.fragments.remove(other)

@@ -141,7 +141,9 @@ def corpus_launch(path: Path, module: Module, constants: bool = False) -> Launch
         params=params,
         shared=4096 if extern else 0,
         variables={
-            v.name: np.ones(v.size // 4, np.uint32) for v in module.variables if constants and v.space == "const"
+            v.name: np.ones(v.size // 4, np.uint32)
+            for v in module.variables
+            if constants and v.space == "const"
         },
         # Kernels without launch facts store to one word of global memory to keep a value alive.
         watches=frozenset({"shared", "global"}) if facts_at.exists() else frozenset({"shared"}),

@@ -240,3 +240,41 @@ def test_endless_loops_say_nothing() -> None:
         ):
             assert r.limit
             raise StepLimit
+
+
+REFILL = (
+    TILE
+    + """@%p1 bra I; mbarrier.init.shared::cta.b64 [%r5], 1; mbarrier.init.shared::cta.b64 [%r5+8], 64; I: bar.sync 0;
+@%p1 bra C; mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 256; {load}
+C: W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 0; @!%p2 bra W;
+mad.wide.u32 %rd2, %r1, 4, %rd1; ld.shared.u32 %r9, [%r6]; {before}
+mbarrier.arrive.shared::cta.b64 _, [%r5+8]; @%p1 bra D;
+V: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5+8], 0; @!%p2 bra V;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r5], 256; {load}
+D: st.global.u32 [%rd2+1024], %r9;
+X: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r5], 1; @!%p2 bra X;"""
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "kind"),
+    [
+        ("", Kind.STALE),
+        ("add.u32 %r9, %r9, 1;", Kind.STALE),
+        ("shfl.sync.idx.b32 %r9, %r9, 0, 31, -1;", Kind.STALE),
+        ("st.global.u32 [%rd2+2048], %r9;", None),
+        ("add.u32 %r10, %r9, 1; st.global.u32 [%rd2+2048], %r10;", None),
+        ("setp.eq.u32 %p5, %r9, 5; @%p5 st.global.u32 [%rd2+2048], %r1;", None),
+        ("fence.acq_rel.cta;", None),
+        ("fence.proxy.async.shared::cta;", None),
+        ("mov.u32 %r9, 4;", None),
+    ],
+)
+def test_loads_that_have_not_arrived_before_a_refill(before: str, kind: Kind | None) -> None:
+    text = REFILL.replace("{load}", LOAD.strip()).replace("{before}", before)
+    assert harm_of(text) is kind
+
+
+def test_warps_may_write_one_value_in_any_order() -> None:
+    assert harm_of(TILE + "st.shared.u32 [%r4], 5;") is None
+    assert harm_of(TILE + "shr.u32 %r9, %r1, 5; st.shared.u32 [%r4], %r9;") is Kind.RACE

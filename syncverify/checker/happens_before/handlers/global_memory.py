@@ -387,8 +387,9 @@ def check_early(run: Run) -> None:
     order = sorted(run.early.items(), key=lambda x: (x[1][3], x[1][2]))
     for cls, (_, site, position, lenient) in order[:1]:
         text = "global memory is accessed before griddep.wait: the grid before may still be writing it"
+        condition = "the grid before leaves it alone" if lenient else None
         if lenient:
-            text = "global memory is read before griddep.wait: right only if the grid before leaves it alone"
+            text = f"global memory is read before griddep.wait: right only if {condition}"
         f = run.report(
             Obligation.UB,
             "SV503",
@@ -398,5 +399,6 @@ def check_early(run: Run) -> None:
             fix="move griddep.wait before it",
             severity=Severity.WARNING if lenient else Severity.ERROR,
             strict_only=lenient,
+            condition=condition,
         )
         f.position = position

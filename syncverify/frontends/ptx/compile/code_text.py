@@ -95,8 +95,8 @@ class Text:
     def _why(self, k: int) -> str:
         i = self.body[k]
         span = self.p.module.span(i)
-        text = f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(k, i)
-        return Reason(text, _loaded(i))
+        text = f"data ({i.name} at {basename(span.file)}:{span.line})"
+        return Reason(text + self._wish(k, i), _loaded(i), bare=text)
 
     def _common(self, k: int, name: str) -> str | None:
         """The name of a value that all threads compute alike."""

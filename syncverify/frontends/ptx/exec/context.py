@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from syncverify.base.reason import Cause, Reason, has, reason_of
+from syncverify.base.reason import Cause, Reason, bare, has, reason_of
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import box_footprint, global_footprint, signed
@@ -217,7 +217,7 @@ class ClassContext:
             tickets.came[address, agent, hearer] = n + 1
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
-        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
+        why = f"{bare(missing.why)}: {first}" if isinstance(first, str) else missing.why
         return Wanted(Reason(why, parts=(missing.why,)))
 
     def part(self, active: Value) -> ClassContext | None:

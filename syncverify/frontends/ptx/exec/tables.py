@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
-from syncverify.base.reason import Cause, Reason
+from syncverify.base.reason import Cause, Reason, bare
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
@@ -305,7 +305,7 @@ class Tables:
             return missing if found is None else found
         key = (found, missing.why)
         if key not in self._wanted:
-            text = f"{missing.why.split(': give ')[0]}: {found}"
+            text = f"{bare(missing.why)}: {found}"
             self._wanted[key] = Unknown(Reason(text, Cause.MISSING_FACT, parts=(missing.why,)))
         return self._wanted[key]
 
