@@ -23,6 +23,7 @@ _FURTHER = {
     "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
     "each": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "few": "docs/theory.md (one run decides); which launches differ (docs/symbolic.md)",
+    "protocol": "docs/kernel.md (the rings); docs/symbolic.md (fragments, places in global memory)",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 

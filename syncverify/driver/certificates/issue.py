@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
+from syncverify.checker.kernel import Rejected, UnreadableError
 from syncverify.checker.kernel.exact.data import (
     FORMAT,
     VERSION,
@@ -24,6 +25,7 @@ from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import Problem, Sized, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
+from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
 from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
 from syncverify.checker.prover.rings.program import Case
@@ -71,7 +73,10 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         raise InputError(f"kernel {kernel.name} is {report.verdict}: there is no proof", kernel.span)
     values = dict(report.scope.values)
     try:
-        if report.scope.kind is ScopeKind.EXACT or not kernel.params:
+        if report.protocol is not None:
+            rest = certify(kernel, replace(report, protocol=None))["proof"]
+            proof = {"kind": "protocol", "rings": to_plain(report.protocol), "rest": rest}
+        elif report.scope.kind is ScopeKind.EXACT or not kernel.params:
             proof = exact.written(systems(kernel, values), report.policy)
         else:
             known = report.proof
@@ -209,6 +214,8 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
             met = _parts(kernel, given, Policy(policy), proof, at)
         elif kind == "few":
             met = _launches(kernel, given, Policy(policy), proof, at)
+        elif kind == "protocol":
+            met = _protocol(kernel, given, Policy(policy), proof, at)
         else:
             raise RejectedError(f"{at}.kind", f"{kind!r} is no kind of proof")
     except InputError as e:
@@ -221,6 +228,31 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
         else ScopeKind.ALL
     )
     return Rechecked(name, Policy(policy), scope, given, str(kind), met)
+
+
+def _protocol(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
+) -> Met:
+    """A proof of the rings that the kernel accepts; the rest is followed for what no protocol speaks of."""
+    _, rings, rest = take(proof, where, "kind", "rings", "rest")
+    try:
+        answer = accept_kernel(kernel, given, from_plain(rings), policy)
+    except UnreadableError as e:
+        raise RejectedError(f"{where}.rings", str(e)) from None
+    if isinstance(answer, Rejected):
+        raise RejectedError(f"{where}.rings", str(answer))
+    kind = rest.get("kind") if isinstance(rest, dict) else None
+    at = f"{where}.rest"
+    if kind == "sizes":
+        followed = sizes.recheck(rest, _problem(kernel, given), policy, at)
+    elif kind in ("stages", "each"):
+        followed = _parts(kernel, given, policy, rest, at)
+    elif kind == "few":
+        followed = _launches(kernel, given, policy, rest, at)
+    else:
+        raise RejectedError(f"{at}.kind", f"{kind!r} is no proof for sizes")
+    met = Met({**followed.counts, "obligations": answer.obligations})
+    return met
 
 
 def _values(data: Any, where: str) -> dict[str, int]:

@@ -7,15 +7,20 @@ their own. ``accept_kernel`` looks at every case again, without a search.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from syncverify.base.diagnostics import Policy
-from syncverify.checker.kernel import Accepted, Proof, Rejected, accept
+from syncverify.base.source import InputError
+from syncverify.checker.kernel import Accepted, Proof, Rejected, UnreadableError, accept, read, write
 from syncverify.checker.kernel.linear import RejectedError, Sum, Term, follows
 from syncverify.checker.kernel.linear import num as number
+from syncverify.checker.kernel.proof import FORMAT
 from syncverify.checker.kernel.protocol import Loop, Protocol
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.multipliers import absurd, entails
+from syncverify.checker.prover.protocols.words import invariants
+from syncverify.checker.prover.rings.certificate import form, plain_form
 from syncverify.checker.prover.rings.decide import with_fixed
 from syncverify.checker.prover.rings.extract import elections
 from syncverify.checker.prover.rings.linear import Lin, OutsideError
@@ -83,13 +88,13 @@ def _proved(kernel: Kernel, lanes: tuple[int, ...], sizes: tuple[Lin, ...], poli
     sign = next((f for f in _lengths(p) if not entails(p.facts, f)), None)
     if sign is None or len(sizes) >= MOST_SIGNS:
         return prove(p, policy).proof
-    form = names.back(sign)
-    if form is None or entails(p.facts, -sign - 1):
+    at = names.back(sign)
+    if at is None or entails(p.facts, -sign - 1):
         return prove(p, policy).proof
     return Parted(
-        form,
-        _proved(kernel, lanes, (*sizes, form), policy),
-        _proved(kernel, lanes, (*sizes, lin_number(-1) - form), policy),
+        at,
+        _proved(kernel, lanes, (*sizes, at), policy),
+        _proved(kernel, lanes, (*sizes, lin_number(-1) - at), policy),
     )
 
 
@@ -121,11 +126,11 @@ def _accepted(
     kernel: Kernel, lanes: tuple[int, ...], sizes: tuple[Lin, ...], cases: Cases, policy: Policy
 ) -> Accepted | Rejected:
     match cases:
-        case Parted(form, yes, no):
-            first = _accepted(kernel, lanes, (*sizes, form), yes, policy)
+        case Parted(at, yes, no):
+            first = _accepted(kernel, lanes, (*sizes, at), yes, policy)
             if isinstance(first, Rejected):
                 return first
-            second = _accepted(kernel, lanes, (*sizes, lin_number(-1) - form), no, policy)
+            second = _accepted(kernel, lanes, (*sizes, lin_number(-1) - at), no, policy)
             if isinstance(second, Rejected):
                 return second
             return Accepted(
@@ -143,4 +148,74 @@ def _accepted(
             return accept(protocol_of(kernel, Case(sizes, lanes), Names()), cases, policy)
 
 
-__all__ = ["KernelProof", "NotFoundError", "OutsideError", "accept_kernel", "prove_kernel", "replace"]
+# ---------------------------------------------------------------- as plain data
+
+
+def to_plain(proof: KernelProof) -> list[Any]:
+    """The proof as a certificate holds it."""
+    return [[list(lanes), _plain(cases)] for lanes, cases in proof.cases]
+
+
+def _plain(cases: Cases) -> list[Any]:
+    match cases:
+        case Parted(at, yes, no):
+            return ["parted", plain_form(at), _plain(yes), _plain(no)]
+        case Nothing(by):
+            return ["nothing", [by.divisor, *([i, m] for i, m in by.multipliers)]]
+        case Proof():
+            return ["proof", {k: v for k, v in write(cases).items() if k != "format"}]
+
+
+def from_plain(data: Any) -> KernelProof:
+    """The proof that ``to_plain`` wrote; UnreadableError for anything else."""
+    try:
+        return KernelProof(tuple((tuple(map(_lane, lanes)), _cases(cases)) for lanes, cases in data))
+    except (TypeError, ValueError, InputError, RecursionError) as e:
+        raise UnreadableError(str(e)) from None
+
+
+def _lane(x: Any) -> int:
+    if type(x) is not int:
+        raise UnreadableError(f"{x!r} is no lane")
+    return x
+
+
+def _cases(data: Any, depth: int = 0) -> Cases:
+    match data:
+        case ["parted", dict() as told, yes, no] if depth <= MOST_SIGNS:
+            found = form(told)
+            if plain_form(found) != told:
+                raise UnreadableError("a form that is not as such forms are written")
+            return Parted(found, _cases(yes, depth + 1), _cases(no, depth + 1))
+        case ["nothing", [int() as divisor, *pairs]]:
+            return Nothing(Sum(divisor, tuple((i, m) for i, m in pairs)))
+        case ["proof", dict() as inner] if "format" not in inner:
+            return read({**inner, "format": FORMAT})
+    raise UnreadableError("no cases of a proof")
+
+
+# ---------------------------------------------------------------- in words
+
+
+def in_words(kernel: Kernel, given: Mapping[str, int], proof: KernelProof) -> tuple[str, ...]:
+    """The invariant of the rings that was proved, of the first case that has launches."""
+    kernel = with_fixed(kernel, given)
+    for lanes, cases in proof.cases:
+        sizes: tuple[Lin, ...] = ()
+        while isinstance(cases, Parted):
+            sizes, cases = (*sizes, cases.form), cases.yes
+        if isinstance(cases, Proof):
+            return invariants(protocol_of(kernel, Case(sizes, lanes), Names()), cases)
+    return ()
+
+
+__all__ = [
+    "KernelProof",
+    "NotFoundError",
+    "OutsideError",
+    "accept_kernel",
+    "from_plain",
+    "in_words",
+    "prove_kernel",
+    "to_plain",
+]

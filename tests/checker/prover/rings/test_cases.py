@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel import Accepted, Rejected
 from syncverify.checker.prover.rings.cases import NotFoundError, accept_kernel, prove_kernel
 from syncverify.ir.text.parser import parse
@@ -44,3 +45,14 @@ def test_the_proof_of_another_kernel_is_rejected() -> None:
     answer = accept_kernel(other, {}, proof)
     assert isinstance(answer, Rejected)
     assert str(answer)
+
+
+def test_strictly_a_fence_bridges_what_its_own_thread_read() -> None:
+    (fenced,) = parse(GOOD["fenced"], "k.syncir")
+    proof = prove_kernel(fenced, {}, Policy.STRICT)
+    assert isinstance(accept_kernel(fenced, {}, proof, Policy.STRICT), Accepted)
+    (unfenced,) = parse(GOOD["ring"], "k.syncir")
+    practical = prove_kernel(unfenced, {})
+    assert isinstance(accept_kernel(unfenced, {}, practical, Policy.STRICT), Rejected)
+    with pytest.raises(NotFoundError, match="hazard"):
+        prove_kernel(unfenced, {}, Policy.STRICT)
