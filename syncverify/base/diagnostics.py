@@ -60,6 +60,31 @@ class Label:
     text: str
 
 
+class Mistake(StrEnum):
+    """What kind of mistake a repair mends."""
+
+    PARITY = "wrong parity"
+    COUNT = "count against arrivers"
+    BYTES = "bytes against copies"
+    MISSING_INIT = "missing init"
+    MISSING_WAIT = "missing wait"
+    MISSING_ARRIVE = "missing arrive"
+    LAX_WAIT = "wait for too few groups"
+    MISSING_FENCE = "missing proxy fence"
+    MISSING_BARRIER = "missing barrier"
+    EARLY_RELEASE = "early release"
+    SURPLUS = "one synchronization too many"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness."""
+
+    mistake: Mistake
+    span: Span
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
@@ -75,6 +100,7 @@ class Diagnostic:
     contested: str | None = None
     related: tuple[Label, ...] = ()
     condition: str | None = None
+    repair: Repair | None = None
 
 
 class StepKind(StrEnum):
@@ -206,6 +232,8 @@ class KernelReport:
     acceptance: Acceptance = Acceptance(reason=NOT_ASKED)
     #: the proof that the kernel accepted, from which a certificate is written; no format shows it
     protocol: Any = field(default=None, compare=False, repr=False)
+    #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
+    refuted_system: Any = field(default=None, compare=False, repr=False)
 
     @property
     def accepted_by(self) -> str | None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
+from syncverify.driver.explained import explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -168,7 +170,8 @@ def check_each(
 ) -> Iterator[KernelReport]:
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
-    for nothing, span, steps in checks(source, facts, options):
+    for nothing, span, checked in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -181,6 +184,12 @@ def check_each(
             if on_error is None:
                 raise
             on_error(e)
+
+
+def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
+    """Each report of a check, a refutation with a repair."""
+    for report in checked():
+        yield explained(report, policy)
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
@@ -216,9 +225,19 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
     from syncverify.driver.prover import prover
     from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
     from syncverify.driver.ptx_task import place_of
+    from syncverify.frontends.ptx.isa.validate import checked
 
-    module = source.module
-    assert module is not None
+    assert source.module is not None
+    valid = checked(source.module)
+    module = valid.module
+    first = module.entries[0]
+    uncalled = valid.uncalled()
+    if uncalled is not None and options.kernel is None and options.entry in (None, first.name):
+
+        def wrong(error: InputError = uncalled) -> Iterator[KernelReport]:
+            raise error
+
+        yield blank(first.name, source.path, options.policy, place_of(module, first)), uncalled.span, wrong
     for f in module.entries:
         if options.kernel is not None and not matches(f.name, options.kernel):
             continue
@@ -239,7 +258,7 @@ def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Ite
                 yield _spelled(proved.advised(report, module, options.policy))
 
         span = place_of(module, f)
-        yield blank(f.name, source.path, options.policy, span), span, steps
+        yield replace(blank(f.name, source.path, options.policy, span), arch=module.target), span, steps
 
 
 def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:

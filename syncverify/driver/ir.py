@@ -99,6 +99,7 @@ def check_kernel(
         witness=witness,
         diagnostics=tuple(_placed(d, kernel.span) for d in merged.diagnostics),
         stats=merged.stats,
+        refuted_system=merged.system,
         assumptions=granted,
     )
 

@@ -36,10 +36,9 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 
 def of_stores(program: Program) -> list[str]:
-    """Stores whose lanes write the same bytes, and accesses whose place is data."""
-    alike = sorted({program.sites[s].span.line for s in program.alike})
+    """Accesses whose place is data."""
     loose = sorted({program.sites[s].span.line for s in program.loose})
-    return [f"line {line}: lanes that store to the same bytes store the same value" for line in alike] + [
+    return [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
 
@@ -97,6 +96,17 @@ def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
         for p, leaves in zip(function.params, facts.params, strict=False)
         for leaf in leaves
         if leaf.given and leaf.kind in _INTEGERS
+    )
+
+
+def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
+    """The places ``parameter+offset`` of pointers, and the parameters that are tensor maps, that lead to
+    nothing which the grid before writes."""
+    return frozenset(
+        p.name if leaf.kind == "tensormap" else f"{p.name}+{leaf.offset}"
+        for p, leaves in zip(function.params, facts.params, strict=False)
+        for leaf in leaves
+        if not leaf.written_before
     )
 
 

@@ -14,6 +14,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope,
 from syncverify.base.kernel_names import matches
 from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
 from syncverify.base.source import InputError
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
 from syncverify.driver.ptx_block import of_bound, with_fewer_threads
@@ -28,8 +29,10 @@ from syncverify.driver.ptx_task import (
     in_teams,
     inferred,
     narrowed,
+    unknown,
 )
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
@@ -63,7 +66,13 @@ def check_module(
     leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
     that do not fit a kernel; with ``on_error`` it is handed there and the others are still checked.
     """
+    valid = checked(module)
+    module = valid.module
     reports = []
+    if kernel is None and (uncalled := valid.uncalled()) is not None:
+        if on_error is None:
+            raise uncalled
+        on_error(uncalled)
     for f in module.entries:
         if kernel is not None and not matches(f.name, kernel):
             continue
@@ -97,6 +106,12 @@ def kernel_task(
     infer: bool,
 ) -> Task:
     """What ``check_module`` does with one entry, as a task. Raises InputError for facts that do not fit."""
+    valid = checked(module)
+    wrong = valid.fault(f.name)
+    if wrong is not None:
+        raise wrong
+    module = valid.module
+    f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     symbols = known.symbols()
     wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
@@ -118,6 +133,10 @@ def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
         seconds = time.perf_counter() - start
         return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
 
+    why = checked(task.kernel.module).without_rules
+    if why is not None:
+        yield told(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
+        return
     k, report = _checked(task.kernel)
     if report.verdict is not Verdict.PROVED:
         yield told(report)
@@ -351,18 +370,25 @@ def _check(k: Kernel) -> KernelReport:
             policy=k.policy,
             values=values,
         )
+    return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
+
+
+def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
+    """What is said of a kernel whose systems have that outcome."""
     return KernelReport(
         name=k.function.name,
         file=k.module.path,
         verdict=outcome.verdict,
         policy=k.policy,
-        scope=Scope(covered(k.facts), values, tuple(map(text, k.facts.assume))),
+        scope=Scope(covered(k.facts), numbers_of(k.facts), tuple(map(text, k.facts.assume))),
+        arch=k.module.target,
         reason=outcome.reason,
-        seconds=time.perf_counter() - start,
-        witness=witness,
+        seconds=seconds,
+        witness=outcome.witness,
         assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
+        refuted_system=outcome.system,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart
+from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
@@ -101,11 +101,12 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
-    found = Program(k.module, function, *more)
+    inputs = unwritten(k.facts, k.function)
+    found = Program(k.module, function, *more, inputs)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more)
+    return found if plain is function else Program(k.module, plain, *more, inputs)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:

@@ -12,10 +12,12 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +46,11 @@ def store() -> Store:
 
 @cache
 def tool_digest() -> str:
-    """A hash of the tool as it is installed: of its version and of each of its files."""
+    """A hash of the tool as it is installed: of each of its files, of Python and of the solver."""
     root = Path(__file__).resolve().parents[1]
-    told = hashlib.sha256()
+    solver = find_spec("z3")
+    changed = Path(solver.origin).stat().st_mtime_ns if solver is not None and solver.origin else 0
+    told = hashlib.sha256(f"{sys.version} {changed}".encode())
     for path in sorted(root.rglob("*")):
         if path.suffix in (".py", ".lark", ".h", ".cuh", ".syncir"):
             at = path.stat()

@@ -72,7 +72,11 @@ def _lines(path: Path, _changed: int, _size: int) -> tuple[str, ...]:
 
 def one_line(d: Diagnostic) -> str:
     """A finding's message with its fix, on one line, for formats without structure."""
-    text = d.message if d.fix is None else f"{d.message}; help: {d.fix}"
+    text = d.message
+    if d.repair is not None:
+        text += f"; {d.repair.mistake}: {d.repair.text} (line {d.repair.span.line}; checked)"
+    elif d.fix is not None:
+        text += f"; help: {d.fix}"
     return " ".join(text.split())
 
 

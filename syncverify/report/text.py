@@ -110,12 +110,21 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     elsewhere = [label for label in d.related if label.span != d.span or not d.span.line]
     for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
-    if d.fix is not None or d.contested is not None:
+    if d.fix is not None or d.contested is not None or d.repair is not None:
         yield bar
-    if d.fix is not None:
+    if d.repair is not None:
+        yield from _noted(width, f"fix ({d.repair.mistake}), checked", _repair(d), paint)
+    elif d.fix is not None:
         yield from _noted(width, "help", d.fix, paint)
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
+
+
+def _repair(d: Diagnostic) -> str:
+    """Where the author changes what, and what was checked of it."""
+    assert d.repair is not None
+    where = "" if d.repair.span == d.span else f"{d.repair.span}: "
+    return f"{where}{d.repair.text}\nwith it this launch is proved"
 
 
 def _contested(point: str) -> str:

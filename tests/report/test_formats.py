@@ -161,7 +161,10 @@ def test_json_is_the_contract(report: Report) -> None:
         "message": "cta0.warp0.lanes0-31 waits for ever on `full` & co",
         "file": "ring.syncir",
         "line": 4,
+        "column": 3,
+        "related": [{"file": "ring.syncir", "line": 5, "text": "comes only after the wait"}],
         "fix": "arrive before the wait,\nor start with parity 1",
+        "repair": None,
     }
     assert ring["diagnostics"][2]["file"] == "ring.syncir"
     assert (lost["verdict"], lost["reason"], lost["witness"]) == ("unknown", "no value for N", None)

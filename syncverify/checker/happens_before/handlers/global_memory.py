@@ -349,6 +349,8 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
 
 def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
+    if reads and run.info.settled is not None and run.info.settled(site):
+        return
     lenient = reads and run.info.assumes_inputs
     known = run.early.get(t.cls)
     sooner = run.info.dependent_launch and not run.all_waited

@@ -69,7 +69,9 @@ class Values(Text):
         if i.op in ("ld", "ldu"):
             yield from self._load(k, i)
             return
-        if i.op == "st":
+        if i.op == "st" and i.mods[0] == "bulk":
+            pass  # it leaves nothing that steers: its event forgets what was there
+        elif i.op == "st":
             self._store(k, i)
             return
         if i.op == "call":

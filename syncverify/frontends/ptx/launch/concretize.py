@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from syncverify.base.diagnostics import ScopeKind
+from syncverify.frontends.ptx.decode.parts import multicasts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts
 from syncverify.frontends.ptx.launch.parameter_values import Parameters
@@ -16,7 +17,7 @@ _CLUSTER_OPS = ("mapa", "getctarank")
 
 def uses_clusters(f: Function) -> bool:
     return any(
-        i.op in _CLUSTER_OPS or (i.op == "barrier" and "cluster" in i.mods) or "multicast::cluster" in i.mods
+        i.op in _CLUSTER_OPS or (i.op == "barrier" and "cluster" in i.mods) or multicasts(i.mods)
         for i in f.body
     )
 

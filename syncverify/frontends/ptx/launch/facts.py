@@ -15,6 +15,7 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.launch.parameters import INTEGERS, Fail, Leaf, expression, leaves
 from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Sym, Variable, Vector
 from syncverify.ir.consistency import Fact, demand, equals, within
@@ -268,7 +269,7 @@ def _joined(parts: list[Leaf], offset: int, size: int) -> Leaf:
 def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = None) -> PtxFacts:
     """The facts that a launch file and an entry's directives give; InputError where they are wrong.
 
-    ``module``: whose variables the file may give.
+    ``module``: whose variables the file may give, and whose architecture says how much shared memory.
     """
     table = facts.table(base_name(function.name), function.name)
     fail = facts.fail
@@ -276,8 +277,11 @@ def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = No
     cluster = _cluster(facts, table, function)
     grid = _grid(table, cluster, function.name, fail)
     smem = expression(table["dynamic_smem"], "dynamic_smem", fail) if "dynamic_smem" in table else None
-    if isinstance(smem, int) and not 0 <= smem <= MOST_SHARED:
-        fail(f"dynamic_smem: {smem} is not from 0 to {MOST_SHARED}")
+    most_shared = MOST_SHARED if module is None else shared_bytes(module.target)
+    fixed = sum(v.size for v in function.variables if v.space == "shared" and not v.extern)
+    if isinstance(smem, int) and not 0 <= smem <= most_shared - fixed:
+        beside = f", beside {fixed} bytes of shared variables" if fixed else ""
+        fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{beside}")
     found = PtxFacts(
         kernel=function.name,
         grid=grid,
