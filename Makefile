@@ -1,10 +1,11 @@
 # make test: everything CI checks.  make demo: prove, run and refute a kernel.  make docs: rewrite the generated pages.
+# make wheel: build the package and try its wheel in an environment of its own.  make site: build the documentation.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install test lint types floors unit demo docs clean
+.PHONY: install test lint types floors unit demo docs wheel clean
 
 install: $(STAMP)
 
@@ -33,6 +34,15 @@ demo: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m syncverify.docgen docs
+
+wheel: $(STAMP)
+	rm -rf dist build/wheel
+	$(BIN)/python -m pip install -qq --disable-pip-version-check 'build>=1.2'
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install -qq --disable-pip-version-check dist/*.whl
+	cd build && wheel/bin/syncverify check ../corpus/idioms/*.syncir -j 2 > /dev/null
+	cd build && wheel/bin/python -c 'import syncverify; print("wheel", syncverify.__version__, syncverify.__file__)'
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -14,36 +14,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict, Witness
-    from syncverify.files import check_file
+    from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict, Witness
+    from syncverify.base.source import InputError
+    from syncverify.driver.files import check_file
+    from syncverify.driver.ir import check_kernel
     from syncverify.gate import CompiledKernel, VerificationError, compile
-    from syncverify.ir.builder import KernelBuilder
+    from syncverify.ir.builder.kernel_builder import KernelBuilder
     from syncverify.ir.nodes import Kernel
-    from syncverify.ir.parser import parse, parse_file
-    from syncverify.ir.printer import print_kernel
-    from syncverify.source import InputError
-    from syncverify.verify import check_kernel
+    from syncverify.ir.text.parser import parse, parse_file
+    from syncverify.ir.text.printer import print_kernel
 
 __version__ = "0.1.0"
 
 _HOME = {
     "CompiledKernel": "gate",
-    "Diagnostic": "diagnostics",
-    "InputError": "source",
+    "Diagnostic": "base.diagnostics",
+    "InputError": "base.source",
     "Kernel": "ir.nodes",
-    "KernelBuilder": "ir.builder",
-    "KernelReport": "diagnostics",
-    "Policy": "diagnostics",
-    "Severity": "diagnostics",
-    "Verdict": "diagnostics",
+    "KernelBuilder": "ir.builder.kernel_builder",
+    "KernelReport": "base.diagnostics",
+    "Policy": "base.diagnostics",
+    "Severity": "base.diagnostics",
+    "Verdict": "base.diagnostics",
     "VerificationError": "gate",
-    "Witness": "diagnostics",
-    "check_file": "files",
-    "check_kernel": "verify",
+    "Witness": "base.diagnostics",
+    "check_file": "driver.files",
+    "check_kernel": "driver.ir",
     "compile": "gate",
-    "parse": "ir.parser",
-    "parse_file": "ir.parser",
-    "print_kernel": "ir.printer",
+    "parse": "ir.text.parser",
+    "parse_file": "ir.text.parser",
+    "print_kernel": "ir.text.printer",
 }
 
 __all__ = [

@@ -13,11 +13,11 @@ from difflib import unified_diff
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from syncverify.contested import CONTESTED
-from syncverify.explanations import explanation
+from syncverify.base.contested import CONTESTED
+from syncverify.base.explanations import explanation
+from syncverify.base.rules import RULES
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
-from syncverify.rules import RULES
 
 BEGIN, END = "<!-- generated: {} -->", "<!-- end of generated: {} -->"
 
@@ -43,8 +43,9 @@ def rules_page() -> str:
 def _rules() -> Iterator[str]:
     yield "# Rules"
     yield ""
-    yield "Generated from `syncverify/rules.py`, `syncverify/explanations.py` and `syncverify/examples/rules`"
-    yield "by `make docs`. `syncverify explain RULE` prints the same. The tests refute every bad kernel below"
+    yield "Generated from `syncverify/base/rules.py`, `syncverify/base/explanations.py` and"
+    yield "`syncverify/examples/rules` by `make docs`."
+    yield "`syncverify explain RULE` prints the same. The tests refute every bad kernel below"
     yield "and prove every good one; a rule of SV6xx is a note on a proved kernel."
     yield ""
     yield "| id | name | what is wrong |"
@@ -142,8 +143,8 @@ def untimed(page: str) -> str:
 
 def worked_report(kernel: str) -> str:
     """What ``check`` prints of a kernel in ``ring.syncir``."""
-    from syncverify.diagnostics import ScopeKind
-    from syncverify.files import check_source, read_source
+    from syncverify.base.diagnostics import ScopeKind
+    from syncverify.driver.files import check_source, read_source
     from syncverify.report.base import Report
     from syncverify.report.text import render
 

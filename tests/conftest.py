@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from syncverify.collector import SELDOM
+from syncverify.base.gc_pause import SELDOM
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
 
@@ -15,13 +15,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded;
 LONGEST = [
     f"tests/{name}.py"
     for name in (
-        "symbolic/test_family", "corpus/test_corpus", "matmul/test_split", "matmul/test_split_pairs",
-        "symbolic/test_teams", "fusion/test_gate_ptx", "matmul/test_prologue", "explore/test_deals",
-        "symbolic/test_maps", "matmul/test_pingpong", "certificate/test_certificate", "stages/test_stages",
-        "symbolic/test_relays", "ptx/test_sums", "symbolic/test_few", "fusion/test_gate",
-        "explore/test_sizes", "ptx/test_ways", "passes/test_synthesize", "symbolic/test_flat",
-        "corpus/test_sizes", "passes/test_pipeline", "explore/test_asks_last", "explore/test_warned",
-        "matmul/test_cluster_rings", "matmul/test_proofs", "random/test_third_judge",
+        "checker/prover/parametric/test_family", "corpus/test_corpus", "matmul/test_split",
+        "matmul/test_split_pairs", "checker/prover/modular/test_block_groups", "gate/test_ptx_check",
+        "matmul/test_prologue", "checker/prover/reach/test_round_robin",
+        "checker/prover/parametric/test_tensor_maps", "matmul/test_pingpong",
+        "driver/certificates/test_certificate", "checker/prover/rings/test_stages",
+        "checker/prover/modular/test_flag_chain", "frontends/ptx/analysis/test_prefix_sums",
+        "checker/prover/parametric/test_enumerate_launches", "gate/test_fusions",
+        "checker/prover/reach/test_sizes", "frontends/ptx/exec/test_class_reachability",
+        "passes/test_synthesize", "frontends/ir/test_flatten_counters", "corpus/test_sizes",
+        "passes/test_pipeline", "checker/prover/reach/test_asks_last",
+        "checker/prover/reach/test_strict_findings", "matmul/test_cluster_rings", "matmul/test_proofs",
+        "system/random/test_third_judge",
     )
 ]  # fmt: skip
 

@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers.processes import timed, without_folders  # noqa: E402
-from syncverify.frontends.ptx.nodes import Function  # noqa: E402
-from syncverify.frontends.ptx.parser import parse  # noqa: E402
-from syncverify.launch import read_facts  # noqa: E402
+from syncverify.frontends.launch_facts import read_facts  # noqa: E402
+from syncverify.frontends.ptx.syntax.nodes import Function  # noqa: E402
+from syncverify.frontends.ptx.syntax.parser import parse  # noqa: E402
 
 _ELEMENTS = {"u8": "u8", "u16": "u16", "u32": "u32", "i32": "s32", "u64": "u64", "i64": "s64"}
 _BYTES = {"u8": 1, "u16": 2, "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}

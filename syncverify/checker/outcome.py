@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.diagnostics import Diagnostic, Verdict, Witness
+from syncverify.base.diagnostics import Diagnostic, Verdict, Witness
 
 
 @dataclass(frozen=True, slots=True)

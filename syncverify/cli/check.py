@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.kernel_names import base_name
+from syncverify.base.source import InputError, Span
 from syncverify.cli import options
 from syncverify.cli.common import (
     INTERRUPTED,
@@ -25,19 +28,16 @@ from syncverify.cli.common import (
     use_color,
     write,
 )
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import certificates, check_source, read_source
-from syncverify.frontends.names import base_name
-from syncverify.launch import LaunchFacts, facts_for, read_facts
+from syncverify.driver.files import certificates, check_source, read_source
+from syncverify.frontends.launch_facts import LaunchFacts, facts_for, read_facts
 from syncverify.report.base import Report, counted
 from syncverify.report.excerpt import LONGEST_NAME
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
-from syncverify.source import InputError, Span
 
 if TYPE_CHECKING:
-    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.cuda.to_ptx import CudaOptions
 
 #: Formats other than text, each a module of ``syncverify.report`` with ``render(report) -> str``.
 FORMATS = ("json", "sarif", "github", "junit", "html", "trace")
@@ -251,7 +251,7 @@ def _write_certificate(
     found: _Run, files: tuple[str, ...], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
 ) -> None:
     """Writes the proofs of all kernels of one file that were proved."""
-    from syncverify.certificate import dumps as written
+    from syncverify.driver.certificates import dumps as written
 
     if len(files) != 1 or Path(files[0]).suffix not in (".syncir", ".ptx"):
         found.reject(InputError("--certificate: one .syncir or .ptx file has one"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 
 #: Exit status after Ctrl-C, as shells have it.
 INTERRUPTED = 130

@@ -7,9 +7,10 @@ from importlib import import_module
 
 import click
 
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span, of_author
 from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, write_bytes
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.plan import with_settings
@@ -17,12 +18,11 @@ from syncverify.fusion.segments import whole
 from syncverify.gate import STAGES, CompiledKernel, VerificationError
 from syncverify.gate import compile as compile_fusion
 from syncverify.gate import run as run_fusion
-from syncverify.gate_sequence import CompiledSequence
+from syncverify.gate.sequence import CompiledSequence
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.printer import print_kernel
 from syncverify.report.base import Report, values_text
 from syncverify.report.text import render
-from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
 
 #: Sizes that ``run`` uses for dimensions without one: no multiple of any tile, small enough to simulate.
 DEFAULT_OUTER, DEFAULT_INNER = 13, 1000

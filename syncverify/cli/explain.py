@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import click
 
+from syncverify.base.contested import CONTESTED, Contested
+from syncverify.base.explanations import Explanation, explanation
 from syncverify.cli.common import Exit
-from syncverify.contested import CONTESTED, Contested
-from syncverify.explanations import Explanation, explanation
 
 _WIDTH = 96
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from syncverify.beside import one_of_many
+from syncverify.base.workers import one_of_many
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -13,9 +13,9 @@ from typing import TextIO
 import click
 
 from syncverify import __version__
+from syncverify.base.gc_pause import SELDOM
+from syncverify.base.source import InputError
 from syncverify.cli.common import INTERRUPTED, Exit, bug, complain
-from syncverify.collector import SELDOM
-from syncverify.source import InputError
 
 #: Command name -> its module, its object and its line in the help; loaded when used, to start fast.
 _COMMANDS = {

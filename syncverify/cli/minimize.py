@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, integers, keep_inputs, write
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import SourceFile, read_ir, read_source
-from syncverify.launch import LaunchFacts, facts_for
+from syncverify.driver.files import SourceFile, read_ir, read_source
+from syncverify.frontends.launch_facts import LaunchFacts, facts_for
 
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
@@ -61,7 +61,7 @@ def _kernels(
     written: str | None,
 ) -> int:
     from syncverify import minimize as m
-    from syncverify.ir.printer import print_kernels
+    from syncverify.ir.text.printer import print_kernels
     from syncverify.minimize.report import as_json, text
 
     found: list[m.Minimized] = []

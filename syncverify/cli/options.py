@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from syncverify.deadline import PROOF_SECONDS
-from syncverify.diagnostics import Policy
-from syncverify.source import InputError
+from syncverify.base.deadline import PROOF_SECONDS
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 
 if TYPE_CHECKING:
-    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.cuda.to_ptx import CudaOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ def cuda_options(
     """How to compile the CUDA sources among the files; None if there is none."""
     if not any(Path(f).suffix == ".cu" for f in files):
         return None
-    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.cuda.to_ptx import CudaOptions
 
     return CudaOptions(include, define, std, prelude)
 

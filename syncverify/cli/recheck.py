@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from syncverify.certificate import Rechecked, RejectedError
+from syncverify.base.diagnostics import ScopeKind
+from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.cli import options
 from syncverify.cli.common import Exit
-from syncverify.diagnostics import ScopeKind
-from syncverify.files import read_source
-from syncverify.files import recheck as validate
-from syncverify.launch import facts_for
-from syncverify.source import InputError, Span, decode, read_bytes
+from syncverify.driver.certificates import Rechecked, RejectedError
+from syncverify.driver.files import read_source
+from syncverify.driver.files import recheck as validate
+from syncverify.frontends.launch_facts import facts_for
 
 _RELIED = "the parser, the model and the execution of its agents"
 _CHECKER = ", the obligations of the checker"

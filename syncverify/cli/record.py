@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from syncverify.base.kernel_names import base_name
+from syncverify.base.source import InputError
 from syncverify.cli.common import say
-from syncverify.frontends.names import base_name
 from syncverify.record.ptx_files import PtxFiles, usual_folders
 from syncverify.record.recording import record as record_program
 from syncverify.record.recording import write
-from syncverify.source import InputError
 
 #: Kernels that are left out are named up to this many.
 MOST_NAMED = 20

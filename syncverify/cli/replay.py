@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncverify.base.diagnostics import Step, Witness
+from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.cli import options
 from syncverify.cli.common import Exit
-from syncverify.diagnostics import Step, Witness
-from syncverify.files import SourceFile, read_source
+from syncverify.driver.files import SourceFile, read_source
+from syncverify.frontends.launch_facts import facts_for, relaunch
 from syncverify.ir.nodes import Kernel
-from syncverify.launch import facts_for, relaunch
 from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
-from syncverify.simulate import ReplayResult
-from syncverify.simulate import replay as simulate_replay
-from syncverify.source import InputError, Span, decode, read_bytes
+from syncverify.simulate.ir import ReplayResult
+from syncverify.simulate.ir import replay as simulate_replay
 
 if TYPE_CHECKING:
-    from syncverify.frontends.cuda import CudaOptions
+    from syncverify.frontends.cuda.to_ptx import CudaOptions
 
 #: How the step at which an asynchronous operation is done begins.
 COMPLETION = "completion of "
@@ -73,7 +73,7 @@ def _said(step: Step, texts: Mapping[int, str]) -> Step:
 
 def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> ReplayResult:
     """The replay of a PTX witness, in the source's own words and lines."""
-    from syncverify.unrolled import unroll
+    from syncverify.ptx_replay import unroll
 
     assert source.module is not None
     u = unroll(source.module, facts_for(source.path, launch), witness)

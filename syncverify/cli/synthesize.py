@@ -6,10 +6,10 @@ from fnmatch import fnmatchcase
 
 import click
 
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.cli import options
 from syncverify.cli.common import Exit, emit, keep_inputs
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import read_ir
+from syncverify.driver.files import read_ir
 from syncverify.ir.nodes import Kernel
 
 
@@ -45,10 +45,10 @@ def synthesize(
     A kernel is written as if copies were instantaneous and each statement were done by all its threads before
     the next one starts (docs/passes.md). What is not proved is not written.
     """
-    from syncverify.ir.printer import print_kernel, print_kernels
+    from syncverify.driver.ir import check_kernel
+    from syncverify.ir.text.printer import print_kernel, print_kernels
     from syncverify.passes.synthesize import Options
     from syncverify.passes.synthesize import synthesize as insert
-    from syncverify.verify import check_kernel
 
     keep_inputs([file], {"-o": output})
     source = read_ir(file, "synthesize")

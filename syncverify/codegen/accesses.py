@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from math import gcd, prod
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.codegen import asynchronous, mma
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.expressions import Names, Values, index, value
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, walk
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
-from syncverify.source import InputError
 
 #: Bits of a number's significand.
 _BITS = {"f32": 24, "f16": 11, "bf16": 8, "e4m3": 4, "e5m2": 3, "bool": 24}

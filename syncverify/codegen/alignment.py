@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import gcd
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var
 
 #: No access is wider than 16 bytes, so no larger divisor is of use.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.source import InputError
+from syncverify.base.source import InputError
 
 #: Names of element types in NumPy's, torch's and the array interface's spelling.
 _DTYPES = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Expr, Int
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel, Stmt
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
-from syncverify.source import Span
-from syncverify.store import Store, default_root, digest
+from syncverify.base.cache_dir import Store, default_root, digest
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.source import Span
 
 #: What a report says of the seconds after which a proof was given up, and the end of the file of one that
 #: found none.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from math import gcd
 
+from syncverify.base.source import InputError
 from syncverify.codegen import asynchronous, mma
 from syncverify.codegen.accesses import Accesses, Hint, each, kept
 from syncverify.codegen.alignment import divisor
@@ -18,7 +19,6 @@ from syncverify.codegen.tensor_maps import pointers
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Call, Expr, Int, walk
 from syncverify.ir.nodes import Kernel, Stmt
-from syncverify.source import InputError
 
 _CTYPES = {
     "f32": "float", "bf16": "bf16", "f16": "f16", "i8": "signed char", "i32": "int", "i64": "long long",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from syncverify.source import InputError
+from syncverify.base.source import InputError
 
 NO_DRIVER = "no CUDA driver: run on the simulator instead (syncverify run does so by itself)"
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from syncverify.base.source import InputError
 from syncverify.codegen.rings import Key, Ring, parity_of, slot_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Unary, Var, children, walk
-from syncverify.source import InputError
 
 #: C++ precedence, tightest first; only what the emitter writes.
 _PRECEDENCE = {

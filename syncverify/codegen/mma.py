@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from syncverify.base.source import InputError
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import Int
-from syncverify.source import InputError
 
 #: Bytes that one wgmma reads along K (PTX ISA, wgmma: Matrix Shape), and rows of A that it multiplies.
 K_BYTES = 32

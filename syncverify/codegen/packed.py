@@ -12,9 +12,9 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.codegen.tensor_maps import EncodedMap
-from syncverify.source import InputError
 
 #: CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION (cuda.h).
 _DEPENDENT = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Call, Expr, Int, Var
-from syncverify.source import InputError
 
 
 def philox(

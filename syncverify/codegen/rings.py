@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from syncverify.base.source import Span
 from syncverify.ir.expr import Binary, Expr, Int, Var, walk
 from syncverify.ir.nodes import For, Stmt
-from syncverify.source import Span
 
 #: A use of a ring: the loop's variable plus a constant, and the number of slots.
 Key = tuple[str, int, int]

@@ -8,10 +8,10 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from typing import Any
 
+from syncverify.base.source import InputError
 from syncverify.ir import nodes as n
-from syncverify.ir.execute_expr import statements
+from syncverify.ir.evaluate import statements
 from syncverify.ir.expr import evaluate
-from syncverify.source import InputError
 
 #: CUtensorMapDataType and CUtensorMapSwizzle (cuda.h).
 _DATA_TYPES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syncverify.ir.builder import KernelBuilder, block, grid, lane, rank, tid, warp
+from syncverify.ir.builder.kernel_builder import KernelBuilder, block, grid, lane, rank, tid, warp
 from syncverify.ir.expr import Call, Var
 from syncverify.ir.nodes import Kernel
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from syncverify.fields import check_fields
+from syncverify.base.schedule_fields import check_fields
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import apply_settings, choice, require
 from syncverify.ir.nodes import DTYPE_BYTES

@@ -16,7 +16,8 @@ from math import prod
 
 import networkx as nx
 
-from syncverify.fusion import online, pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import online, row_strides
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.dataflow import Dataflow, Part, register, renamed
 from syncverify.fusion.functions import REDUCTIONS
@@ -25,7 +26,6 @@ from syncverify.fusion.lower import broadcast_index, sized_beside, stored_node
 from syncverify.ir import nodes as ir
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, substitute
 from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Param, Stmt
-from syncverify.source import InputError
 
 LANES = 32
 #: Bytes of a sum, and what bulk copies take whole numbers of (PTX ISA, cp.reduce.async.bulk).
@@ -56,7 +56,7 @@ class ColumnKernel:
 
     def __post_init__(self) -> None:
         f = self.fusion
-        pitches.refuse(f, "kernels of columns do not do")
+        row_strides.refuse(f, "kernels of columns do not do")
         for o in f.outputs:
             if o.dims not in (f.dims, (*self.batch, self.inner)):
                 raise InputError(f"{f.name}: {o.name} has dimensions {o.dims} in a kernel of columns", f.span)

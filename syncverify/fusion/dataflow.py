@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from syncverify.fusion import pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import row_strides
 from syncverify.fusion.elements import broadcast_index, stored_node
 from syncverify.fusion.functions import COMPARISONS, FUNCTIONS, REDUCTIONS
 from syncverify.fusion.graph import Fusion, Node, Output
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, LdShared, Let, LoadIndex, Shuffle, Stmt
 from syncverify.passes.rewrite import replaced, walk
-from syncverify.source import InputError
 
 
 @dataclass(frozen=True)
@@ -241,22 +241,22 @@ def row_numbers(flow: Dataflow, row: Expr, width: Expr) -> Iterator[Stmt]:
 def number_at(fusion: Fusion, tensor: str, own: tuple[str, ...], row: Expr) -> Expr:
     """Where a tensor of dimensions ``own``, without the innermost, has what belongs to a row."""
     leading = fusion.dims[:-1]
-    apart = tensor in pitches.tensors(fusion)
-    return pitches.element(leading, tensor, own, row) if apart else broadcast_index(leading, own, row)
+    apart = tensor in row_strides.tensors(fusion)
+    return row_strides.element(leading, tensor, own, row) if apart else broadcast_index(leading, own, row)
 
 
 def row_start(fusion: Fusion, tensor: str, row: Expr, width: Expr) -> Expr | None:
     """The first element of what an input has for a row along it; None where that is the first of all."""
     leading = dict(fusion.inputs)[tensor].dims[:-1]
-    if tensor in pitches.tensors(fusion):
-        return pitches.place(fusion.dims[:-1], tensor, leading, row)
+    if tensor in row_strides.tensors(fusion):
+        return row_strides.place(fusion.dims[:-1], tensor, leading, row)
     return broadcast_index(fusion.dims[:-1], leading, row) * width if leading else None
 
 
 def stored_from(fusion: Fusion, output: Output, row: Expr, width: Expr) -> Expr:
     """The first element of a row of an output."""
-    apart = output.name in pitches.tensors(fusion)
-    return pitches.place(fusion.dims[:-1], output.name, output.dims[:-1], row) if apart else row * width
+    apart = output.name in row_strides.tensors(fusion)
+    return row_strides.place(fusion.dims[:-1], output.name, output.dims[:-1], row) if apart else row * width
 
 
 def _integer(e: Expr) -> Expr:

@@ -7,12 +7,12 @@ from functools import reduce
 
 import networkx as nx
 
-from syncverify.fusion import pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import row_strides
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Call, Expr, Float, Int, Var
 from syncverify.ir.nodes import Compute, GlobalRegion, LdGlobal, Stmt
-from syncverify.source import InputError
 
 #: Whether a thread's elements stand in the lower half of their row: an integer register.
 LOW = "low_"
@@ -38,9 +38,9 @@ def broadcast_loads(fusion: Fusion, index: Expr, vector: int, partner: bool = Fa
 
 def element_of(fusion: Fusion, name: str, index: Expr) -> Expr:
     """The element of an input, or of an output, for the flat element ``index`` of the full shape."""
-    apart = pitches.tensors(fusion)
+    apart = row_strides.tensors(fusion)
     if name in apart:
-        return pitches.element(fusion.dims, name, apart[name], index)
+        return row_strides.element(fusion.dims, name, apart[name], index)
     inputs = dict(fusion.inputs)
     return broadcast_index(fusion.dims, inputs[name].dims, index) if name in inputs else index
 

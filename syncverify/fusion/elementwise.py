@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.fusion.graph import Value, apply
-from syncverify.source import InputError
 
 Operand = Value | float
 

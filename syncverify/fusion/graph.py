@@ -10,12 +10,12 @@ from typing import Any
 
 import networkx as nx
 
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span, of_author
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype
 from syncverify.fusion.names import DTYPES, FLOATS, check_name, check_tensor, full_dims, kernel_names
-from syncverify.fusion.pitches import pitch
-from syncverify.fusion.refused import NoNumber
+from syncverify.fusion.row_strides import pitch
 from syncverify.fusion.traced import INDEX_DTYPES, ROTATIONS, Fusion, Node, Output, Tensor
-from syncverify.source import UNKNOWN_SPAN, InputError, Span, of_author
+from syncverify.fusion.tracing_errors import NoNumber
 
 #: Dimensions of a reduction: one, several, or the innermost.
 Along = str | tuple[str, ...] | None

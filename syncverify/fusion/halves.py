@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import lcm
 
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint
-from syncverify.diagnostics import Policy
 from syncverify.fusion import lower, store_role
 from syncverify.fusion.elements import partners
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.pipeline import build
 from syncverify.fusion.schedule import Schedule, check_extent, shared_per_block
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
-from syncverify.source import InputError
 
 #: The row length that is compiled first: a usual head of attention.
 WIDTH = 128

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.fusion.graph import Value, apply, rotate, take, uniform
-from syncverify.source import InputError
 
 
 def logsumexp(x: Value, dim: str | None = None) -> Value:

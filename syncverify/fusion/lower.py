@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
-from syncverify.fusion import pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import row_strides
 from syncverify.fusion.dataflow import renamed
 from syncverify.fusion.elements import (
     LOW,
@@ -50,7 +51,6 @@ from syncverify.ir.nodes import (
     StShared,
     Tensor,
 )
-from syncverify.source import InputError
 
 #: Bytes of the widest access of one thread.
 VECTOR_BYTES = 16
@@ -171,7 +171,7 @@ def vector_for(fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int]) -> 
     """Elements per access for given sizes: with broadcast inputs an access must stay within one row."""
     vector = widest_vector(fusion, schedule)
     if within_rows(fusion):
-        while sizes[fusion.dims[-1]] % vector or not pitches.fitting(fusion, sizes, vector):
+        while sizes[fusion.dims[-1]] % vector or not row_strides.fitting(fusion, sizes, vector):
             vector //= 2
     return vector
 
@@ -179,7 +179,7 @@ def vector_for(fusion: Fusion, schedule: Schedule, sizes: Mapping[str, int]) -> 
 def within_rows(fusion: Fusion) -> bool:
     """Whether an access has to stay within one row: for operands of another shape, or neighbours' sake."""
     others = any(t.dims for n, t in fusion.inputs if n in fusion.broadcast)
-    return others or "rotate.pairs" in fusion.ops() or bool(pitches.pitches(fusion))
+    return others or "rotate.pairs" in fusion.ops() or bool(row_strides.pitches(fusion))
 
 
 def pieces(fusion: Fusion, schedule: Schedule) -> tuple[Piece, ...]:
@@ -258,7 +258,7 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
         sizes = {**sizes, fusion.dims[-1]: width, fusion.dims[0]: -(-prod(sizes.values()) // width)}
     elif vector > 1 and within_rows(fusion):
         assumes.append((Var(fusion.dims[-1]) % vector).eq(0))
-    assumes += pitches.assumed(fusion, vector)
+    assumes += row_strides.assumed(fusion, vector)
     return Kernel(
         name=fusion.name,
         launch=Launch(
@@ -266,13 +266,13 @@ def lower(fusion: Fusion, schedule: Schedule, vector: int | None = None, width: 
             block=(threads, 1, 1),
         ),
         params=parameters(
-            _values(schedule.tile, sizes, 2) | dict.fromkeys(sized, 1) | pitches.defaults(fusion, sizes),
+            _values(schedule.tile, sizes, 2) | dict.fromkeys(sized, 1) | row_strides.defaults(fusion, sizes),
             schedule.index,
             sized,
         ),
         tensors=tuple(
-            [Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in fusion.inputs]
-            + [Tensor(o.name, o.dtype, pitches.shape(o.name, o, Var), "out") for o in fusion.outputs]
+            [Tensor(n, t.dtype, row_strides.shape(n, t, Var), "in") for n, t in fusion.inputs]
+            + [Tensor(o.name, o.dtype, row_strides.shape(o.name, o, Var), "out") for o in fusion.outputs]
             + [Tensor(rest_tensor(name), types[name], (Var("rest"),), "out") for name in staged_out]
         ),
         shared=shared,

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping
 
 import networkx as nx
 
+from syncverify.base.source import InputError, Span
 from syncverify.codegen.names import declared
 from syncverify.fusion.traced import INDEX_DTYPES, Tensor
 from syncverify.ir.expr import BUILTINS
-from syncverify.ir.forms import RESERVED as TEXT_RESERVED
-from syncverify.source import InputError, Span
+from syncverify.ir.text.forms import RESERVED as TEXT_RESERVED
 
 #: Element types of numbers that a fusion may load and store; their arithmetic is in f32.
 FLOATS = ("f32", "bf16", "f16", "e4m3", "e5m2")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from syncverify.fusion import pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import row_strides
 from syncverify.fusion.graph import Fusion
 from syncverify.ir.expr import Binary, Expr, Int, Var
 from syncverify.ir.nodes import DTYPE_BYTES, BulkPrefetch, GlobalRegion, If, Kernel, Let, Param, Stmt
-from syncverify.source import InputError
 
 #: Multiprocessors of the largest machine, and bytes that are brought to L2 at most.
 SMS, MOST_FETCHED = 132, 16 << 20
@@ -55,7 +55,7 @@ def fetched(fusion: Fusion, tile: int, blocks_per_sm: int) -> list[Stmt]:
     """The first tiles come to L2 while their blocks wait for the grid before: those of the blocks that run
     together, whole ones of 16-byte units alone. Prefetches are hints: no value depends on them."""
     sizes = [DTYPE_BYTES[t.dtype] for n, t in fusion.inputs if n in fusion.streamed]
-    if pitches.pitches(fusion) or any(tile * size % 16 for size in sizes):
+    if row_strides.pitches(fusion) or any(tile * size % 16 for size in sizes):
         return []
     first = min(SMS * blocks_per_sm, max(1, MOST_FETCHED // (tile * sum(sizes) or 1)))
     whole = Var("each") + (Var("block") < Var("more")) > 0

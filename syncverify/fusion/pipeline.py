@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.fusion.columns import ColumnKernel
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, full_barrier, lower, pieces, tile_buffer
@@ -18,10 +18,10 @@ from syncverify.passes.base import Pass, run
 from syncverify.passes.buffers import CircularBuffers
 from syncverify.passes.exchange import ExchangeBarriers
 from syncverify.passes.grid import DependentLaunch
-from syncverify.passes.handover import BulkGroups, HandoverBarriers, ProxyFences
 from syncverify.passes.lanes import ElectOneLane
 from syncverify.passes.mbarriers import EmptyBarriers, FullBarriers, InitBarriers
 from syncverify.passes.registers import SetRegisters
+from syncverify.passes.role_handover import BulkGroups, HandoverBarriers, ProxyFences
 from syncverify.passes.roles import Prefetch, Specialize
 
 #: The pass names, in order; ``--print-after`` takes one of them, or "lower".

@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint
-from syncverify.diagnostics import Policy
 from syncverify.fusion import (
     column_schedule,
     columns,
     halves,
     lower,
-    pitches,
     row_schedule,
+    row_strides,
     store_role,
     streamed,
     transpose,
@@ -29,7 +30,6 @@ from syncverify.fusion.rows import row_values
 from syncverify.fusion.schedule import MOST_BLOCKS, Schedule, check_extent
 from syncverify.fusion.segments import whole
 from syncverify.ir.nodes import Kernel
-from syncverify.source import InputError
 
 Observe = Callable[[str, Kernel], None]
 
@@ -182,7 +182,7 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
     if not whole(fusion):
         raise InputError(f"{fusion.name} takes several kernels, which choose their schedules themselves")
     if fusion.transposed or (fusion.reduced is None and halves.applies(fusion)):
-        pitches.refuse(fusion, "tiles that are turned or hold whole rows do not do")
+        row_strides.refuse(fusion, "tiles that are turned or hold whole rows do not do")
     if isinstance(schedule, RowSchedule) and not fusion.transposed:
         return RowPlan(fusion, schedule)
     if isinstance(schedule, RowSchedule):
@@ -196,7 +196,7 @@ def plan_of(fusion: Fusion, schedule: Schedule | RowSchedule | None = None) -> P
         chosen = lower.loaded(fusion, schedule) if schedule.open else schedule
         fitted = lower.fitted(fusion, chosen)
         if fitted.source != "direct":
-            pitches.refuse(fusion, "needs source=direct")
+            row_strides.refuse(fusion, "needs source=direct")
         return TilePlan(fusion, fitted)
     if schedule is not None:
         raise InputError(f"{fusion.name} reduces along {fusion.reduced}: it takes a RowSchedule")
@@ -212,7 +212,7 @@ def with_settings(fusion: Fusion, settings: Iterable[str]) -> Schedule | RowSche
 def launch_values(fusion: Fusion, kernel: Kernel, sizes: Mapping[str, int], blocks: int) -> dict[str, int]:
     """The parameters of a lowered kernel for given sizes and so many blocks at most."""
     fusion.check_sizes(sizes)
-    sizes = pitches.known(fusion, sizes)
+    sizes = row_strides.known(fusion, sizes)
     found = _launch_values(fusion, kernel, {d: sizes[d] for d in fusion.dims}, sizes, blocks)
     return {**{p.name: sizes[p.name] for p in kernel.params if p.name in sizes}, **found}
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from syncverify.base.schedule_fields import check_fields
+from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint, Told
-from syncverify.fields import check_fields
-from syncverify.fusion import pitches, row_choices
+from syncverify.fusion import row_choices, row_strides
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import (
     YesNo,
@@ -20,7 +21,6 @@ from syncverify.fusion.schedule import (
     shared_per_block,
 )
 from syncverify.ir.nodes import DTYPE_BYTES
-from syncverify.source import InputError
 
 #: Bytes of the widest access of one thread.
 VECTOR_BYTES = 16
@@ -215,9 +215,9 @@ def _source(fusion: Fusion, schedule: RowSchedule, width: int, tile: int) -> Lit
         raise InputError(
             f"{fusion.name}: rows of {width} elements are no multiple of 16 bytes: source=direct"
         )
-    if pitches.pitches(fusion):
+    if row_strides.pitches(fusion):
         if schedule.source == "bulk" or schedule.stages or schedule.split == "yes":
-            pitches.refuse(fusion, "needs source=direct")
+            row_strides.refuse(fusion, "needs source=direct")
         return "direct"
     if schedule.source != "auto":
         return schedule.source

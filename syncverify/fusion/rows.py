@@ -15,7 +15,8 @@ from operator import mul
 
 import networkx as nx
 
-from syncverify.fusion import pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import row_strides
 from syncverify.fusion.dataflow import (
     Dataflow,
     Part,
@@ -55,7 +56,6 @@ from syncverify.ir.nodes import (
     StShared,
     Tensor,
 )
-from syncverify.source import InputError
 
 #: Elements of a row that one thread handles together.
 GROUP_ELEMENTS = 16
@@ -216,18 +216,21 @@ class RowKernel:
             params=parameters(
                 row_values(s.tile_rows, self.default_sizes(), 2, leading)
                 | dict.fromkeys(sized, 1)
-                | pitches.defaults(f, {**self.default_sizes(), f.dims[-1]: self.width}),
+                | row_strides.defaults(f, {**self.default_sizes(), f.dims[-1]: self.width}),
                 s.index,
             ),
             tensors=tuple(
-                [Tensor(n, t.dtype, pitches.shape(n, t, self._extent), "in") for n, t in f.inputs]
-                + [Tensor(o.name, o.dtype, pitches.shape(o.name, o, self._extent), "out") for o in f.outputs]
+                [Tensor(n, t.dtype, row_strides.shape(n, t, self._extent), "in") for n, t in f.inputs]
+                + [
+                    Tensor(o.name, o.dtype, row_strides.shape(o.name, o, self._extent), "out")
+                    for o in f.outputs
+                ]
             ),
             shared=tuple(shared),
             barriers=tuple(Barrier(full_barrier(c.number or 0)) for c in self.chunks),
             assumes=(
                 *(Var(d) >= 1 for d in (*leading, *sized)),
-                *pitches.assumed(f, self.vector),
+                *row_strides.assumed(f, self.vector),
                 *facts(s.tile_rows),
             ),
             body=tuple(body),

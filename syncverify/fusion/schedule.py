@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import Any, Literal, TypeVar, get_args
 
+from syncverify.base.schedule_fields import check_fields
+from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint, Told
-from syncverify.fields import check_fields
-from syncverify.fusion import pitches
+from syncverify.fusion import row_strides
 from syncverify.fusion.graph import Fusion
 from syncverify.passes.registers import registers_at_entry
-from syncverify.source import InputError
 
 #: Shared memory of one SM of sm_90; every resident block takes 1 KB of it for itself.
 SHARED_PER_SM = 228 * 1024
@@ -179,7 +179,7 @@ def check_extent(fusion: Fusion, sizes: Mapping[str, int], index: str, ahead: in
     elements = prod(sizes[d] for d in fusion.dims)
     if index == "i32" and elements + ahead >= 2**31:
         raise InputError(f"{fusion.name}: {elements} elements need the schedule's index=i64")
-    for name, (span, step) in pitches.extents(fusion, sizes).items():
+    for name, (span, step) in row_strides.extents(fusion, sizes).items():
         if index == "i32" and span + step + ahead >= 2**31:
             raise InputError(f"{fusion.name}: {name} spans {span} elements, for the schedule's index=i64")
 

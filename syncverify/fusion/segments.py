@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import networkx as nx
 
+from syncverify.base.source import InputError
 from syncverify.fusion import online
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import ROTATIONS, Fusion, Node, Output, Tensor
 from syncverify.fusion.reshape import Merged, merged
 from syncverify.fusion.transposable import obstacle
-from syncverify.source import InputError
 
 Kind = Literal["tiles", "rows", "columns"]
 

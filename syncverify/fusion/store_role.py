@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.lower import fitted, full_barrier, lower, pieces, tile_buffer
 from syncverify.fusion.schedule import Schedule

@@ -13,7 +13,8 @@ from math import prod
 
 import networkx as nx
 
-from syncverify.fusion import online, pitches
+from syncverify.base.source import InputError
+from syncverify.fusion import online, row_strides
 from syncverify.fusion.dataflow import (
     Dataflow,
     Part,
@@ -31,7 +32,6 @@ from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.ir import nodes as ir
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import Compute, For, GlobalRegion, If, Let, Stmt
-from syncverify.source import InputError
 
 LANES = 32
 #: Bytes that one thread reads together.
@@ -102,19 +102,19 @@ class StreamedRows:
             name=f.name,
             launch=ir.Launch(grid=(Var("blocks"), Int(1), Int(1)), block=(self.warps * LANES, 1, 1)),
             params=parameters(
-                {**values, **dict.fromkeys(sized, 1), **pitches.defaults(f, self.default_sizes())},
+                {**values, **dict.fromkeys(sized, 1), **row_strides.defaults(f, self.default_sizes())},
                 self.schedule.index,
                 ("chunks",),
             ),
             tensors=tuple(
-                [ir.Tensor(n, t.dtype, pitches.shape(n, t, Var), "in") for n, t in f.inputs]
-                + [ir.Tensor(o.name, o.dtype, pitches.shape(o.name, o, Var), "out") for o in f.outputs]
+                [ir.Tensor(n, t.dtype, row_strides.shape(n, t, Var), "in") for n, t in f.inputs]
+                + [ir.Tensor(o.name, o.dtype, row_strides.shape(o.name, o, Var), "out") for o in f.outputs]
             ),
             shared=tuple(shared),
             assumes=(
                 *(Var(d) >= 1 for d in (*f.dims, *sized)),
                 *(((Var(self.inner) % self.vector).eq(0),) if self.vector > 1 else ()),
-                *pitches.assumed(f, self.vector),
+                *row_strides.assumed(f, self.vector),
                 Var("chunks") >= 0,
                 Var("chunks") * chunk <= Var(self.inner),
                 *facts(1),

@@ -11,9 +11,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 from syncverify.fusion.functions import FUNCTIONS, REDUCTIONS, Kind, kind_of_dtype, numpy_dtype, round_to
-from syncverify.simulate.philox import uniform
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
+from syncverify.simulate.ir.philox import uniform
 
 #: Element types of inputs that are indices, counters and seeds.
 INDEX_DTYPES = ("i32", "i64")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.codegen.accesses import Hint
-from syncverify.diagnostics import Policy
 from syncverify.fusion.graph import Fusion
 from syncverify.fusion.schedule import Schedule, check_extent
 from syncverify.fusion.transposable import obstacle
-from syncverify.fusion.turned import Accessed, Copied, launch_values, tile_of, units
+from syncverify.fusion.transposed_tiles import Accessed, Copied, launch_values, tile_of, units
 from syncverify.ir.nodes import Kernel
 from syncverify.passes import synthesize
 from syncverify.passes.base import run
-from syncverify.source import InputError
 
 #: Where nothing is said the first that fits; as many slots on both sides, so that proofs end soon.
 SCHEDULES = tuple(

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from syncverify.base.source import InputError, Span
 from syncverify.ir import nodes
 from syncverify.ir.expr import Expr, evaluate
-from syncverify.source import InputError, Span
 
 #: Shared memory that one block of sm_90 may opt in to (227 KiB).
 SHARED_LIMIT = 232448

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from syncverify.base.source import InputError
 from syncverify.ir import nodes
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, names
 from syncverify.ir.layout import Layout
-from syncverify.source import InputError
 
 #: z3 resource units of one question; about a tenth of a second.
 RLIMIT = 400_000

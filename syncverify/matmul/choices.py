@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from syncverify.diagnostics import Policy
+from syncverify.base.cache_dir import Store, digest
+from syncverify.base.diagnostics import Policy
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
-from syncverify.store import Store, digest
 
 
 def file_name(problem: Problem, sizes: Mapping[str, int], device: str, policy: Policy, tool: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from syncverify.base.source import InputError
 from syncverify.matmul import split, stream
 from syncverify.matmul.lower import stages_of
 from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
-from syncverify.source import InputError
 
 #: Registers of the loading and of two multiplying warpgroups, and of three.
 TWO, THREE = (40, 232), (32, 160)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.fusion.graph import Fusion, Output
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
 from syncverify.ir.nodes import (
@@ -38,7 +39,6 @@ from syncverify.matmul.epilogue import arithmetic, register, results
 from syncverify.matmul.problem import FACTOR, Problem
 from syncverify.matmul.schedule import K_SPAN, Schedule
 from syncverify.matmul.storing import epilogue, lane_row, output_map, plus
-from syncverify.source import InputError
 
 Swizzle = Literal["32B", "64B", "128B"]
 

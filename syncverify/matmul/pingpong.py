@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.nodes import (
     Assign,
@@ -31,7 +32,6 @@ from syncverify.passes.rewrite import Body, contains, flat_map, walk
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop
 from syncverify.passes.wgmma import ELECTED, LOAD
-from syncverify.source import InputError
 
 #: Whose turn it is to multiply: a barrier for each warpgroup, and the parity that it waits for next.
 ORDER, TURN = "order", Var("turn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.ir.nodes import DTYPE_BYTES, Kernel
 from syncverify.matmul import split, stream
 from syncverify.matmul.lower import lower, stages_of
@@ -13,7 +13,7 @@ from syncverify.matmul.problem import Problem
 from syncverify.matmul.schedule import Schedule
 from syncverify.passes.base import Pass, run
 from syncverify.passes.grid import DependentLaunch
-from syncverify.passes.hand_over import HandOver
+from syncverify.passes.partial_sum_semaphores import HandOver
 from syncverify.passes.partial_sums import PartialSums
 from syncverify.passes.registers import SetRegisters
 from syncverify.passes.running import RunningRings

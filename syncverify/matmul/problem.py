@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from syncverify.base.source import InputError
 from syncverify.fusion.functions import FUNCTIONS
 from syncverify.fusion.graph import Fusion, Tensor, Value, trace
 from syncverify.ir.nodes import DTYPE_BYTES
 from syncverify.matmul.named import renamed
-from syncverify.source import InputError
 
 #: The inputs of an epilogue that stand for the product, and for a second one of the same A.
 PRODUCT, SECOND = "acc", "acc2"

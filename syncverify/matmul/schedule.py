@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from syncverify.fields import check_fields
+from syncverify.base.schedule_fields import check_fields
+from syncverify.base.source import InputError
 from syncverify.ir.layout import SHARED_LIMIT
-from syncverify.source import InputError
 
 #: Shared memory that is kept for barriers.
 RESERVED = 1024

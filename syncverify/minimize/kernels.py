@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncverify.advice import exchanges_globally
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel, launch_values
+from syncverify.driver.ir_advice import exchanges_globally
 from syncverify.ir.nodes import Kernel, Stmt, WgmmaFence
 from syncverify.minimize.candidates import joins_lanes, protocols, synchronizing, taken_out
 from syncverify.minimize.reasons import Reason
 from syncverify.passes.edits import Path, statement
-from syncverify.verify import check_kernel, launch_values
 
 
 @dataclass(frozen=True, slots=True)

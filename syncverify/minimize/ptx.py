@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncverify.checker.necessity import Changed, Drop, Passed, Place
+from syncverify.base.diagnostics import SCHEMA_VERSION, KernelReport, Policy, ScopeKind, Verdict
+from syncverify.checker.explain.redundancy import Changed, Drop, Passed, Place
 from syncverify.checker.outcome import Outcome
-from syncverify.diagnostics import SCHEMA_VERSION, KernelReport, Policy, ScopeKind, Verdict
-from syncverify.files import SourceFile
-from syncverify.frontends.ptx.check import Checker, check_module
-from syncverify.judge import merge, run_system
-from syncverify.launch import LaunchFacts
+from syncverify.driver.files import SourceFile
+from syncverify.driver.ptx_check import Checker, check_module
+from syncverify.driver.verdicts import merge, run_system
+from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.minimize.reasons import Reason
 from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
 

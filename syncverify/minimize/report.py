@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from syncverify.diagnostics import SCHEMA_VERSION, Policy, Scope, ScopeKind, Verdict
+from syncverify.base.diagnostics import SCHEMA_VERSION, Policy, Scope, ScopeKind, Verdict
 from syncverify.ir.nodes import Stmt
-from syncverify.ir.printer import print_stmt
+from syncverify.ir.text.printer import print_stmt
 from syncverify.minimize.kernels import Minimized
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, Protocol
 
-from syncverify.source import Span
+from syncverify.base.source import Span
 
 #: ``(Ev, site, *arguments)``; arguments are ints unless the code's comment says otherwise.
 Event = tuple[Any, ...]
@@ -155,11 +155,15 @@ END = "end of kernel"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One operation in the source: where, its text for reports, and where that code is called from."""
+    """One operation in the source: where, its text for reports, and where that code is called from.
+
+    ``wrapped``: the place of the operation itself where ``span`` is the call of a function that wraps it.
+    """
 
     span: Span
     text: str
     callers: tuple[Span, ...] = ()
+    wrapped: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

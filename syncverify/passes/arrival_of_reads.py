@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from syncverify.ir.execute_values import carried, pinned
 from syncverify.ir.nodes import (
     AtomGlobal,
     AtomShared,
@@ -17,6 +16,7 @@ from syncverify.ir.nodes import (
     Role,
     Stmt,
 )
+from syncverify.ir.value_uses import carried, pinned
 from syncverify.passes.edits import Path
 from syncverify.passes.rewrite import Body
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names
 from syncverify.ir.nodes import (
     Assign,
@@ -21,7 +22,6 @@ from syncverify.ir.nodes import (
     Stmt,
 )
 from syncverify.passes.rewrite import contains, use_of, walk, with_bodies
-from syncverify.source import InputError
 
 Phase = tuple[str, int]
 _ARRIVE = (MbarrierArrive, CpAsyncMbarrierArrive)

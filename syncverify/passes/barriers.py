@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Int
 from syncverify.ir.nodes import (
     BarrierSync,
@@ -30,7 +31,6 @@ from syncverify.passes.edits import Edits, Path, common_body, numbered, statemen
 from syncverify.passes.rewrite import Body, walk
 from syncverify.passes.rings import Warps, all_hand_overs, rings, role_warps
 from syncverify.passes.trace import Step, Touch, Trace, loops, traced
-from syncverify.source import InputError
 
 #: Barriers that one kernel may get; more means that the search does not settle.
 MOST = 64

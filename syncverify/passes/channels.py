@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -34,7 +35,6 @@ from syncverify.passes.edits import Edits, Path, enclosing, replaced_at, stateme
 from syncverify.passes.rewrite import parity
 from syncverify.passes.rings import Edge, Ring, Segment, Site, Warps, all_hand_overs, rings
 from syncverify.passes.trace import ISSUED
-from syncverify.source import InputError
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Expr, Int, Var, evaluate
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -27,7 +28,6 @@ from syncverify.passes.access import accesses
 from syncverify.passes.edits import Edits, Path, enclosing, numbered, replaced_at, statement
 from syncverify.passes.rewrite import parity
 from syncverify.passes.trace import Step, traced
-from syncverify.source import InputError
 
 
 @dataclass(frozen=True)

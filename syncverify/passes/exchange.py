@@ -10,8 +10,8 @@ from syncverify.ir.nodes import BarrierSync, For, Kernel, Role, Stmt
 from syncverify.model.ordering import Need, ordering
 from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses, uses
-from syncverify.passes.handover import COMPUTE_BARRIER
 from syncverify.passes.rewrite import Body, use_of, walk, with_bodies
+from syncverify.passes.role_handover import COMPUTE_BARRIER
 from syncverify.passes.roles import COMPUTE
 
 _WRITE, _READ = Access.GENERIC_WRITE, Access.GENERIC_READ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.ir.nodes import (
     BarrierArrive,
     BarrierSync,

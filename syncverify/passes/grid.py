@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import LANE_BUILTINS, Expr, Int, Var, names
 from syncverify.ir.nodes import (
     AtomGlobal,
@@ -33,7 +34,6 @@ from syncverify.ir.nodes import (
 )
 from syncverify.passes.edits import Edits, Path, enclosing, numbered, statement
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
 
 _STORES = (BulkStore, TmaStore)
 

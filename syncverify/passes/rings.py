@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var, names
 from syncverify.ir.layout import layout
 from syncverify.ir.nodes import For, Kernel, Region, Role, Stmt
@@ -19,7 +20,6 @@ from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses
 from syncverify.passes.edits import Path
 from syncverify.passes.rewrite import Body, bodies
-from syncverify.source import InputError
 
 Warps = frozenset[int]
 _UNIT_THREADS = {"threads": 1, "warps": 32, "warpgroups": 128}

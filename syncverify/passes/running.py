@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from syncverify.ir.execute_expr import expressions
+from syncverify.ir.evaluate import expressions
 from syncverify.ir.expr import Int, Var, names
 from syncverify.ir.nodes import (
     Assign,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.ir.nodes import Kernel
 from syncverify.passes.barriers import Barriers
 from syncverify.passes.base import Pass, run

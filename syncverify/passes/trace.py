@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Expr, Int
 from syncverify.ir.layout import Layout, layout
 from syncverify.ir.nodes import Assign, Elect, Exit, For, If, Kernel, Let, LoadIndex, Region, Role, Stmt
@@ -24,7 +25,6 @@ from syncverify.model.proxies import Access
 from syncverify.passes.access import accesses
 from syncverify.passes.edits import Path
 from syncverify.passes.rewrite import Body, bodies
-from syncverify.source import InputError
 
 #: Above every thread.
 NOBODY = 1 << 62

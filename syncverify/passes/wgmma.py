@@ -14,6 +14,7 @@ from itertools import product
 from math import prod
 from typing import Literal
 
+from syncverify.base.source import InputError
 from syncverify.ir.expr import Expr, Int, Var, evaluate
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
@@ -50,7 +51,6 @@ from syncverify.passes.rewrite import Body, contains, flat_map, keep, replaced, 
 from syncverify.passes.roles import COMPUTE
 from syncverify.passes.running import PHASE, STAGE, ring_loop, used_lets, without_empty
 from syncverify.passes.staging import ISSUER
-from syncverify.source import InputError
 
 LOAD = "load"
 ELECTED = Var("elected")

@@ -10,8 +10,8 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_uint32, c_v
 from glob import escape, glob
 from typing import Any
 
+from syncverify.base.source import InputError
 from syncverify.record.listen import Listener
-from syncverify.source import InputError
 
 #: CUpti_CallbackDomain of the driver; CUpti_ApiCallbackSite before a call.
 DRIVER_API, ENTER = 1, 0

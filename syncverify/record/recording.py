@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from syncverify.frontends.names import base_name
-from syncverify.frontends.ptx.parser import parse
+from syncverify.base.kernel_names import base_name
+from syncverify.base.source import InputError
+from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.record.launches import Journal, Launch
 from syncverify.record.ptx_files import PtxFiles
 from syncverify.record.text import launch_file, opened
-from syncverify.source import InputError
 
 #: A file's name is no longer than this.
 LONGEST = 100

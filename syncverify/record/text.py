@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 
-from syncverify.frontends.ptx.nodes import Function, Variable
+from syncverify.frontends.ptx.syntax.nodes import Function, Variable
 from syncverify.record.launches import MAP_BYTES, Launch, TensorMap
 from syncverify.record.listen import words
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict
-from syncverify.frontends.names import base_name
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, ScopeKind, Severity, Verdict
+from syncverify.base.kernel_names import base_name
+from syncverify.base.rules import RULES
+from syncverify.base.source import InputError
 from syncverify.report.excerpt import apart
-from syncverify.rules import RULES
-from syncverify.source import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,27 @@ def values_text(values: Mapping[str, int], most: int | None = None) -> str:
     if most is None or len(items) <= most + 1:
         return ", ".join(items)
     return f"{', '.join(items[:most])} and {len(items) - most} more"
+
+
+def scope_text(k: KernelReport, most: int | None = None) -> str:
+    """Which launches a verdict is of: ``every launch with C = 64, tiles >= 1``, or ``for N = 8``.
+
+    ``most``: values that are shown at most. Every condition that the user stated is shown.
+    """
+    values = values_text(k.scope.values, most)
+    if k.scope.kind is ScopeKind.EXACT or k.verdict is Verdict.REFUTED:
+        if values:
+            return f"for {values}"
+        return "every launch" if k.scope.kind is ScopeKind.ALL else "no value known"
+    facts = [*([values] if values else []), *k.scope.assume]
+    return f"every launch with {', '.join(facts)}" if facts else "every launch"
+
+
+def rests_on(k: KernelReport) -> list[str]:
+    """What a verdict takes for granted: the user's conditions, then the tool's assumptions."""
+    open_ = k.scope.kind is not ScopeKind.EXACT and k.verdict is not Verdict.REFUTED
+    given = k.scope.assume if open_ else ()  # of numbers it is known that they keep them
+    return [*(f"given: {a}" for a in given), *(f"taken for granted: {a}" for a in k.assumptions)]
 
 
 def kernel_names(kernels: Sequence[KernelReport]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Verdict
-from syncverify.report.base import Report, one_line, place, rule_name
-from syncverify.source import UNKNOWN_SPAN, InputError, Span
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Verdict
+from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
+from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
 
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -28,6 +28,9 @@ def _kernel(k: KernelReport) -> Iterator[str]:
         yield _command(k, d)
     if k.verdict is Verdict.UNKNOWN and not k.diagnostics:
         yield f"::warning file={_property(k.file)},title=unknown::{_data(f'{k.name}: {k.reason}')}"
+    if rests_on(k):
+        text = "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *rests_on(k)])
+        yield f"::notice file={_property(k.file)},title={k.verdict}::{_data(text)}"
 
 
 def _command(k: KernelReport, d: Diagnostic) -> str:

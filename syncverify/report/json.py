@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from syncverify.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
+from syncverify.base.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
+from syncverify.base.reason import kind_of
 from syncverify.report.base import Report, place, rule_name
 
 
@@ -30,6 +31,7 @@ def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
         "arch": k.arch,
         "verdict": str(k.verdict),
         "reason": k.reason,
+        "reason_kind": kind_of(k.reason),
         "seconds": round(k.seconds, 6),
         "scope": {
             "kind": str(k.scope.kind),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
-from syncverify.diagnostics import KernelReport, Verdict
-from syncverify.report.base import Report, one_line, place, rule_name
+from syncverify.base.diagnostics import KernelReport, Verdict
+from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
 
 #: What XML 1.0 cannot hold, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -43,6 +43,9 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
     case = ET.SubElement(
         suite, "testcase", name=_clean(k.name), classname=_clean(k.file), time=f"{k.seconds:.3f}"
     )
+    properties = ET.SubElement(case, "properties")
+    for name, value in [("scope", scope_text(k)), *(("assumption", a) for a in rests_on(k))]:
+        ET.SubElement(properties, "property", name=name, value=_clean(value))
     lines = [_line(k, i) for i in range(len(k.diagnostics))]
     if k.verdict is Verdict.PROVED:
         if lines:

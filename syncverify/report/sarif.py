@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from syncverify import __version__
-from syncverify.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
-from syncverify.explanations import explanation
-from syncverify.report.base import Report, one_line
-from syncverify.rules import RULES
-from syncverify.source import UNKNOWN_SPAN, Span
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.base.explanations import explanation
+from syncverify.base.rules import RULES
+from syncverify.base.source import UNKNOWN_SPAN, Span
+from syncverify.report.base import Report, one_line, rests_on, scope_text
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
@@ -38,7 +38,7 @@ def render(report: Report) -> str:
         "invocations": [
             {
                 "executionSuccessful": not report.errors,
-                "toolExecutionNotifications": _unusable(report) + _undecided(report),
+                "toolExecutionNotifications": _unusable(report) + _undecided(report) + _resting(report),
             }
         ],
         "columnKind": "unicodeCodePoints",
@@ -72,6 +72,19 @@ def _undecided(report: Report) -> list[dict[str, Any]]:
     ]
 
 
+def _resting(report: Report) -> list[dict[str, Any]]:
+    """What verdicts take for granted: a note for each kernel."""
+    return [
+        {
+            "level": "note",
+            "message": {"text": "\n".join([f"{k.name}: {k.verdict} ({scope_text(k)})", *rests_on(k)])},
+            "locations": [_location(Span(k.file, 1))],
+        }
+        for k in report.kernels
+        if rests_on(k)
+    ]
+
+
 def _rule(rule: str) -> dict[str, Any]:
     r, e = RULES[rule], explanation(rule)
     return {
@@ -102,7 +115,12 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
         "level": _LEVEL[d.severity],
         "message": {"text": f"{k.name}: {one_line(d)}"},
         "locations": [_location(span)],
-        "properties": {"kernel": k.name, "contested": d.contested},
+        "properties": {
+            "kernel": k.name,
+            "contested": d.contested,
+            "scope": scope_text(k),
+            "restsOn": rests_on(k),
+        },
     }
     if d.related:
         result["relatedLocations"] = [_location(r.span, r.text) for r in d.related if r.span.line]

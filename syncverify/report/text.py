@@ -7,21 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from syncverify.contested import CONTESTED
-from syncverify.diagnostics import (
+from syncverify.base.contested import CONTESTED
+from syncverify.base.diagnostics import (
     Blocked,
     Claim,
     Diagnostic,
     KernelReport,
-    ScopeKind,
     Severity,
     Step,
     Verdict,
     Witness,
 )
-from syncverify.report.base import Report, counted, kernel_names, rule_name, source_lines, values_text
+from syncverify.base.source import Span
+from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
 from syncverify.report.excerpt import cut
-from syncverify.source import Span
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
 SHOWN_BLOCKED = 8
@@ -242,15 +241,9 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 def _verdict(k: KernelReport, name: str, paint: Paint) -> str:
     reason = f": {k.reason}" if k.reason else ""
-    facts = [_scope(k), str(k.policy), f"{k.seconds:.2f} s"]
+    facts = [scope_text(k, SHOWN_VALUES), str(k.policy), f"{k.seconds:.2f} s"]
     verdict = paint(str(k.verdict), _VERDICT_COLOR[k.verdict])
     return f"{k.file}: {paint(name, 'bold')}: {verdict}{reason} ({'; '.join(facts)})"
-
-
-def _scope(k: KernelReport) -> str:
-    if k.scope.kind is ScopeKind.ALL:
-        return "every launch"
-    return f"for {values_text(k.scope.values, SHOWN_VALUES)}" if k.scope.values else "no value known"
 
 
 def _summary(report: Report, paint: Paint) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from syncverify.diagnostics import KernelReport, Step
-from syncverify.report.base import Report
+from syncverify.base.diagnostics import KernelReport, Step
+from syncverify.report.base import Report, rests_on, scope_text
 
 #: One step takes this many microseconds on the time axis, which shows order, not time.
 STEP = 10
@@ -19,7 +19,18 @@ def render(report: Report) -> str:
     for n, k in enumerate(report.kernels):
         if k.witness is not None:
             events += _kernel(n, k, pids)
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}, indent=1) + "\n"
+    verdicts = [
+        {
+            "kernel": k.name,
+            "file": k.file,
+            "verdict": str(k.verdict),
+            "scope": scope_text(k),
+            "rests_on": rests_on(k),
+        }
+        for k in report.kernels
+    ]
+    trace = {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"verdicts": verdicts}}
+    return json.dumps(trace, indent=1) + "\n"
 
 
 def _kernel(n: int, k: KernelReport, pids: dict[tuple[int, str], int]) -> list[dict[str, Any]]:

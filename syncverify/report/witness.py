@@ -7,8 +7,17 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from syncverify.diagnostics import SCHEMA_VERSION, Blocked, Claim, Policy, Step, Witness
-from syncverify.source import InputError, Span
+from syncverify.base.diagnostics import (
+    SCHEMA_VERSION,
+    BarrierState,
+    Blocked,
+    Claim,
+    Policy,
+    Step,
+    StepKind,
+    Witness,
+)
+from syncverify.base.source import InputError, Span
 
 
 def to_dict(witness: Witness) -> dict[str, Any]:
@@ -33,7 +42,12 @@ def to_dict(witness: Witness) -> dict[str, Any]:
 
 
 def _step(s: Step) -> dict[str, Any]:
-    return {**_site(s.agent, s.span), "op": s.op, "barrier": s.barrier, "phase": s.phase}
+    step = {**_site(s.agent, s.span), "op": s.op, "barrier": s.barrier, "phase": s.phase, "kind": str(s.kind)}
+    if s.state is not None:
+        step["state"] = asdict(s.state)
+    if s.issued_by is not None:
+        step["issued_by"] = s.issued_by
+    return step
 
 
 def _blocked(b: Blocked) -> dict[str, Any]:
@@ -92,7 +106,21 @@ def _witness(data: Mapping[str, Any]) -> Witness:
 
 def _read_step(s: Mapping[str, Any]) -> Step:
     barrier = None if s["barrier"] is None else _text(s["barrier"])
-    return Step(_text(s["agent"]), _span(s), _text(s["op"]), barrier, _optional(s["phase"]))
+    state = s.get("state")
+    return Step(
+        _text(s["agent"]),
+        _span(s),
+        _text(s["op"]),
+        barrier,
+        _optional(s["phase"]),
+        StepKind(s.get("kind", StepKind.OTHER)),
+        None if state is None else _state(state),
+        _optional(s.get("issued_by")),
+    )
+
+
+def _state(s: Mapping[str, Any]) -> BarrierState:
+    return BarrierState(_int(s["phase"]), _int(s["pending"]), _int(s["count"]), _int(s["tx"]))
 
 
 def _read_blocked(b: Mapping[str, Any]) -> Blocked:

@@ -13,9 +13,9 @@ from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
-from syncverify.gate_time import PROOF_SECONDS
-from syncverify.gate_time import checked as checked_seconds
-from syncverify.source import InputError
+from syncverify.base.source import InputError
+from syncverify.gate.proof_time import PROOF_SECONDS
+from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import table
 from syncverify.torch.call import Fused, View, prepare, shapes_of
 from syncverify.torch.dims import UnfitError

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from syncverify.fusion.graph import Output
-from syncverify.fusion.pitches import known, pitch
+from syncverify.fusion.row_strides import known, pitch
 from syncverify.torch.dims import UnfitError, extent
 from syncverify.torch.layouts import ALIGNMENT, Layout, expressions, numbers, steps, views
 from syncverify.torch.region import value_of

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.matmul.problem import Problem
-from syncverify.source import InputError
 from syncverify.torch.call import stored
 from syncverify.torch.interpret import evaluate, missing, sizes_of
 from syncverify.torch.layouts import own_axes, views

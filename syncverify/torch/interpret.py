@@ -9,8 +9,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from syncverify.base.source import InputError
 from syncverify.fusion import Fusion
-from syncverify.source import InputError
 
 _KINDS = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 

@@ -10,7 +10,7 @@ from typing import Any
 import sympy
 
 from syncverify.fusion import Fusion, Tensor
-from syncverify.fusion.pitches import known, pitch
+from syncverify.fusion.row_strides import known, pitch
 from syncverify.torch.dims import Atom, Axes, Axis, Space, extent
 
 #: What every row has to start at a multiple of, in bytes.

@@ -16,16 +16,16 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from syncverify import gate, gate_matmul
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.codegen import driver
 from syncverify.codegen.workspaces import workspaces
-from syncverify.diagnostics import Policy
 from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
-from syncverify.fusion.pitches import extents
+from syncverify.fusion.row_strides import extents
+from syncverify.gate import fusions, matmul
 from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
-from syncverify.source import InputError
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
 
 Sizes = Mapping[str, int]
@@ -75,7 +75,7 @@ class GateRunner:
     """Kernels that the gate let through, on the caller's current stream; each proof within some seconds."""
 
     policy: Policy = Policy.PRACTICAL
-    proof_seconds: float = gate.PROOF_SECONDS
+    proof_seconds: float = fusions.PROOF_SECONDS
     name: str = "gate"
     _kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
 
@@ -108,7 +108,7 @@ class Launch:
     ``kind``: kernels that leave those as they need them share them.
     """
 
-    program: gate.Program
+    program: fusions.Program
     values: dict[str, int]
     shared: Mapping[str, int] = field(default_factory=dict)
     kind: str = ""
@@ -164,7 +164,7 @@ class _OnGpu(ABC):
             program = self._launch(sizes, device).launch.program
         where = ", ".join(
             f"{name} for {'this launch' if stage in program.undecided else 'every launch'}"
-            for stage, name in gate.STAGES.items()
+            for stage, name in fusions.STAGES.items()
         )
         return f"proved: {where}"
 
@@ -177,8 +177,8 @@ class _OnGpu(ABC):
                 launch = self.launch(sizes, index)
                 launch.program.require_proof(launch.values)
                 names = (*self._names, *launch.shared)
-                found = Bound(launch, gate.launcher(launch.program, launch.values, index, names), index)
-            except (InputError, gate.VerificationError) as e:
+                found = Bound(launch, fusions.launcher(launch.program, launch.values, index, names), index)
+            except (InputError, fusions.VerificationError) as e:
                 raise RefusedError(str(e)) from e
             self._launches[key] = found
         return found
@@ -205,14 +205,14 @@ class FusionOnGpu(_OnGpu):
 
     def __init__(
         self, fusion: Fusion, policy: Policy, schedule: Schedule | RowSchedule | None = None,
-        proof_seconds: float = gate.PROOF_SECONDS,
+        proof_seconds: float = fusions.PROOF_SECONDS,
     ) -> None:  # fmt: skip
         super().__init__()
         self._fusion = fusion
         self._policy = policy
         self._seconds = proof_seconds
         self._schedule = schedule
-        self._compiled: gate.CompiledKernel | None = None
+        self._compiled: fusions.CompiledKernel | None = None
 
     def names(self) -> tuple[str, ...]:
         return (*(n for n, _ in self._fusion.inputs), *(o.name for o in self._fusion.outputs))
@@ -231,10 +231,12 @@ class FusionOnGpu(_OnGpu):
 class ProductOnGpu(_OnGpu):
     """A matrix product behind the gate; the schedule follows from the sizes."""
 
-    def __init__(self, problem: Problem, policy: Policy, proof_seconds: float = gate.PROOF_SECONDS) -> None:
+    def __init__(
+        self, problem: Problem, policy: Policy, proof_seconds: float = fusions.PROOF_SECONDS
+    ) -> None:
         super().__init__()
         self._problem = problem
-        self._product = gate_matmul.Matmul(problem, policy, proof_seconds=proof_seconds)
+        self._product = matmul.Matmul(problem, policy, proof_seconds=proof_seconds)
 
     def names(self) -> tuple[str, ...]:
         return product_names(self._problem)
@@ -246,13 +248,13 @@ class ProductOnGpu(_OnGpu):
 
 def compile_fusion(
     fusion: Fusion, sizes: Sizes, policy: Policy, schedule: Schedule | RowSchedule | None = None,
-    proof_seconds: float = gate.PROOF_SECONDS,
-) -> gate.CompiledKernel:  # fmt: skip
+    proof_seconds: float = fusions.PROOF_SECONDS,
+) -> fusions.CompiledKernel:  # fmt: skip
     """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
     if schedule is None and fusion.reduced:
         schedule = RowSchedule(width=sizes[fusion.dims[-1]])
-    compiled = gate.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
-    if not isinstance(compiled, gate.CompiledKernel):
+    compiled = fusions.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
+    if not isinstance(compiled, fusions.CompiledKernel):
         raise InputError(f"{fusion.name} takes several kernels")
     return compiled
 
@@ -262,7 +264,7 @@ def product_names(problem: Problem) -> tuple[str, ...]:
     return ("a", *problem.rights, *others, *(o.name for o in problem.epilogue.outputs))
 
 
-def product_launch(product: gate_matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
+def product_launch(product: matmul.Matmul, sizes: Sizes, multiprocessors: int) -> Launch:
     compiled = product.proved(sizes, multiprocessors)
     schedule, values = compiled.schedule, compiled.launch_values(sizes, multiprocessors)
     shared = split.workspaces(schedule, values["blocks"], len(product.problem.products))
@@ -289,8 +291,8 @@ class ProvingRunner:
     """Compiles and proves what a GPU will need, and runs nothing: for fake tensors, without a GPU."""
 
     policy: Policy = Policy.PRACTICAL
-    multiprocessors: int = gate.H200_SMS
-    proof_seconds: float = gate.PROOF_SECONDS
+    multiprocessors: int = fusions.H200_SMS
+    proof_seconds: float = fusions.PROOF_SECONDS
     name: str = "prove"
 
     def why_not(self, device: torch.device) -> str:
@@ -376,7 +378,7 @@ class SimulatorRunner:
 
     policy: Policy = Policy.PRACTICAL
     multiprocessors: int = 2
-    proof_seconds: float = gate.PROOF_SECONDS
+    proof_seconds: float = fusions.PROOF_SECONDS
     name: str = "simulator"
     _kernels: dict[str, Kernel] = field(default_factory=dict, repr=False)
 
@@ -411,19 +413,19 @@ class _Simulated(ABC):
         try:
             found = self.launch(sizes)
             found.program.require_proof(found.values)
-        except (InputError, gate.VerificationError) as e:
+        except (InputError, fusions.VerificationError) as e:
             raise RefusedError(str(e)) from e
         return "proved, and simulated"
 
     def __call__(self, sizes: Sizes, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        from syncverify import simulate
         from syncverify.fusion.lower import rests
+        from syncverify.simulate import ir
 
         self.prepare(sizes, outputs[0].device)
         found = self.launch(sizes)
         arrays = self.arrays(sizes, inputs, outputs)
         shared = {n: np.zeros(size // 4, np.int32) for n, size in found.shared.items()}
-        results = simulate.run(found.program.kernel, found.values, {**arrays, **shared})
+        results = ir.run(found.program.kernel, found.values, {**arrays, **shared})
         for name, rest in rests(found.program.kernel).items():
             if found.values["rest"]:
                 results[name].reshape(-1)[-found.values["rest"] :] = results[rest]
@@ -436,7 +438,7 @@ class _FusionSimulated(_Simulated):
     def __init__(self, fusion: Fusion, runner: SimulatorRunner | ProvingRunner) -> None:
         super().__init__(runner)
         self._fusion = fusion
-        self._compiled: gate.CompiledKernel | None = None
+        self._compiled: fusions.CompiledKernel | None = None
 
     def launch(self, sizes: Sizes) -> Launch:
         if self._compiled is None:
@@ -463,7 +465,7 @@ class _ProductSimulated(_Simulated):
     def __init__(self, problem: Problem, runner: SimulatorRunner | ProvingRunner) -> None:
         super().__init__(runner)
         self._problem = problem
-        self._product = gate_matmul.Matmul(problem, runner.policy, proof_seconds=runner.proof_seconds)
+        self._product = matmul.Matmul(problem, runner.policy, proof_seconds=runner.proof_seconds)
 
     def launch(self, sizes: Sizes) -> Launch:
         check_product(self._problem, sizes)

@@ -11,9 +11,9 @@ import sympy
 import torch
 from torch.fx import Node
 
+from syncverify.base.source import InputError
 from syncverify.fusion import Fusion, Tensor, Value, size, take, trace
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
-from syncverify.source import InputError
 from syncverify.torch import losses, table
 from syncverify.torch.dims import Axes, Axis, UnfitError, extent
 from syncverify.torch.layouts import Layout, breaks, dense, layout

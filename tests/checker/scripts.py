@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from syncverify.base.source import Span
 from syncverify.model.events import (
     Agent,
     Event,
@@ -15,7 +16,6 @@ from syncverify.model.events import (
     SystemInfo,
     ThreadClass,
 )
-from syncverify.source import Span
 
 
 @dataclass

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.checker import Outcome, check
-from syncverify.diagnostics import Claim, Policy, Severity, Verdict
-from syncverify.ir.execute import systems
-from syncverify.ir.parser import parse
+from syncverify.base.diagnostics import Claim, Policy, Severity, Verdict
+from syncverify.checker.exact_check import Outcome, check
+from syncverify.frontends.ir.systems import systems
+from syncverify.ir.text.parser import parse
 from syncverify.model.events import Unanalysable
 
 FAMILY = Path(__file__).parents[2] / "corpus" / "two_async_warps"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.checker import check
-from syncverify.diagnostics import Policy, Severity
-from syncverify.ir.parser import parse_file
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Policy, Severity
+from syncverify.checker.exact_check import check
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse_file
 from tests.corpus.entries import CORPUS
 from tests.fixtures.events import system
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from syncverify import simulate
-from syncverify.diagnostics import Claim, KernelReport, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Claim, KernelReport, Policy, Severity, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.verify import check_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.simulate import ir
 from tests.corpus.entries import Entry, read
 
 ENTRIES = {p.name.removesuffix(".syncir"): read(p) for p in sorted((Path(__file__).parent / "red").glob("*"))}
@@ -38,7 +38,7 @@ def test_verdict_rule_and_line(entry: Entry, policy: Policy) -> None:
 
 @pytest.mark.parametrize(("entry", "policy"), CASES)
 def test_simulator_agrees(entry: Entry, policy: Policy) -> None:
-    result = simulate.explore(kernel(entry.path), policy=policy)
+    result = ir.explore(kernel(entry.path), policy=policy)
     harms = [h for h in result.harms if policy == Policy.STRICT or h.kind != Claim.ORDER_VIOLATION]
     refuted = entry.expected[policy].verdict == Verdict.REFUTED
     assert result.unsupported is None

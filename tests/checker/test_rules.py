@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.checker import check
-from syncverify.diagnostics import Policy, Severity, Verdict
-from syncverify.ir.parser import parse_file
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Policy, Severity, Verdict
+from syncverify.checker.exact_check import check
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse_file
 from tests.fixtures.events import system
 
 CASES = [
@@ -131,7 +131,7 @@ def test_too_many_register_requests_are_unknown_not_proved(monkeypatch: pytest.M
     path = Path(__file__).parents[2] / "corpus/rulebook/E62_register_pool_exceeded.good.syncir"
     (kernel,) = parse_file(path)
     assert check_kernel(kernel).verdict == Verdict.PROVED
-    monkeypatch.setattr("syncverify.checker.final.MOST_SETS", 0)
+    monkeypatch.setattr("syncverify.checker.happens_before.end_of_run.MOST_SETS", 0)
     report = check_kernel(kernel)
     assert report.verdict == Verdict.UNKNOWN
     assert "setmaxnreg requests" in str(report.reason)

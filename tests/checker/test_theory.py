@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.checker import check
-from syncverify.diagnostics import Claim, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Claim, Policy, Severity, Verdict
+from syncverify.checker.exact_check import check
 from tests.fixtures.events import system
 
 ONE_LANE_LAPPED = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from syncverify.base.rules import RULES
 from syncverify.cli.main import run
-from syncverify.rules import RULES
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 MUL = "syncverify.examples.fusions:mul"

@@ -8,7 +8,7 @@ import pytest
 
 from syncverify.cli.main import run
 from syncverify.examples import unsynchronized
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.printer import print_kernel
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncverify.base.nvrtc import compile_source
 from syncverify.codegen.alignment import divisor, known_divisors
 from syncverify.codegen.cuda import emit
 from syncverify.ir.expr import Binary, Call, Expr, Int, Unary, Var, evaluate
-from syncverify.ir.parser import parse
-from syncverify.nvrtc import compile_source
+from syncverify.ir.text.parser import parse
 
 NAMES = ("a", "b", "c")
 

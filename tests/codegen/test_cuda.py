@@ -7,17 +7,17 @@ import re
 import pytest
 
 from syncverify import gate
+from syncverify.base.diagnostics import Policy
+from syncverify.base.nvrtc import compile_source
+from syncverify.base.source import InputError
 from syncverify.codegen.cuda import emit, helpers
 from syncverify.codegen.expressions import Names, Values, index, value
-from syncverify.diagnostics import Policy
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, Value, trace
 from syncverify.fusion.pipeline import build
 from syncverify.fusion.plan import plan_of
 from syncverify.ir.expr import Binary, Call, Expr, Float, Int, Var, evaluate
-from syncverify.ir.parser import parse
-from syncverify.nvrtc import compile_source
-from syncverify.source import InputError
+from syncverify.ir.text.parser import parse
 
 SETTINGS = [
     ("mul", ""), ("mul", "store=tma mode=pipelined"), ("scale_add", "async_warps=3"),

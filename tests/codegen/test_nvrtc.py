@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from syncverify import nvrtc
+from syncverify.base import nvrtc
 
 CODE = r"""
 from syncverify import nvrtc

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from syncverify.base.source import InputError
 from syncverify.codegen import driver, packed
 from syncverify.codegen.driver import INTEGERS, Function
 from syncverify.codegen.packed import Launcher, Shape
 from syncverify.codegen.tensor_maps import EncodedMap
-from syncverify.source import InputError
 
 CONTEXT, HANDLE = 11, 22
 

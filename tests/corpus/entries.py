@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.base.diagnostics import Policy, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from tests.corpus.entries import CORPUS, Entry, entries
 
 FAMILIES = {
     "depth": "Bugs that show only in a later lap of the ring, in an odd tail or in a later tile.",
-    "hardware": "Kernels that drive the memory system hard, for `benchmarks/corpus_on_gpu.py`.",
+    "hardware": "Kernels that drive the memory system hard, for `benchmarks/hardware/corpus_on_gpu.py`.",
     "idioms": "Good kernels: the common idioms of Hopper kernels (D1 to D15 of the rulebook, and more).",
     "large": "Whole kernels: a persistent GEMM, an attention mainloop, a chain of three roles.",
     "matmul": "Good kernels: matrix products as the compiler writes them (docs/matmul.md).",
@@ -28,8 +28,9 @@ Small kernels with known verdicts. A `.bad.syncir` holds one bug, its `.good.syn
 without it; files of neither kind stand alone. The first comment lines of a file say what the bug is and
 what happens; `// expect:` gives the verdict, the rule and the line of the first error (further errors
 follow), `// strict:` the same for the strict policy where it differs, `// smallest:` the smallest sizes
-that refute the kernel. `tests/corpus` holds the checker and the simulator to them, `tests/symbolic` the
-verdicts for every size; `benchmarks/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
+that refute the kernel. `tests/corpus` holds the checker and the simulator to them,
+`tests/checker/prover/parametric` the verdicts for every size;
+`benchmarks/hardware/corpus_on_gpu.py` runs those on a GPU that the code generator supports.
 
 This page is generated from the headers: `python -m tests.corpus.index`.
 """

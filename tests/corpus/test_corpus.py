@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
-from syncverify import simulate
-from syncverify.diagnostics import Claim, KernelReport, Policy, Severity, Verdict
+from syncverify.base.diagnostics import Claim, KernelReport, Policy, Severity, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse_file
-from syncverify.verify import check_kernel
+from syncverify.ir.text.parser import parse_file
+from syncverify.simulate import ir
 from tests.corpus.entries import CORPUS, Entry, entries
 
 ENTRIES = {e.name: e for e in entries()}
@@ -57,11 +57,11 @@ def _with(verdict: Verdict) -> list[object]:
 def test_witness_replays(name: str, policy: Policy) -> None:
     witness = _report(name, policy).witness
     assert witness is not None
-    result = simulate.replay(witness, _kernel(name))
+    result = ir.replay(witness, _kernel(name))
     assert result.reproduced, result.reason
 
 
-def _harms(result: simulate.Exploration, policy: Policy) -> list[simulate.Harm]:
+def _harms(result: ir.Exploration, policy: Policy) -> list[ir.Harm]:
     """What counts as harm: that an operation may land in one phase or another does in strict mode only."""
     return [h for h in result.harms if policy == Policy.STRICT or h.kind != Claim.ORDER_VIOLATION]
 
@@ -70,10 +70,10 @@ def _harms(result: simulate.Exploration, policy: Policy) -> list[simulate.Harm]:
 def test_proved_kernel_never_fails_in_the_simulator(name: str, policy: Policy) -> None:
     kernel = _kernel(name)
     if name in EXHAUSTIVE:
-        result = simulate.explore(kernel, policy=policy)
+        result = ir.explore(kernel, policy=policy)
         assert result.complete
     else:
-        result = simulate.sample(kernel, seed=1, runs=RUNS, policy=policy)
+        result = ir.sample(kernel, seed=1, runs=RUNS, policy=policy)
     assert result.unsupported is None
     assert not _harms(result, policy)
 
@@ -81,7 +81,7 @@ def test_proved_kernel_never_fails_in_the_simulator(name: str, policy: Policy) -
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 def test_exhaustive_simulation_agrees(name: str) -> None:
     for policy in Policy:
-        result = simulate.explore(_kernel(name), policy=policy)
+        result = ir.explore(_kernel(name), policy=policy)
         assert result.unsupported is None
         refuted = ENTRIES[name].expected[policy].verdict == Verdict.REFUTED
         assert bool(_harms(result, policy)) == refuted

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from syncverify.diagnostics import Policy, Verdict
-from syncverify.ir.parser import parse
-from syncverify.rules import RULES
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.rules import RULES
+from syncverify.ir.text.parser import parse
 from tests.corpus.entries import CORPUS, Entry, entries
 from tests.corpus.index import page
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from syncverify.diagnostics import Verdict
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.expr import evaluate
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse_file
-from syncverify.verify import check_kernel
+from syncverify.ir.text.parser import parse_file
 from tests.corpus.entries import Entry, entries
 
 GOOD = [e for e in entries() if e.kind == "good" or e.family == "idioms"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from syncverify.diagnostics import Claim, Diagnostic, KernelReport, Severity
-from syncverify.ir.parser import parse_file
-from syncverify.verify import check_kernel
+from syncverify.base.diagnostics import Claim, Diagnostic, KernelReport, Severity
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.text.parser import parse_file
 from tests.corpus.entries import CORPUS
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from syncverify import simulate
-from syncverify.diagnostics import Policy, Verdict
-from syncverify.ir.parser import parse_file
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.ir.text.parser import parse_file
+from syncverify.simulate import ir
 from tests.corpus.arrays import Array, arrays, defaults
 from tests.corpus.entries import CORPUS, entries
 
@@ -26,7 +26,7 @@ def _run(name: str) -> tuple[dict[str, Array], dict[str, Array]]:
     (kernel,) = parse_file(CORPUS / name)
     values = defaults(kernel)
     given = arrays(kernel, values)
-    return given, simulate.run(kernel, values, given)
+    return given, ir.run(kernel, values, given)
 
 
 @pytest.mark.parametrize("name", [e.name for e in PROVED])

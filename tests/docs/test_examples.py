@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.diagnostics import Policy, Severity, Verdict
-from syncverify.files import check_file, check_source, read_source
-from syncverify.rules import RULES
+from syncverify.base.diagnostics import Policy, Severity, Verdict
+from syncverify.base.rules import RULES
+from syncverify.driver.files import check_file, check_source, read_source
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 #: SV9xx are the tool's own.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.contested import CONTESTED
+from syncverify.base.contested import CONTESTED
+from syncverify.base.explanations import _TEXTS, explanation
+from syncverify.base.rules import RULES
+from syncverify.base.source import InputError
 from syncverify.docgen import BEGIN, END, pages, readme, replace_section, untimed
-from syncverify.explanations import _TEXTS, explanation
-from syncverify.rules import RULES
-from syncverify.source import InputError
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

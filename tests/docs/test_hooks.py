@@ -51,3 +51,17 @@ def test_the_commands_of_the_page_are_understood() -> None:
     assert len(commands) >= 2
     for command in commands:
         _parse(command)
+
+
+def test_the_action_calls_a_command_that_exists() -> None:
+    (line,) = re.findall(r"(syncverify check .*) \|\|", (ROOT / "action.yml").read_text("utf-8"))
+    for variable, value in (("$FILES", "a.ptx b.cu"), ("$ARGUMENTS", "-I include"), ("$ON_UNKNOWN", "pass")):
+        line = line.replace(variable, value)
+    assert _parse(line).params["jobs"] == 0
+
+
+def test_workflows_call_targets_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for target in re.findall(r"\bmake ([a-z]+)", workflow.read_text("utf-8")):
+            assert re.search(rf"^{target}:", makefile, re.M), (workflow.name, target)

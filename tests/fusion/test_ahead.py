@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from syncverify import gate
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.examples import fusions, rows
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, trace
 from syncverify.fusion.plan import launch_values, plan_of
@@ -17,8 +19,6 @@ from syncverify.fusion.row_schedule import fitted
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import evaluate
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
 
 SUMS = RowSchedule(width=1024)
 MUL = Schedule()

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncverify import gate, simulate
+from syncverify import gate
+from syncverify.base.diagnostics import Policy, ScopeKind
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import Policy, ScopeKind
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.fusion.plan import launch_values, plan_of
-from syncverify.source import InputError
+from syncverify.simulate import ir
 
 NAMES = ("mul_bf16", "normalize", "bias_gelu", "gate_pair", "dropout_mask", "rotary_pairs")
 
@@ -33,7 +34,7 @@ def test_threads_that_load_their_own_parts(name: str, settings: str) -> None:
         tiles = max(1, sizes["R"] * sizes["C"] // plan.schedule.tile)
         assert values["blocks"] == (min(3, tiles) if "persistent" in settings else tiles)
         given = fusion.random_inputs(sizes)
-        found = simulate.run(kernel, values, given)
+        found = ir.run(kernel, values, given)
         for o, want in zip(fusion.outputs, fusion.reference(given), strict=True):
             got = np.asarray(found[o.name], np.float64)
             np.testing.assert_allclose(got, np.asarray(want, np.float64), rtol=1e-2, atol=1e-3)

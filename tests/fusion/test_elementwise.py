@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from syncverify import simulate
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
 from syncverify.examples.functions import FUNCTIONS, many
 from syncverify.fusion import Fusion, Schedule, Tensor
 from syncverify.fusion.lower import rests
 from syncverify.fusion.plan import launch_values, plan_of
+from syncverify.simulate import ir
 
 SMALL = Schedule(tile=512, compute_warps=4, stages=2)
 X = Tensor("f32", ("R", "C"))
@@ -65,7 +65,7 @@ def run(fusion: Fusion, inputs: dict[str, Any], schedule: Schedule = SMALL) -> t
     plan = plan_of(fusion, schedule)
     kernel = plan.build(plan.variant(sizes), Policy.PRACTICAL)
     values = launch_values(fusion, kernel, sizes, 2)
-    found = simulate.run(kernel, values, inputs)
+    found = ir.run(kernel, values, inputs)
     for name, rest in rests(kernel).items():
         if values["rest"]:
             found[name].reshape(-1)[-values["rest"] :] = found[rest]

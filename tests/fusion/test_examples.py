@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from syncverify import gate
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.examples import attention, losses, norms
 from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, index, rms_norm, rotary, softmax, trace
 from syncverify.fusion.functions import LARGEST, numpy_dtype
 from syncverify.fusion.plan import plan_of
-from syncverify.source import InputError
 
 EXAMPLES = [f for m in (attention, norms, losses) for f in vars(m).values() if isinstance(f, Fusion)]
 SIZES = {

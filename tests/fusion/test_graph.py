@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syncverify import simulate
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.examples import fusions as examples
 from syncverify.fusion import (
     RowSchedule,
@@ -33,9 +33,9 @@ from syncverify.fusion import (
 )
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.plan import launch_values, plan_of
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
-from syncverify.source import InputError
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
+from syncverify.simulate import ir
 
 F32 = Tensor("f32", ("R", "C"))
 
@@ -140,7 +140,7 @@ def test_reference_rounds_once_at_the_end() -> None:
         (lambda a: a + np.ones(3), {"a": F32}, "neither a tensor expression nor a number"),
         (lambda a: a.sum(-1), {"a": F32}, "along -1: dimensions are named, as in x.sum"),
         (lambda a: a.max(("R", 1)), {"a": F32}, "dimensions are named"),
-        (lambda a: a @ a, {"a": F32}, "see syncverify.gate_matmul"),
+        (lambda a: a @ a, {"a": F32}, "see syncverify.gate.matmul"),
         (lambda a: a[0], {"a": F32}, "has no slices"),
         (lambda a: sum(a), {"a": F32}, "has no slices"),
     ],
@@ -164,7 +164,7 @@ def test_inputs_may_have_names_that_kernels_use_themselves() -> None:
     plan = plan_of(f)
     (kernel,) = parse(print_kernel(plan.build(plan.main, Policy.PRACTICAL)), "k")
     outputs = {o.name: np.full((3, 8), np.nan, np.float32) for o in f.outputs}
-    found = simulate.run(kernel, launch_values(f, kernel, {"R": 3, "C": 8}, 1), {**f.bind(given), **outputs})
+    found = ir.run(kernel, launch_values(f, kernel, {"R": 3, "C": 8}, 1), {**f.bind(given), **outputs})
     rests = {o.name: found.get(f"{o.name}_rest", found[o.name]).reshape(-1) for o in f.outputs}
     assert [float(np.nanmax(rests[o.name])) for o in f.outputs] == want
 
@@ -184,7 +184,7 @@ def test_rows_may_have_names_that_kernels_use_themselves(settings: str) -> None:
     sizes = {"R": 5, "C": 512}
     given = f.random_inputs(sizes)
     outputs = {o.name: np.full([sizes[d] for d in o.dims], np.nan, np.float32) for o in f.outputs}
-    found = simulate.run(kernel, launch_values(f, kernel, sizes, 2), {**given, **outputs})
+    found = ir.run(kernel, launch_values(f, kernel, sizes, 2), {**given, **outputs})
     for o, want in zip(f.outputs, f.reference(given, np.float64), strict=True):
         np.testing.assert_allclose(found[o.name], want, rtol=1e-3, atol=1e-3)
 

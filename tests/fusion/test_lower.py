@@ -8,7 +8,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from syncverify.diagnostics import Policy
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, trace
 from syncverify.fusion.lower import (
@@ -24,7 +25,6 @@ from syncverify.fusion.pipeline import build
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var, evaluate
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.diagnostics import Policy, ScopeKind
+from syncverify.base.diagnostics import Policy, ScopeKind
 from syncverify.examples import attention, norms
 from syncverify.examples import fusions as examples
 from syncverify.fusion import RowSchedule, Tensor, softmax, trace
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.plan import ColumnPlan, Plan, plan_of
 from syncverify.fusion.segments import cut
-from syncverify.gate_sequence import planned
+from syncverify.gate.sequence import planned
 from syncverify.minimize import minimize
 from syncverify.minimize.candidates import synchronizing
 

@@ -8,11 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import gate, gate_matmul
-from syncverify.diagnostics import Policy
+from syncverify import gate
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
 from syncverify.fusion import Schedule, Tensor, trace
+from syncverify.gate import matmul
 from syncverify.matmul import product
-from syncverify.source import InputError
 
 BF16 = ml_dtypes.bfloat16
 DOUBLED = trace(lambda x: x * 2.0, {"x": Tensor("f32", ("R",))})
@@ -67,7 +68,7 @@ def test_results_that_are_no_numbers_equal_the_reference() -> None:
 @pytest.mark.parametrize("m", [0, 8])
 def test_a_product_of_nothing_has_nothing_to_prove(m: int) -> None:
     a, b = np.ones((m, 16), BF16), np.ones((8 - m, 16), BF16)
-    ours = gate_matmul.Matmul(product("bf16", "KK"))
+    ours = matmul.Matmul(product("bf16", "KK"))
     assert ours(a, b.T).shape == (m, 8 - m)
     compiled = ours.compiled({"M": 64, "N": 64, "K": 64})
     assert compiled.simulate(a, b.T)[0].shape == (m, 8 - m)

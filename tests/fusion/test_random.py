@@ -1,4 +1,4 @@
-"""Random fusions and schedules, on the simulator; ``benchmarks/fuzz_fusions.py`` draws many more."""
+"""Random fusions and schedules, on the simulator; ``benchmarks/compiler/fuzz_fusions.py`` draws many more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.fuzz_fusions import tried
+from benchmarks.compiler.fuzz_fusions import tried
 
 #: 40 seeds, one in four of which is refused by a clear error; and some that were not right once.
 SEEDS = range(1000, 1040)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syncverify import gate, simulate
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify import gate
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
 from syncverify.examples import rows as examples
 from syncverify.fusion import (
     Fusion,
@@ -28,11 +30,10 @@ from syncverify.fusion.pipeline import build_rows
 from syncverify.fusion.plan import launch_values, plan_of
 from syncverify.fusion.row_schedule import fitted
 from syncverify.ir.nodes import BarrierSync, FenceProxyAsync, Kernel, LdGlobal, Shuffle, StGlobal
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 
 ALL = [
     examples.rms_norm, examples.layer_norm, examples.softmax, examples.log_softmax, examples.add_rms_norm,
@@ -97,7 +98,7 @@ def test_results_on_the_simulator(f: Fusion, width: int, settings: str) -> None:
         o.name: np.full(w.shape, np.nan, numpy_dtype(o.dtype)) for o, w in zip(f.outputs, want, strict=True)
     }
     values = launch_values(f, kernel, {"R": rows, "C": width}, 2)
-    results = simulate.run(kernel, values, {**given, **out})
+    results = ir.run(kernel, values, {**given, **out})
     for o, w in zip(f.outputs, want, strict=True):
         assert worst_row(results[o.name], w) < (1e-5 if o.dtype == "f32" else 1e-2)
 
@@ -213,7 +214,7 @@ def test_a_variance_is_made_in_the_step_of_its_mean(settings: str, barriers: int
         given["x"].dtype
     )
     want = f.reference(given, np.float64)[0]
-    got = simulate.run(kernel, launch_values(f, kernel, {"R": rows, "C": width}, 2), given)["out"]
+    got = ir.run(kernel, launch_values(f, kernel, {"R": rows, "C": width}, 2), given)["out"]
     assert worst_row(got, want) < 1e-2
     assert check_kernel(kernel, {}, scope=ScopeKind.ALL).verdict is Verdict.PROVED
 
@@ -243,7 +244,7 @@ def test_several_leading_dimensions_are_rows() -> None:
     x = np.random.default_rng(0).standard_normal((3, 5, 128)).astype(np.float32)
     values = launch_values(f, kernel, {"A": 3, "B": 5, "C": 128}, 2)
     (want,) = f.reference([x], np.float64)
-    np.testing.assert_allclose(simulate.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
+    np.testing.assert_allclose(ir.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
 
 
 def test_infinities_and_nans_go_where_float64_has_them() -> None:
@@ -253,7 +254,7 @@ def test_infinities_and_nans_go_where_float64_has_them() -> None:
     x[0, 3], x[1, 5], x[2, :] = -np.inf, np.nan, 1e4
     with np.errstate(all="ignore"):
         (want,) = f.reference([x], np.float64)
-        got = simulate.run(kernel, launch_values(f, kernel, {"R": 3, "C": 256}, 2), {"x": x})["out"]
+        got = ir.run(kernel, launch_values(f, kernel, {"R": 3, "C": 256}, 2), {"x": x})["out"]
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -263,7 +264,7 @@ def test_an_index_outside_its_row_takes_nothing() -> None:
     given = inputs(f, 4, 256)
     given["target"] = np.array([0, 255, 256, -100])
     (want,) = f.reference(given, np.float64)
-    got = simulate.run(kernel, launch_values(f, kernel, {"R": 4, "C": 256}, 2), given)["out"]
+    got = ir.run(kernel, launch_values(f, kernel, {"R": 4, "C": 256}, 2), given)["out"]
     assert worst_row(got, want) < 1e-2
 
 
@@ -280,7 +281,7 @@ def test_elementwise_fusions_may_run_by_rows() -> None:
     kernel = built(f, 256, "rows=2 stages=2")
     x, b = np.ones((5, 256), np.float32), np.arange(256, dtype=np.float32)
     values = launch_values(f, kernel, {"R": 5, "C": 256}, 2)
-    np.testing.assert_array_equal(simulate.run(kernel, values, {"x": x, "b": b})["out"], x * 2 + b)
+    np.testing.assert_array_equal(ir.run(kernel, values, {"x": x, "b": b})["out"], x * 2 + b)
 
 
 def test_sizes_and_places_along_other_dimensions() -> None:
@@ -290,7 +291,7 @@ def test_sizes_and_places_along_other_dimensions() -> None:
         x = np.random.default_rng(0).standard_normal((5, 256)).astype(np.float32)
         values = launch_values(f, kernel, {"R": 5, "C": 256}, 2)
         (want,) = f.reference([x], np.float64)
-        np.testing.assert_allclose(simulate.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
+        np.testing.assert_allclose(ir.run(kernel, values, {"x": x})["out"], want, rtol=1e-5)
 
 
 def test_a_reduction_along_a_dimension_that_is_not_there() -> None:
@@ -317,7 +318,7 @@ def test_operands_may_lack_any_dimensions(settings: str) -> None:
     sizes = {"A": 3, "B": 5, "C": 256}
     given = f.random_inputs(sizes)
     (want,) = f.reference(given, np.float64)
-    got = simulate.run(kernel, launch_values(f, kernel, sizes, 2), given)["out"]
+    got = ir.run(kernel, launch_values(f, kernel, sizes, 2), given)["out"]
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -344,7 +345,7 @@ def test_blocks_of_a_grid(settings: str, blocks: int) -> None:
     assert check_kernel(kernel, values).verdict is Verdict.PROVED
     given = inputs(f, 7, 256)
     (want,) = f.reference(given, np.float64)
-    got = simulate.run(kernel, values, {**given, "out": np.full((7, 256), np.nan, np.float32)})
+    got = ir.run(kernel, values, {**given, "out": np.full((7, 256), np.nan, np.float32)})
     assert worst_row(got["out"], want) < 1e-5
 
 
@@ -390,7 +391,7 @@ def test_rows_may_be_read_again_for_every_step(f: Fusion, told: str, last: str) 
     sizes = {"R": 5, "C": 256}
     given = inputs(f, 5, 256)
     for name, want in zip((o.name for o in f.outputs), f.reference(given, np.float64), strict=True):
-        got = simulate.run(kernel.ir, kernel.launch_values(sizes, 2), given)[name]
+        got = ir.run(kernel.ir, kernel.launch_values(sizes, 2), given)[name]
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=2e-2, atol=2e-3)
 
 

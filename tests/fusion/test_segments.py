@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from syncverify import gate
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, Value, index, layer_norm, logsumexp, rsqrt, size, softmax, trace
 from syncverify.fusion.column_schedule import ColumnSchedule
 from syncverify.fusion.columns import partial_tensor
@@ -21,13 +23,11 @@ from syncverify.fusion.plan import ColumnPlan, RowPlan
 from syncverify.fusion.reshape import merged
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.fusion.segments import cut, whole
-from syncverify.gate_sequence import compile_sequence
+from syncverify.gate.sequence import compile_sequence
 from syncverify.ir.nodes import BarrierSync, BulkStore, Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
 
 X, F = Tensor("bf16", ("R", "C")), Tensor("f32", ("R", "C"))
 ROW, COLUMN, SCALAR = Tensor("f32", ("R",)), Tensor("f32", ("C",)), Tensor("f32")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.fusion.plan import launch_values, plan_of
 from syncverify.ir.nodes import Kernel
 from syncverify.minimize import minimize
-from syncverify.simulate import run
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate.ir import run
 
 SMALL = Schedule(tile=256, compute_warps=2, stages=2, store="role")
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from syncverify import gate
+from syncverify.base.source import InputError
 from syncverify.fusion import Fusion, Tensor, softmax, take, trace
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.plan import with_settings
-from syncverify.source import InputError
 
 SIZES = {"R": 11, "C": 64}
 ROW, NUMBER, BOTH, PLACE = (

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncverify.base.source import InputError
 from syncverify.ir import nodes
 from syncverify.ir.expr import Expr, Int, Var
 from syncverify.ir.layout import SHARED_LIMIT, BarrierLayout, BufferLayout, layout
-from syncverify.source import InputError
 
 
 def shared(name: str, size: Expr | int, **options: object) -> nodes.Shared:

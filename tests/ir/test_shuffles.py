@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncverify import simulate
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cuda import emit
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
+from syncverify.simulate import ir
 
 HEAD = "kernel k {\n  launch grid [1] block [64]\n  tensor a : f32[512] in\n  tensor out : f32[512] out\n"
 
@@ -25,7 +25,7 @@ def kernel(*lines: str) -> Kernel:
 
 def run(k: Kernel) -> np.ndarray:
     a = np.arange(512, dtype=np.float32)
-    return np.asarray(simulate.run(k, {}, {"a": a})["out"])
+    return np.asarray(ir.run(k, {}, {"a": a})["out"])
 
 
 def test_a_butterfly_exchanges_lanes() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from syncverify import simulate
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
+from syncverify.simulate import ir
 
 RNG = np.random.default_rng(11)
 BF16 = ml_dtypes.bfloat16
@@ -24,7 +24,7 @@ def run(problem: Problem, schedule: Schedule, m: int, cols: int, k: int, sms: in
         "b": np.ascontiguousarray(b.T if problem.b_t else b),
     }
     out = np.full((m, cols), np.nan, dtype=BF16)
-    got = simulate.run(kernel, values, {**stored, **others, "out": out})
+    got = ir.run(kernel, values, {**stored, **others, "out": out})
     return got, a.astype(np.float32) @ b.astype(np.float32), values
 
 

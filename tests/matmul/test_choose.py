@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from syncverify.gate_matmul import Matmul
+from syncverify.base.source import InputError
+from syncverify.gate.matmul import Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.choose import candidates, choose, menu, ranked
-from syncverify.source import InputError
 
 
 def sizes(m: int, n: int, k: int) -> dict[str, int]:

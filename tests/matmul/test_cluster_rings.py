@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map
-from syncverify.verify import check_kernel
 
 PAIR = Schedule(128, 128, stages=3, registers=(40, 232), persistent=True, store="tma", cluster=2)
 

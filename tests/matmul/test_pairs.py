@@ -8,10 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import simulate
-from syncverify.diagnostics import ScopeKind, Verdict
+from syncverify.base.diagnostics import ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, Value, silu, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir.expr import Int
 from syncverify.ir.nodes import If, MbarrierArrive, Stmt, TmaLoad, Wgmma
 from syncverify.matmul import Problem, Schedule
@@ -19,8 +20,7 @@ from syncverify.matmul.choose import candidates, choose
 from syncverify.matmul.lower import launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 
 BF16 = ml_dtypes.bfloat16
 C = Tensor("f32", ("M", "N"))
@@ -63,7 +63,7 @@ def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, **others: 
         **{x: np.ascontiguousarray(v.T if problem.b_t else v) for x, v in (("b", b), ("b2", b2))},
     }
     out = np.full((m, n), np.nan, dtype=BF16)
-    got = simulate.run(kernel, values, {**stored, **others, "out": out})["out"].reshape(m, n)
+    got = ir.run(kernel, values, {**stored, **others, "out": out})["out"].reshape(m, n)
     wide = [x.astype(np.float32) for x in (a, b, b2)]
     (want,) = problem.epilogue.reference({"acc": wide[0] @ wide[1], "acc2": wide[0] @ wide[2], **others})
     np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-6, atol=5e-2)

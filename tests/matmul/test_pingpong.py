@@ -11,23 +11,25 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import gate_ptx, simulate
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.checker.prover.parametric.strategy import Limits
+from syncverify.checker.prover.strategy import EFFORTS, Entry
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, gelu, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate import ptx_check
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.lower import launch_values, lower, whole
 from syncverify.matmul.pingpong import ORDER, TakeTurns
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
-from syncverify.sizes import Limits
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 
 BF16 = ml_dtypes.bfloat16
 PLAIN = Schedule(64, 64, stages=3, persistent=True, pingpong=True, laps="any")
@@ -70,8 +72,8 @@ def test_launches_are_asked_for_one_by_one_where_the_exploration_of_all_sizes_do
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     few = Limits(events=100, path=100, nodes=10, failures=1)
-    monkeypatch.setattr(gate_ptx, "LIMITS", few)
-    monkeypatch.setattr(gate_ptx, "SOON", few)
+    monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
+    monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, replace(EFFORTS[Entry.GATE_FIRST], first=few))
     program = CompiledMatmul(product(), PLAIN, cache=Cache(tmp_path)).program()
     assert program.proof("ptx").scope.kind is ScopeKind.EXACT
     values = {p.name: p.default for p in program.kernel.params if p.default is not None}
@@ -99,7 +101,8 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
-    monkeypatch.setattr(gate_ptx, "LIMITS", Limits(events=100, path=100, nodes=10, failures=1))
+    few = Limits(events=100, path=100, nodes=10, failures=1)
+    monkeypatch.setitem(EFFORTS, Entry.GATE, replace(EFFORTS[Entry.GATE], rest=few))
     program = CompiledMatmul(product(), TWO_STAGES, cache=Cache(tmp_path)).program()
     assert program.ptx
     (steps,) = re.findall(r"ld\.param\.u32 \t(%r\d+), \[matmul_param_6\]", program.ptx)
@@ -108,7 +111,7 @@ def test_ptx_that_skips_a_tile_is_proved_for_every_size_only_if_it_is_right(
     at = skip.split("\t")[1].split(",")[0]
     text = program.ptx.replace(skip, skip + SKIPS[what].format(at=at, steps=steps, turn=turn))
     text = text.replace("{\n", "{\n\t.reg .pred %short;\n\t.reg .b32 %skip;\n", 1)
-    report = gate_ptx.check_ptx(program.kernel, text, Policy.PRACTICAL)
+    report = ptx_check.check_ptx(program.kernel, text, Policy.PRACTICAL)
     if SKIPS[what]:
         assert report.verdict is not Verdict.PROVED or report.scope.kind is ScopeKind.EXACT
     else:
@@ -165,7 +168,7 @@ def test_simulated(schedule: Schedule, sizes: tuple[int, int, int], blocks: int)
     a, b = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal((c, k)).astype(BF16)
     values = launch_values(schedule, {"M": m, "N": c, "K": k}, blocks, 64, whole(product(), schedule))
     out = np.full((m, c), np.nan, BF16)
-    got = simulate.run(build(product(), schedule), values, {"a": a, "b": b, "out": out})["out"]
+    got = ir.run(build(product(), schedule), values, {"a": a, "b": b, "out": out})["out"]
     want = a.astype(np.float32) @ b.astype(np.float32).T
     np.testing.assert_allclose(got.reshape(m, c).astype(np.float32), want, rtol=2**-7, atol=1e-2)
 
@@ -182,7 +185,7 @@ def test_an_epilogue_with_inputs_knows_its_rows() -> None:
         schedule = replace(PLAIN, store=store)
         kernel = build(Problem("fused", "bf16", "KK", epilogue), schedule)
         values = launch_values(schedule, {"M": m, "N": c, "K": k}, 2, 64)
-        got = simulate.run(kernel, values, {"a": a, "b": b, "bias": bias, "out": out})["out"].reshape(m, c)
+        got = ir.run(kernel, values, {"a": a, "b": b, "bias": bias, "out": out})["out"].reshape(m, c)
         acc = a.astype(np.float32) @ b.astype(np.float32).T
         (want,) = epilogue.reference({"acc": acc, "bias": bias})
         np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2**-7, atol=1e-2)

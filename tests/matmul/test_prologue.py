@@ -10,22 +10,22 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import simulate
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Fusion, Tensor, relu, sigmoid, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.lower import launch_values, whole
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 
 RNG = np.random.default_rng(3)
 NUMPY = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "e4m3": ml_dtypes.float8_e4m3fn}
@@ -68,7 +68,7 @@ def test_against_numpy(
     values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 64, whole(ours, schedule))
     out = np.full((m, n), np.nan, NUMPY[dtype])
     stored = np.ascontiguousarray(b.T) if layout == "KK" else b
-    got = simulate.run(kernel, values, {"a": a, "b": stored, "out": out})["out"].reshape(m, n)
+    got = ir.run(kernel, values, {"a": a, "b": stored, "out": out})["out"].reshape(m, n)
     (left,) = scaled(source, dtype).reference({"a": a})
     want = left.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_allclose(got.astype(np.float32), want, rtol=2**-7, atol=5e-2)

@@ -9,22 +9,22 @@ from types import ModuleType
 
 import pytest
 
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
 from syncverify.codegen.mma import Product
 from syncverify.codegen.tensor_maps import pointers
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.gate import VerificationError
-from syncverify.gate_matmul import CompiledMatmul, Matmul
+from syncverify.gate.matmul import CompiledMatmul, Matmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map, walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
 
 ONE_TILE = Schedule(128, 64, stages=2)
 STAGED = Schedule(128, 128, stages=2, store="tma")
@@ -89,7 +89,7 @@ def test_ptx_of_every_layout_is_proved_at_the_usual_sizes(tmp_path: Path) -> Non
 
 
 def _mutants() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "matmul_mutants.py"
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "checker" / "matmul_mutants.py"
     spec = importlib.util.spec_from_file_location("matmul_mutants", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,7 @@
-"""Random products on the simulator, unproved; ``benchmarks/fuzz_matmuls.py`` draws and proves many more."""
+"""Random products on the simulator, unproved.
+
+``benchmarks/compiler/fuzz_matmuls.py`` draws and proves many more.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from benchmarks.fuzz_matmuls import fields, tried
+from benchmarks.compiler.fuzz_matmuls import fields, tried
 from syncverify import gate
+from syncverify.base.source import InputError
 from syncverify.fusion import Tensor, index, size, trace, uniform, where
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir.nodes import Elect, For, Let
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.named import kernel_name
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import walk
-from syncverify.source import InputError
 
 BF16 = ml_dtypes.bfloat16
 SEEDS = range(12)

@@ -10,12 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.fusion import Tensor, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choose import menu
-from syncverify.source import InputError
 
 NUMPY: dict[str, Any] = {
     "bf16": ml_dtypes.bfloat16, "f32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn, "f16": np.float16,

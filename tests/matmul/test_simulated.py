@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import simulate
 from syncverify.fusion import Tensor, gelu, trace
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
+from syncverify.simulate import ir
 
 RNG = np.random.default_rng(7)
 BF16 = ml_dtypes.bfloat16
@@ -26,7 +26,7 @@ def run(problem: Problem, schedule: Schedule, m: int, n: int, k: int, blocks: in
         "a": np.ascontiguousarray(a.T if problem.a_t else a),
         "b": np.ascontiguousarray(b.T if problem.b_t else b),
     }
-    got = simulate.run(kernel, values, {**stored, **others, "out": out})["out"].reshape(m, n)
+    got = ir.run(kernel, values, {**stored, **others, "out": out})["out"].reshape(m, n)
     return got.astype(np.float32), a.astype(np.float32) @ b.astype(np.float32)
 
 

@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncverify import simulate
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.checker.prover.parametric.strategy import all_sizes
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, gelu, silu, trace
 from syncverify.gate import Program
-from syncverify.gate_matmul import CompiledMatmul
-from syncverify.gate_ptx import check_ptx
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.gate.ptx_check import check_ptx
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SEMAPHORE
 from syncverify.passes.rewrite import flat_map
-from syncverify.sizes import all_sizes
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 from tests.matmul.split_helpers import BF16, RNG, close, run
 
 PAIRS = Schedule(128, 64, stages=2, split_k=3)
@@ -64,7 +64,7 @@ def test_sums_come_in_one_order(shares: str) -> None:
     kernel = build(product(), schedule)
     values = launch_values(schedule, {"M": 100, "N": 64, "K": 520}, 6, 64)
     given = {"a": a, "b": b, "out": np.zeros((100, 64), BF16)}
-    found = [simulate.run(kernel, values, given)["out"].tobytes() for _ in range(2)]
+    found = [ir.run(kernel, values, given)["out"].tobytes() for _ in range(2)]
     assert found[0] == found[1]
 
 

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, gelu, trace
 from syncverify.gate import Program
-from syncverify.gate_matmul import CompiledMatmul
-from syncverify.gate_ptx import check_ptx
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.gate.ptx_check import check_ptx
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SEMAPHORE, SUMS
 from syncverify.passes.rewrite import Body, flat_map, walk
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
 from tests.matmul.split_helpers import BF16, RNG, close, run
 
 HALVES = Schedule(128, 64, stages=2, split_k=2, shares="any")

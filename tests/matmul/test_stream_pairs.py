@@ -10,19 +10,19 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.codegen.cache import Cache
-from syncverify.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, Value, silu, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int, Var
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.pipeline import build
 from syncverify.matmul.split import SUMS
 from syncverify.passes.rewrite import flat_map
-from syncverify.verify import check_kernel
 
 BF16 = ml_dtypes.bfloat16
 C = Tensor("f32", ("M", "N"))

@@ -9,23 +9,23 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from syncverify import simulate
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
 from syncverify.codegen.cache import Cache
 from syncverify.codegen.cuda import emit
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.fusion import Tensor, trace
-from syncverify.gate_matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Int
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.matmul import Problem, Schedule, product
 from syncverify.matmul.choose import ranked
 from syncverify.matmul.lower import launch_values
 from syncverify.matmul.pipeline import build
 from syncverify.passes.rewrite import flat_map
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate import ir
 
 RNG = np.random.default_rng(5)
 NUMPY = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "tf32": np.float32}
@@ -54,7 +54,7 @@ def test_against_numpy(dtype: str, schedule: Schedule, m: int, n: int, k: int) -
     kernel = build(product(dtype), schedule)
     values = launch_values(schedule, {"M": m, "N": n, "K": k}, 4, 128 // SIZES[dtype])
     out = np.full((m, n), np.nan, OUT[dtype])
-    got = simulate.run(kernel, values, {"a": a, "b": np.ascontiguousarray(b.T), "out": out})["out"]
+    got = ir.run(kernel, values, {"a": a, "b": np.ascontiguousarray(b.T), "out": out})["out"]
     want = a.astype(np.float32) @ b.astype(np.float32)
     np.testing.assert_allclose(got.reshape(m, n).astype(np.float32), want, rtol=2**-7, atol=5e-2)
 
@@ -119,7 +119,7 @@ def test_dequantization_is_an_epilogue() -> None:
     values = launch_values(STAGED, {"M": 130, "N": 72, "K": 144}, 4, 128)
     arrays = {"a": a, "b": np.ascontiguousarray(b.T), "of_m": of_m, "of_n": of_n}
     out = np.full((130, 72), np.nan, ml_dtypes.bfloat16)
-    got = simulate.run(kernel, values, {**arrays, "out": out})["out"].reshape(130, 72)
+    got = ir.run(kernel, values, {**arrays, "out": out})["out"].reshape(130, 72)
     want = a.astype(np.float32) @ b.astype(np.float32) * of_m[:, None] * of_n
     np.testing.assert_allclose(got.astype(np.float32), want, rtol=2**-7, atol=5e-2)
 

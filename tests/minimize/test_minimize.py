@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from syncverify.base.diagnostics import Policy, Verdict
 from syncverify.cli.main import run
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel, print_stmt
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel, print_stmt
 from syncverify.minimize import Minimized, Reason, minimize
 from syncverify.minimize.candidates import synchronizing, taken_out
-from syncverify.verify import check_kernel
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,16 +6,16 @@ import struct
 
 import pytest
 
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.base.nvrtc import compile_kernel
 from syncverify.codegen.cuda import emit
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.ir.nodes import ClusterArrive, FenceMbarrierInit, For, Kernel, Stmt, WgmmaFence
 from syncverify.matmul import Schedule, product
 from syncverify.matmul.pipeline import build
 from syncverify.minimize import Reason, minimize
 from syncverify.minimize.candidates import synchronizing, taken_out
-from syncverify.nvrtc import compile_kernel
 from syncverify.passes.edits import statement
-from syncverify.verify import check_kernel
 
 IN_FLIGHT = Schedule(64, 64, consumers=1, stages=3, pending=1)
 CLUSTER = Schedule(64, 128, consumers=1, stages=2, cluster=2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from syncverify.ir.builder import KernelBuilder, block, tid
+from syncverify.ir.builder.kernel_builder import KernelBuilder, block, tid
 from syncverify.ir.expr import Expr, Var
 from syncverify.ir.nodes import Kernel
 

@@ -8,18 +8,18 @@ from itertools import product
 
 import pytest
 
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule, Tensor, trace, where
 from syncverify.fusion.pipeline import PASS_NAMES, build, passes
 from syncverify.ir import nodes as n
+from syncverify.ir.check.well_formed import verify
 from syncverify.ir.expr import Int
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel, print_stmt
-from syncverify.ir.verify import verify
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel, print_stmt
 from syncverify.passes.rewrite import flat_map, walk
-from syncverify.verify import check_kernel
 
 SMALL = Schedule(tile=1024, compute_warps=4, stages=3)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from syncverify.diagnostics import Policy, Verdict
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.passes.synthesize import Options, synthesize
-from syncverify.simulate import run
-from syncverify.verify import check_kernel
+from syncverify.simulate.ir import run
 from tests.passes.pipelines import inputs, pipeline
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.diagnostics import Verdict
+from syncverify.base.diagnostics import Verdict
+from syncverify.driver.ir import check_kernel
 from syncverify.examples import fusions as examples
 from syncverify.fusion import Schedule
 from syncverify.fusion.lower import launch_values
 from syncverify.fusion.pipeline import build
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
-from syncverify.simulate import replay, sample
-from syncverify.verify import check_kernel
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
+from syncverify.simulate.ir import replay, sample
 
 TINY = Schedule(tile=256, compute_warps=2, stages=2)
 #: Each slot is used more than three times, and a ragged end remains.

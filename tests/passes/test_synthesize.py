@@ -12,16 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncverify.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.driver.ir import check_kernel
+from syncverify.ir.check.well_formed import verify
 from syncverify.ir.nodes import Kernel
-from syncverify.ir.parser import parse
-from syncverify.ir.printer import print_kernel
-from syncverify.ir.verify import verify
+from syncverify.ir.text.parser import parse
+from syncverify.ir.text.printer import print_kernel
 from syncverify.minimize import minimize
 from syncverify.passes.synthesize import passes, synthesize
-from syncverify.simulate import run, sample
-from syncverify.source import InputError
-from syncverify.verify import check_kernel
+from syncverify.simulate.ir import run, sample
 from tests.passes.cases import CASES
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from syncverify import check_file
+from syncverify.base.diagnostics import Verdict
 from syncverify.codegen import driver
-from syncverify.diagnostics import Verdict
-from syncverify.launch import facts_for
-
-from .test_record import PTX
+from syncverify.frontends.launch_facts import facts_for
+from tests.record.test_record import PTX
 
 pytestmark = pytest.mark.skipif(not driver.available(), reason="needs a GPU")
 

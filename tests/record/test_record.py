@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from syncverify import check_file
-from syncverify.diagnostics import Verdict
-from syncverify.launch import facts_for
+from syncverify.base.diagnostics import Verdict
+from syncverify.frontends.launch_facts import facts_for
 from syncverify.record import driver
 from syncverify.record.launches import Image, Journal, Launch, TensorMap
 from syncverify.record.listen import Listener

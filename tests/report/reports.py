@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncverify.diagnostics import (
+from syncverify.base.diagnostics import (
     Blocked,
     Claim,
     Diagnostic,
@@ -18,8 +18,8 @@ from syncverify.diagnostics import (
     Verdict,
     Witness,
 )
+from syncverify.base.source import Span
 from syncverify.report.base import Report
-from syncverify.source import Span
 
 SOURCE = """\
 kernel ring {

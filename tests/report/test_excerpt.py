@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from syncverify.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.source import Span
 from syncverify.report import json as json_report
 from syncverify.report import text
 from syncverify.report.base import Report, kernel_names
 from syncverify.report.excerpt import COLUMNS, LONGEST_NAME, apart, cut
-from syncverify.source import Span
 
 LONG = ".entry _Z" + "".join(f"{n:04}" for n in range(1000)) + "(.param .u64 p)"
 

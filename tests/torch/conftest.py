@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from syncverify import gate, simulate
 from syncverify.codegen import driver
 from syncverify.fusion.functions import numpy_dtype
+from syncverify.gate import fusions
+from syncverify.simulate import ir
 
 
 @pytest.fixture
@@ -25,11 +26,11 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         memory = {}
         for t in kernel.tensors:
             if t.name in addresses:
-                shape = [gate.evaluate(e, values) for e in t.shape]
+                shape = [fusions.evaluate(e, values) for e in t.shape]
                 kind = np.dtype(np.uint32) if t.dtype == "u32" else numpy_dtype(t.dtype)
                 memory[t.name] = (addresses[t.name], shape, kind)
         arrays = {n: _at(*m) for n, m in memory.items()}
-        for name, result in simulate.run(kernel, values, {n: a.copy() for n, a in arrays.items()}).items():
+        for name, result in ir.run(kernel, values, {n: a.copy() for n, a in arrays.items()}).items():
             if name in arrays:
                 arrays[name][...] = np.asarray(result).reshape(arrays[name].shape)
 
@@ -43,8 +44,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
             program, dict(zip(names, addresses, strict=True)), values, device, stream
         )
 
-    monkeypatch.setattr(gate, "launcher", launcher)
-    monkeypatch.setattr(gate.Program, "function", lambda self, device: None)
+    monkeypatch.setattr(fusions, "launcher", launcher)
+    monkeypatch.setattr(fusions.Program, "function", lambda self, device: None)
     monkeypatch.setattr(driver, "multiprocessors", lambda device: 2)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 77, raising=False)
     monkeypatch.setattr(torch.cuda, "device", Device)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
 from tests.torch.compiled import compiled, draw, trained  # noqa: E402
 
 BF16, F16 = torch.bfloat16, torch.float16

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
 from syncverify.fusion import Tensor, Value, cross_entropy, gelu, index, rms_norm, silu, trace  # noqa: E402
 from syncverify.fusion.functions import FUNCTIONS  # noqa: E402
 from syncverify.matmul import Problem  # noqa: E402
-from syncverify.source import InputError  # noqa: E402
 from syncverify.torch import interpret  # noqa: E402
 from tests.torch.compiled import close, draw, wide  # noqa: E402
 

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 import torch.nn.functional as F  # noqa: E402
 
 import syncverify.torch as sv  # noqa: E402
-from syncverify import gate, gate_matmul  # noqa: E402
 from syncverify.codegen import driver  # noqa: E402
 from syncverify.fusion import Tensor, Value, rms_norm, trace  # noqa: E402
+from syncverify.gate import fusions, matmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
 from syncverify.torch.runners import FusionOnGpu, Kernel, ProductOnGpu  # noqa: E402
 from tests.torch.compiled import close, compiled, draw  # noqa: E402
@@ -75,7 +75,7 @@ def test_a_launch_names_tensors_and_stream(launches: list[tuple[Any, ...]]) -> N
 
     fusion = trace(normed, {"x": Tensor("bf16", ("R", "C")), "w": Tensor("bf16", ("C",))})
     x, w = draw(24, 64, dtype=BF16), draw(64, dtype=BF16)
-    out = _run(FusionOnGpu(fusion, gate.Policy.PRACTICAL), {"R": 24, "C": 64}, [x, w], (24, 64))
+    out = _run(FusionOnGpu(fusion, fusions.Policy.PRACTICAL), {"R": 24, "C": 64}, [x, w], (24, 64))
     close(out, F.rms_norm(x.double(), (64,), w.double(), 1e-6))
     ((_, _, device, stream),) = launches
     assert (device, stream) == (0, 77)
@@ -83,7 +83,7 @@ def test_a_launch_names_tensors_and_stream(launches: list[tuple[Any, ...]]) -> N
 
 def test_a_launch_of_a_product(launches: list[tuple[Any, ...]]) -> None:
     a, b = draw(24, 64, dtype=BF16), draw(40, 64, dtype=BF16)
-    kernel = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL)
+    kernel = ProductOnGpu(product("bf16", "KK"), fusions.Policy.PRACTICAL)
     out = _run(kernel, {"M": 24, "N": 40, "K": 64}, [a, b], (24, 40))
     close(out, a.double() @ b.double().t())
     assert len(launches) == 1
@@ -98,39 +98,42 @@ def test_blocks_that_share_a_sum_get_their_memory(
         kept.append(np.zeros(size, np.uint8))
         return int(kept[-1].ctypes.data)
 
-    split = gate_matmul.CompiledMatmul(
+    split = matmul.CompiledMatmul(
         product("bf16", "KK"), Schedule(64, 64, consumers=1, split_k=2), each_launch=True
     )
-    monkeypatch.setattr(gate_matmul.Matmul, "proved", lambda self, sizes, multiprocessors: split)
+    monkeypatch.setattr(matmul.Matmul, "proved", lambda self, sizes, multiprocessors: split)
     monkeypatch.setattr(driver, "zeroed", zeroed)
     monkeypatch.setattr(driver, "capture", lambda stream: 0)
     monkeypatch.setattr(driver, "use_device", lambda device: None)
     a, b = draw(64, 256, dtype=BF16), draw(64, 256, dtype=BF16)
-    kernel, out = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL), torch.empty(64, 64, dtype=BF16)
+    kernel, out = (
+        ProductOnGpu(product("bf16", "KK"), fusions.Policy.PRACTICAL),
+        torch.empty(64, 64, dtype=BF16),
+    )
     kernel({"M": 64, "N": 64, "K": 256}, [a, b], [out])
     close(out, a.double() @ b.double().t())
     assert len(kept) == 2, "partial sums, and the semaphores that count them"
 
 
 def test_rows_that_no_tensor_copy_can_address_are_refused(launches: list[tuple[Any, ...]]) -> None:
-    kernel = ProductOnGpu(product("bf16", "KK"), gate.Policy.PRACTICAL)
+    kernel = ProductOnGpu(product("bf16", "KK"), fusions.Policy.PRACTICAL)
     with pytest.raises(sv.RefusedError, match="no multiple of 16 bytes"):
         kernel.prepare({"M": 24, "N": 40, "K": 60}, torch.device("cpu"))
     assert launches == []
 
 
 def test_a_refuted_kernel_never_launches(launches: list[tuple[Any, ...]], monkeypatch: Any) -> None:
-    from syncverify.diagnostics import KernelReport, Scope, ScopeKind, Verdict
+    from syncverify.base.diagnostics import KernelReport, Scope, ScopeKind, Verdict
 
     def refuted(self: Any, stage: str, values: Any = None) -> KernelReport:
         scope = Scope(ScopeKind.ALL, {}, ())
-        return KernelReport("normed", "", Verdict.UNKNOWN, gate.Policy.PRACTICAL, scope, reason="a test")
+        return KernelReport("normed", "", Verdict.UNKNOWN, fusions.Policy.PRACTICAL, scope, reason="a test")
 
     def doubled(x: Value) -> Value:
         return x * 2.125
 
-    monkeypatch.setattr(gate.Program, "check", refuted)
-    kernel = FusionOnGpu(trace(doubled, {"x": Tensor("bf16", ("R",))}), gate.Policy.PRACTICAL)
+    monkeypatch.setattr(fusions.Program, "check", refuted)
+    kernel = FusionOnGpu(trace(doubled, {"x": Tensor("bf16", ("R",))}), fusions.Policy.PRACTICAL)
     x, out = draw(64, dtype=BF16), torch.empty(64, dtype=BF16)
     with pytest.raises(sv.RefusedError, match="a test"):
         kernel({"R": 64}, [x], [out])

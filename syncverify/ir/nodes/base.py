@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.ir.expr import Expr, Int
-from syncverify.source import UNKNOWN_SPAN, Span
 
 DTYPE_BYTES = {
     "f32": 4, "f16": 2, "bf16": 2, "f64": 8, "i8": 1, "u8": 1, "i16": 2, "u16": 2,

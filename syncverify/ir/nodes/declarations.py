@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.ir.expr import Expr, Int
 from syncverify.ir.nodes.base import Stmt
-from syncverify.source import UNKNOWN_SPAN, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +112,6 @@ class Kernel:
     assumes: tuple[Expr, ...] = ()
     body: tuple[Stmt, ...] = ()
     arch: str = "sm_90a"
+    #: Where the first of ``assumes`` stand; those that were added by code have no place.
+    assume_spans: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     span: Span = field(default=UNKNOWN_SPAN, compare=False, kw_only=True)

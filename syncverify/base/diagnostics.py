@@ -1,0 +1,183 @@
+"""Findings, witnesses and verdicts: the data every report format renders. Imports only ``source``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from syncverify.base.source import UNKNOWN_SPAN, Span
+
+SCHEMA_VERSION = 1
+
+
+class Severity(StrEnum):
+    """How grave a finding is: only errors refute."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Verdict(StrEnum):
+    """What the checker can say of one kernel; see docs/theory.md for the exact meaning."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNKNOWN = "unknown"
+
+
+class Policy(StrEnum):
+    """How contested points (K1 to K21) are decided; ``practical`` accepts what ships and works."""
+
+    PRACTICAL = "practical"
+    STRICT = "strict"
+
+
+class Claim(StrEnum):
+    """The harm that a witness shows."""
+
+    HANG = "hang"
+    STALE_VALUE = "stale-value"
+    UB = "ub"
+    ORDER_VIOLATION = "order-violation"
+
+
+class ScopeKind(StrEnum):
+    """How much of the launch space a verdict covers: no symbol fixed, some, or every one."""
+
+    ALL = "all"
+    PARTIAL = "partial"
+    EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A further place that a diagnostic points at, with what happens there."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F."""
+
+    rule: str
+    severity: Severity
+    message: str
+    span: Span = UNKNOWN_SPAN
+    fix: str | None = None
+    contested: str | None = None
+    related: tuple[Label, ...] = ()
+
+
+class StepKind(StrEnum):
+    """What a step of a witness does, for formats that draw it."""
+
+    READ = "read"
+    WRITE = "write"
+    INIT = "init"
+    INVAL = "inval"
+    ARRIVE = "arrive"
+    EXPECT = "expect"
+    WAIT = "wait"
+    SYNC = "sync"
+    FENCE = "fence"
+    ISSUE = "issue"  # an asynchronous operation begins
+    COMPLETION = "completion"  # and ends
+    GROUP = "group"  # commits a group of them, or waits for groups
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierState:
+    """An mbarrier after a step: completed phases, pending arrivals of ``count``, bytes outstanding."""
+
+    phase: int
+    pending: int
+    count: int
+    tx: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a witness.
+
+    ``agent`` is ``cta0.warp3.lanes0-31`` for threads (comma-separated lane ranges) and
+    ``cta0.warp8.lanes0.async2`` for the completion of the third asynchronous operation
+    (copies and wgmma alike, counted from 0) which those lanes issued.
+    """
+
+    agent: str
+    span: Span
+    op: str
+    barrier: str | None = None
+    phase: int | None = None
+    kind: StepKind = StepKind.OTHER
+    #: the barrier after the step
+    state: BarrierState | None = None
+    #: of a completion: the position of the step that issued the operation
+    issued_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """An agent that can never go on at the end of a hang: what it waits on and what is missing."""
+
+    agent: str
+    span: Span
+    waits_on: str
+    phase: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A schedule that shows the harm: every step in order, then who is left blocked."""
+
+    claim: Claim
+    rule: str
+    message: str
+    steps: tuple[Step, ...]
+    blocked: tuple[Blocked, ...] = ()
+    kernel: str = ""
+    file: str = ""
+    source_hash: str = ""
+    policy: Policy = Policy.PRACTICAL
+    values: Mapping[str, int] = field(default_factory=dict)
+    block: tuple[int, int, int] = (0, 0, 0)
+    elected_lane: int = 0
+    #: What a launch file put in place of the kernel's own grid and registers per thread.
+    grid: tuple[int, int, int] | None = None
+    registers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the verdict covers: the launch values that were fixed and the facts assumed of the rest."""
+
+    kind: ScopeKind
+    values: Mapping[str, int] = field(default_factory=dict)
+    assume: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """Everything said about one kernel; the unit of all report formats."""
+
+    name: str
+    file: str
+    verdict: Verdict
+    policy: Policy
+    scope: Scope
+    arch: str = "sm_90a"
+    reason: str | None = None
+    seconds: float = 0.0
+    assumptions: tuple[str, ...] = ()
+    witness: Witness | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    #: the proof for sizes itself (``sizes.Sized``), from which a certificate is written; no format shows it
+    proof: Any = field(default=None, compare=False, repr=False)

@@ -1,0 +1,197 @@
+"""The checker: events to verdict. It knows agents and their events, no IR.
+
+``check`` runs the canonical execution, tests the obligations, and where one fails looks for a schedule that
+does harm. See ``docs/theory.md``.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict, Witness
+from syncverify.base.reason import Cause, Reason, caused
+from syncverify.checker.explain.branching_polls import by_order
+from syncverify.checker.explain.counterexample import canonical, show
+from syncverify.checker.explain.hang import force, hang_failure, stuck
+from syncverify.checker.explain.root_causes import Group, diagnostic, distinct, group, warnings
+from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.happens_before.failure import HARM, IMMEDIATE, Failure
+from syncverify.checker.happens_before.race_findings import between_blocks
+from syncverify.checker.happens_before.run import (
+    AFTER_HARM,
+    Endless,
+    ForkingPoll,
+    Run,
+    TooManyEvents,
+    Unmodelled,
+)
+from syncverify.checker.happens_before.vector_clocks import ColumnsExhausted
+from syncverify.checker.outcome import Budget, Outcome
+from syncverify.model.events import System
+
+__all__ = ["Budget", "Outcome", "check"]
+
+#: Blocked classes let through after a hang, to find independent mistakes.
+FORCED_RELEASES = 10_000
+#: Consequences listed under one error.
+MOST_NOTES = 8
+
+
+def check(system: System, policy: Policy = Policy.PRACTICAL, budget: Budget = Budget()) -> Outcome:  # noqa: B008
+    """The verdict on one system for its launch values."""
+    start = time.perf_counter()
+    slack = 32
+    try:
+        while True:
+            try:
+                run, system = canonical(system, budget, slack)
+                events = len(run.trace)
+                lanes = sum(run.threads[w].n if w >= 0 else 1 for w, _ in run.trace)
+                outcome = _judge(run, policy, budget, slack)
+                break
+            except ColumnsExhausted:
+                slack *= 2
+    except (Unmodelled, TooManyEvents) as e:
+        outcome = _undecided(system, e, budget, time.perf_counter() - start)
+        if isinstance(e, TooManyEvents):
+            return outcome if e.run is None else _harm_of(e.run, outcome, policy, budget)
+        return _harm_so_far(system, outcome, policy, budget, slack, isinstance(e, ForkingPoll))
+    stats = {
+        **outcome.stats,
+        "events": events,
+        "thread_events": lanes,
+        "seconds": time.perf_counter() - start,
+    }
+    return Outcome(outcome.verdict, outcome.diagnostics, outcome.witness, outcome.reason, stats)
+
+
+def _undecided(system: System, e: Exception, budget: Budget, seconds: float) -> Outcome:
+    if isinstance(e, Unmodelled):
+        span = system.info.sites[e.site].span
+        d = Diagnostic("SV901", Severity.WARNING, e.reason, span)
+        inner = caused(e.reason, Cause.UNSUPPORTED)
+        reason = Reason(f"{span}: {inner}", parts=(inner,))
+        return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
+    if isinstance(e, Endless):
+        span = system.info.sites[e.site].span
+        d = Diagnostic("SV902", Severity.WARNING, str(e), span)
+        reason = Reason(f"{span}: {e}", Cause.UNDECIDED)
+        return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
+    run = getattr(e, "run", None)
+    most = budget.max_events if run is None else len(run.trace)
+    reason = Reason(f"the run exceeds {most} events", Cause.BUDGET)
+    d = Diagnostic("SV902", Severity.WARNING, reason)
+    return Outcome(Verdict.UNKNOWN, (d,), None, reason, {"seconds": seconds})
+
+
+def _harm_so_far(
+    system: System, undecided: Outcome, policy: Policy, budget: Budget, slack: int, forked: bool
+) -> Outcome:
+    """A refutation by what happens while the classes that nobody can follow stand still, if there is one."""
+    try:
+        run, _ = canonical(system, budget, slack, parks=True)
+    except ColumnsExhausted:
+        return _harm_so_far(system, undecided, policy, budget, 2 * slack, forked)
+    except (Unmodelled, TooManyEvents):
+        return undecided
+    shown = _harm_of(run, undecided, policy, budget)
+    return by_order(run, undecided, policy, budget) if forked and shown is undecided else shown
+
+
+def _harm_of(run: Run, undecided: Outcome, policy: Policy, budget: Budget) -> Outcome:
+    """A refutation by a run that did not come to its end: it begins an execution, so a race in it is one."""
+    harms = [f for f in run.failures.values() if f.obligation in IMMEDIATE]
+    found: list[Diagnostic] = []
+    witness: Witness | None = None
+    for g in group(run, _judged(harms, policy), None):
+        shown = show(run, g, None, policy, budget, None)
+        if shown is not None:
+            found.append(diagnostic(run, g.root))
+            found += [
+                diagnostic(run, f, Severity.NOTE) for f in distinct(g.consequences, g.root)[:MOST_NOTES]
+            ]
+            witness = witness or shown
+    if witness is None:
+        return undecided
+    stats = {**undecided.stats, "exchange": between_blocks(run, harms)}
+    return Outcome(Verdict.REFUTED, (*found, *undecided.diagnostics), witness, None, stats)
+
+
+def _judged(failures: list[Failure], policy: Policy) -> list[Failure]:
+    """What the policy makes of them: strict takes its own findings for errors."""
+    if policy == Policy.STRICT:
+        for f in failures:
+            if f.strict_only:
+                f.severity = Severity.ERROR
+    return failures
+
+
+def _harmless(g: Group) -> list[Failure]:
+    """The failures of a group whose root does no harm, but for what is wrong in any order."""
+    if not g.root.apart:
+        return []
+    return [f for f in (g.root, *g.consequences) if f.past is not None and f.obligation not in HARM]
+
+
+def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | None = None) -> Outcome:
+    """``starved``: the run that hung on the register pool, if ``run`` ignores it."""
+    hang: Failure | None = None
+    model = run
+    finish(run)
+    if run.hung and any(f.rule == "SV304" for f in run.failures.values()) and not run.ignores_pool:
+        # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
+        other = canonical(run.system, budget, slack, ignore_pool=True)[0]
+        return _judge(other, policy, budget, slack, run)
+    if run.hung:
+        model = canonical(run.system, budget, slack, run.ignores_pool)[0]
+        end, waiting = len(run.trace), stuck(run)
+        run.met_alone = {w.cls for w in waiting if w.kind == "meet"}
+        run.max_events = min(run.max_events, end + AFTER_HARM)
+        with suppress(Unmodelled, TooManyEvents):  # let through, they may come to what nobody can follow
+            force(run, FORCED_RELEASES)
+        finish(run)
+        hang = hang_failure(run, waiting, end)
+    failures = _judged(list(run.failures.values()), policy)
+    found: list[Diagnostic] = []
+    witness: Witness | None = None
+    undecided: list[Failure] = []
+    obligation: str | None = None
+    groups = group(run, failures, hang)
+    pairs = [(g, show(model, g, hang, policy, budget, starved)) for g in groups]
+    harmless = [f for g in groups for f in _harmless(g)]
+    if harmless:
+        # What harms is wrong in any order: that is the mistake, beside an order that changes nothing.
+        rest = [f for f in failures if f not in harmless]
+        again = group(run, rest, hang, again=True)
+        instead = [(g, show(model, g, hang, policy, budget, starved)) for g in again]
+        if any(w is not None for _, w in instead):
+            pairs, undecided = instead, harmless
+    for g, shown in pairs:
+        if shown is None:
+            undecided.append(g.root)
+            continue
+        root, others = g.root, g.consequences
+        if root.cause is not None:
+            root, others = root.cause, (root, *others)
+        obligation = obligation or root.obligation.name
+        found.append(diagnostic(run, root))
+        found += [diagnostic(run, f, Severity.NOTE) for f in distinct(others, root)[:MOST_NOTES]]
+        witness = witness or shown
+    found += [diagnostic(run, f, Severity.WARNING) for f in undecided]
+    found += [diagnostic(run, f) for f in distinct(warnings(failures, bool(found)))]
+    stats: dict[str, Any] = {"obligation": obligation}
+    if witness is not None:
+        stats["exchange"] = between_blocks(run, [g.root for g, w in pairs if w is not None])
+        return Outcome(Verdict.REFUTED, tuple(found), witness, None, stats)
+    if undecided:
+        f = undecided[0]
+        return Outcome(
+            Verdict.UNKNOWN,
+            tuple(found),
+            None,
+            f"{run.info.sites[f.site].span}: {f.message}; no schedule that was tried does harm",
+            stats,
+        )
+    return Outcome(Verdict.PROVED, tuple(found), stats=stats)

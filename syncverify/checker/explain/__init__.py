@@ -1,0 +1,1 @@
+"""From failures to findings: root causes, hangs, witnesses, counterexamples, redundancy."""

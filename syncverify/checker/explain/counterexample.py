@@ -1,0 +1,238 @@
+"""Runs of a system: the canonical one, and schedules that show the harm of a broken obligation."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from random import Random
+
+from syncverify.base.diagnostics import Claim, Policy, Severity, Witness
+from syncverify.checker.explain.root_causes import FENCE, Group, group
+from syncverify.checker.explain.schedules import explore, provoke, push, truncate
+from syncverify.checker.explain.witness import build
+from syncverify.checker.happens_before.dispatch import HANDLERS
+from syncverify.checker.happens_before.end_of_run import finish
+from syncverify.checker.happens_before.failure import HARM, Failure, Obligation
+from syncverify.checker.happens_before.handlers import phases
+from syncverify.checker.happens_before.run import Run, TooManyEvents, Unmodelled
+from syncverify.checker.happens_before.vector_clocks import Columns
+from syncverify.checker.outcome import Budget
+from syncverify.model.events import Ev, LaneSplit, System
+
+#: Failures that are undefined behaviour at once: a witness ends there.
+ILLEGAL = frozenset({Obligation.UB, Obligation.OVERFLOW, Obligation.O5})
+FEWEST_SCHEDULES = 4
+FEWEST_BESIDE = 2  # where another mistake refutes the kernel anyway
+#: Mistakes that no order of the barriers mends: a fence that is missing, work in flight at the end.
+APART = FENCE | {"SV211"}
+#: Classes of several lanes that are taken apart when no schedule of whole classes does harm.
+MOST_SPLITS = 8
+
+
+def canonical(
+    system: System,
+    budget: Budget,
+    slack: int,
+    ignore_pool: bool = False,
+    parks: bool = False,
+    mended: bool = False,
+) -> tuple[Run, System]:
+    """The canonical run, restarted whenever a class must split."""
+    while True:
+        classes = len(system.info.classes)
+        columns = Columns(classes, classes + len(system.info.barriers) + slack)
+        run = Run(system, HANDLERS, phases.land, columns, budget.max_events)
+        run.ignores_pool = ignore_pool
+        run.parks = parks
+        run.mended = mended
+        try:
+            run.run()
+            return run, system
+        except LaneSplit as split:
+            system = system.refined(split)
+        except TooManyEvents as e:
+            e.run = run
+            raise
+
+
+def fresh(model: Run, budget: Budget) -> Run:
+    """A new run of the same system whose clocks number the same entities alike."""
+    run = Run(model.system, HANDLERS, phases.land, model.columns, budget.max_events, eager=False)
+    run.ignores_pool = model.ignores_pool
+    run.parks = model.parks
+    return run
+
+
+def claim_of(f: Failure) -> Claim:
+    if f.obligation == Obligation.O6 or f.rule == "SV302":
+        return Claim.HANG
+    stale = f.obligation == Obligation.RACE or f.rule in ("SV502", "SV503")
+    return Claim.STALE_VALUE if stale else Claim.UB
+
+
+def show(
+    model: Run, g: Group, hang: Failure | None, policy: Policy, budget: Budget, starved: Run | None
+) -> Witness | None:
+    """A schedule that shows the group's harm; None if none was found."""
+    f = g.root
+    hangs = hang is not None and (hang is f or hang in g.consequences)
+    if starved is not None and (hangs or f.rule == "SV304"):
+        return build(starved, Claim.HANG, f.rule, f.message, policy)
+    illegal = [o for o in (f, *g.consequences) if o.obligation in ILLEGAL and o.severity == Severity.ERROR]
+    if illegal and (hangs or f in illegal):
+        first = min(illegal, key=lambda o: o.position)
+        return _collision(model, first, f, policy, budget)
+    if hangs:
+        return build(model, Claim.HANG, f.rule, f.message, policy)
+    if f.obligation in HARM or (f.obligation == Obligation.O8 and f.past is None):
+        return _collision(model, f, f, policy, budget)
+    return search(model, g, policy, budget)
+
+
+def _collision(model: Run, f: Failure, root: Failure, policy: Policy, budget: Budget) -> Witness:
+    """The canonical order up to the event, a completion it does not wait for held back until after it."""
+    claim = claim_of(f)
+    message = root.message if root is f else f"{root.message}; then {f.message}"
+    if f.provoked:
+        run = fresh(model, budget)
+        if provoke(run, model, f):
+            push(run, run.threads[f.cls])
+            return build(run, claim, root.rule, message, policy)
+    late = f.first.issue if f.first is not None else -1
+    for held in [late, -1] if late >= 0 else [-1]:
+        run = fresh(model, budget)
+        if truncate(run, model, f.position, held):
+            return build(run, claim, root.rule, message, policy)
+    return build(model, claim, root.rule, message, policy)
+
+
+def search(model: Run, g: Group, policy: Policy, budget: Budget, split: bool = False) -> Witness | None:
+    """Directed schedules for the broken obligation, each continued in random orders until one does harm."""
+    f = g.root
+    aims = [c for c in [f, *g.consequences] if c.past is not None]
+    anyway = {mistake(model, o) for o in model.errors() if o.rule in APART}
+    stay = lasting(model, g, policy, budget)
+    anyway |= stay
+    weak: Witness | None = None  # shows harm only in what is in flight at the end
+    apart: Witness | None = None  # shows only what is wrong in any order
+
+    def new(r: Run) -> list[Failure]:
+        return [h for h in r.harms() if mistake(r, h) not in anyway]
+
+    events = len(model.trace) + 1
+    most = FEWEST_BESIDE if stay else max(FEWEST_SCHEDULES, min(budget.schedules, budget.steps // events))
+    for i in range(most):
+        rng = Random(budget.seed * 1000 + i)
+        run = fresh(model, budget)
+        # Every fourth schedule is random from the start.
+        aim = aims[i // 2 % len(aims)] if aims and i % 4 != 3 else None
+        starve = aim.cls if aim is not None and (aim.withheld or i % 2 == 0) else -1
+        if aim is not None and not provoke(run, model, aim):
+            # what comes before it cannot be followed alone: it may still come late
+            run = fresh(model, budget)
+        try:
+            explore(run, rng, starve, lambda r: bool(new(r)), min(budget.steps, 4 * events + 1000))
+            finish_if_over(run)
+        except (LaneSplit, Unmodelled, TooManyEvents):
+            continue  # this order leads where the checker cannot follow; others may do
+        harms = new(run)
+        if harms:
+            if _never_room(run, harms[0]):
+                f.cause = harms[0]
+            shown = build(run, claim_of(harms[0]), f.rule, f"{f.message}; then {harms[0].message}", policy)
+            if harms[0].rule != "SV211":
+                return shown
+            weak = weak or shown
+        elif run.hung and not run.pending and not run.enabled():
+            return build(run, Claim.HANG, f.rule, f.message, policy)
+        elif apart is None and (harms := run.harms()):
+            text = f"{f.message}; then {harms[0].message}"
+            apart = build(run, claim_of(harms[0]), f.rule, text, policy)
+    if weak is not None:
+        return weak
+    if not split:
+        found = _with_lanes_apart(model, f, policy, budget, anyway)
+        if found is not None:
+            return found
+    if (apart is not None or stay) and policy != Policy.STRICT:
+        f.apart = True
+        return apart or build(model, claim_of(f), f.rule, f.message, policy)
+    if policy == Policy.STRICT and not split:
+        run = fresh(model, budget)
+        if f.past is not None:
+            provoke(run, model, f)
+        return build(run, Claim.ORDER_VIOLATION, f.rule, f.message, policy)
+    return None
+
+
+def mistake(run: Run, f: Failure) -> tuple[object, ...]:
+    """What a failure is in the source, where loops that are unrolled have several sites on one line."""
+    sites = run.info.sites
+    if f.first is not None and f.second is not None:
+        pair = frozenset(sites[r.site].span for r in (f.first, f.second))
+        return f.obligation, f.rule in FENCE, pair, f.strict_only
+    return f.obligation, f.rule, sites[f.site].span, f.barrier, f.strict_only
+
+
+def lasting(model: Run, g: Group, policy: Policy, budget: Budget) -> set[tuple[object, ...]]:
+    """Races of the canonical run that stay where contributions do wait for the phase before theirs.
+
+    They are mistakes of their own, not what an arrival in the wrong phase leads to: nobody who waits on that
+    barrier takes part.
+    """
+    if g.root.obligation != Obligation.O1 or model.hung or policy == Policy.STRICT:
+        return set()
+    if not any(o.obligation == Obligation.RACE for o in g.consequences):
+        return set()
+    try:
+        run, _ = canonical(model.system, budget, model.columns.capacity, model.ignores_pool, mended=True)
+    except (Unmodelled, TooManyEvents):
+        return set()
+    waits = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
+    waiters = {c for c, e in model.trace if e and e[0] in waits and e[2] == g.root.barrier}
+    here = {
+        mistake(model, f)
+        for f in model.errors()
+        if f.first is not None and f.second is not None and not waiters & {f.first.cls, f.second.cls}
+    }
+    return {m for f in run.errors() if f.obligation == Obligation.RACE and (m := mistake(run, f)) in here}
+
+
+def _never_room(run: Run, harm: Failure) -> bool:
+    """Whether a class's very first arrival on a barrier was one too many: its count leaves no room for it."""
+    if harm.obligation is not Obligation.OVERFLOW or harm.rule != "SV202":
+        return False
+    before = run.trace[: harm.position]
+    arrivals = [c for c, e in before if e and e[0] == Ev.ARRIVE and e[2] == harm.barrier]
+    return harm.cls not in arrivals
+
+
+def _with_lanes_apart(
+    model: Run, f: Failure, policy: Policy, budget: Budget, anyway: Container[object]
+) -> Witness | None:
+    """Lanes of a class need not keep together: tries again with one lane of each class on its own."""
+    involved = {f.cls, *model.contributors.get(("wait", f.barrier), set())}
+    wide = [model.threads[c].info for c in sorted(involved) if model.threads[c].n > 1][:MOST_SPLITS]
+    if not wide:
+        return None
+    system = model.system
+    for info in wide:
+        low = info.lanes & -info.lanes
+        system = system.refined(LaneSplit(system.info.classes.index(info), (low, info.lanes & ~low)))
+    run, _ = canonical(system, budget, model.columns.capacity, model.ignores_pool)
+    if run.hung:
+        return build(run, Claim.HANG, f.rule, f.message, policy)
+    finish(run)
+    for g in group(run, list(run.failures.values()), None):
+        if mistake(run, g.root) in anyway:
+            continue
+        if g.root.obligation == Obligation.RACE:
+            return _collision(run, g.root, f, policy, budget)
+        if g.root.barrier == f.barrier:
+            return search(run, g, policy, budget, split=True)
+    return None
+
+
+def finish_if_over(run: Run) -> None:
+    """What only the end of a run shows, if it has ended."""
+    if not run.hung:
+        finish(run)

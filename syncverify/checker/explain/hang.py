@@ -1,0 +1,214 @@
+"""Why a run hangs: who waits on what, who could have helped, and whose mistake it is.
+
+Blocked classes form a graph: an edge leads from a class to the blocked classes that would supply what it
+lacks. What a class would do later is found by forcing the run on. A sink of that graph is the root: either
+somebody whose need nobody alive can meet, or a cycle.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.checker.explain.witness import describe_wait
+from syncverify.checker.happens_before.failure import Failure, Obligation
+from syncverify.checker.happens_before.handlers.global_memory import location
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier
+from syncverify.checker.happens_before.run import Run, Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """One blocked class at the moment of the hang."""
+
+    cls: int
+    kind: str
+    waits_on: tuple[Any, ...]
+    site: int
+    time: int
+    what: str
+    phase: int | None
+    why: str
+    present: frozenset[int]  # warps, or classes, that are already there
+    got: int = 0  # arrivals that the open phase has
+    outstanding: int = 0  # bytes announced and not copied
+
+
+def stuck(run: Run) -> list[Stuck]:
+    """All blocked classes, before anybody is forced on."""
+    out: list[Stuck] = []
+    for t in run.blocked():
+        assert t.event is not None
+        what, phase, why = describe_wait(run, t)
+        kind = t.waits_on[0] if t.waits_on else ""
+        present: frozenset[int] = frozenset()
+        got = outstanding = 0
+        if kind == "named":
+            present = frozenset(run.named[t.info.cta, t.waits_on[1]].auto.marked)
+        elif kind in ("wait", "token"):
+            s: Barrier = run.barriers[t.waits_on[1]]
+            present = frozenset(s.phases[0].arrived)
+            got = s.auto.count - s.auto.pending
+            outstanding = s.auto.tx
+        out.append(
+            Stuck(t.cls, kind, t.waits_on, t.event[1], t.time, what, phase, why, present, got, outstanding)
+        )
+    return out
+
+
+def root_of(run: Run, waiting: list[Stuck]) -> Stuck:
+    """The blocked class to report; ``run`` has been forced to its end."""
+    import networkx as nx  # only a hang needs it, and it takes a tenth of a second to load
+
+    graph = nx.DiGraph()
+    by_class = {s.cls: s for s in waiting}
+    for s in waiting:
+        graph.add_node(s.cls)
+        for c in suppliers(run, s):
+            if c != s.cls and c in by_class:
+                graph.add_edge(s.cls, c)
+    components = [c for c in nx.strongly_connected_components(graph) if not _leaves(graph, c)]
+    best = min(
+        components, key=lambda c: (min(_rank(by_class[x]) for x in c), min(by_class[x].time for x in c))
+    )
+    members = [by_class[x] for x in best]
+    return min(members, key=lambda s: (_rank(s), s.got == 0, not _copies(run, s.cls), s.time, s.cls))
+
+
+def _leaves(graph: Any, component: set[int]) -> bool:
+    return any(v not in component for u in component for v in graph.successors(u))
+
+
+def suppliers(run: Run, s: Stuck) -> set[int]:
+    """Classes whose progress could end the wait."""
+    t = run.threads[s.cls]
+    key: tuple[object, ...]
+    if s.kind in ("wait", "token"):
+        key = ("wait", s.waits_on[1])
+    elif s.kind == "named":
+        key = ("named", t.info.cta, s.waits_on[1])
+        here = run.contributors.get(key, set())
+        return {c for c in here if run.threads[c].info.warp not in s.present}  # forced on, they came
+    elif s.kind == "cluster":
+        return {o.cls for o in run.threads if o.info.cta // run.info.ctas == t.info.cta // run.info.ctas}
+    elif s.kind == "spin":
+        return {w.cls for w in location(run, s.waits_on[2]).writes}  # forced on, they wrote
+    elif s.kind == "registers":
+        return {c for r in run.requests if r.cta == t.info.cta and r.need < 0 for c in r.pasts}
+    elif s.kind == "mma":
+        return {
+            o.cls for o in run.threads if o.info.cta == t.info.cta and o.info.warp // 4 == t.info.warp // 4
+        }
+    else:
+        return {o.cls for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp)}
+    return run.contributors.get(key, set())
+
+
+def _copies(run: Run, cls: int) -> bool:
+    """Whether the class issues copies: in a ring, the producer."""
+    return any(op.thread.cls == cls and op.targets for op in run.asyncs)
+
+
+def _rank(s: Stuck) -> int:
+    """Warp-wide instructions and execution barriers name their cause best."""
+    return {"meet": 0, "mma": 0, "warp": 0, "registers": 1, "cluster": 2, "named": 3}.get(s.kind, 4)
+
+
+def hang_failure(run: Run, waiting: list[Stuck], end: int) -> Failure:
+    """The hang as a failure, with the rule of its root."""
+    s = root_of(run, waiting)
+    t = run.threads[s.cls]
+    rule, site, extra = _rule(run, s)
+    where = s.what if s.phase is None else f"phase {s.phase} of {s.what}"
+    message = f"{t.info.name} waits for ever for {where}: {s.why}{extra}"
+    labels = [(s.site, "waits here")] if site != s.site else []
+    seen = {s.site}
+    for o in waiting:
+        if o.cls != s.cls and o.site not in seen:
+            seen.add(o.site)
+            labels.append((o.site, f"{run.threads[o.cls].info.name} waits for {o.what}"))
+    barrier = s.waits_on[1] if s.kind in ("wait", "token") else -1
+    return Failure(
+        Obligation.O6,
+        rule,
+        message,
+        site,
+        s.cls,
+        s.time,
+        end,
+        barrier=barrier,
+        phase=-1 if s.phase is None else s.phase,
+        labels=labels,
+    )
+
+
+def _rule(run: Run, s: Stuck) -> tuple[str, int, str]:
+    if s.kind == "named":
+        # Too few threads for an explicit count: a mismatch. A whole-CTA barrier some never reach: divergence.
+        return ("SV301" if s.waits_on[3] else "SV302"), s.site, ""
+    if s.kind in ("cluster", "warp"):
+        return "SV302", s.site, ""
+    if s.kind in ("meet", "mma"):
+        return "SV303", s.site, ""
+    if s.kind == "registers":
+        return "SV304", s.site, ""
+    if s.kind in ("wait", "token"):
+        return _wait_rule(run, s)
+    return "SV210", s.site, ""
+
+
+def _wait_rule(run: Run, s: Stuck) -> tuple[str, int, str]:
+    """A phase that hangs: bytes missing, arrivals that can never add up, or a wait that is wrong itself."""
+    b: Barrier = run.barriers[s.waits_on[1]]
+    count = b.auto.count or 1
+    site = b.init_site if b.init_site >= 0 else s.site
+    if b.net_zero and not s.got:
+        return (
+            "SV202",
+            site,
+            (
+                f"; each cp.async.mbarrier.arrive here adds an arrival before it takes one: only .noinc "
+                f"counts towards the {count}"
+            ),
+        )
+    if s.outstanding > 0 and b.copies == 0 and s.got:
+        expect = next(iter(b.expect_sites), s.site)
+        return "SV212", expect, "; its bytes are announced, but no path issues a copy on this barrier"
+    lanes = sum(b.lanes.values())
+    if s.got and lanes < count:
+        return "SV202", site, f"; {lanes} threads ever arrive on it, its count is {count}"
+    return "SV210", s.site, ""
+
+
+def force(run: Run, limit: int) -> None:
+    """Lets blocked classes through, least advanced first, so that independent mistakes still show."""
+    run.forced = True
+    run.contributors = {}  # from here on: what each class would still have done
+    for _ in range(limit):
+        blocked = [t for t in run.threads if not t.done and t.blocked]
+        if not blocked:
+            return
+        t = min(blocked, key=lambda t: (t.parked, t.time))  # execution barriers last: others may still come
+        _release(run, t)
+        run.run()
+
+
+def _release(run: Run, t: Thread) -> None:
+    kind = t.waits_on[0] if t.waits_on else ""
+    if t.parked:
+        for n in run.named.values():
+            for g in (n.gen, *n.partial.values()):
+                if t in g.waiting:
+                    g.waiting.remove(t)
+        for o in run.threads:
+            if o is not t and o.info.cta == t.info.cta:
+                o.clock.hand(t.clock.m)  # too much rather than too little: no mistake is made up
+        run.wake(t)
+        return
+    if kind in ("wait", "token"):
+        s: Barrier = run.barriers[t.waits_on[1]]
+        if t in s.blocked:
+            s.blocked.remove(t)
+    t.blocked = False
+    t.waits_on = ("forced",)
+    run.ready.append(t)

@@ -1,0 +1,502 @@
+"""From failures to findings: one mistake gives one error, its consequences become notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from syncverify.base.diagnostics import Diagnostic, Label, Severity
+from syncverify.checker.happens_before.failure import Failure, Obligation
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier, name
+from syncverify.checker.happens_before.race_findings import access, first_after, idle_wait, what
+from syncverify.checker.happens_before.run import Run
+from syncverify.model.events import Ev
+from syncverify.model.proxies import Access
+
+#: Failures of the barrier protocol: one mistake usually breaks several.
+PROTOCOL = frozenset(
+    {
+        Obligation.O1,
+        Obligation.O2,
+        Obligation.O3,
+        Obligation.O4,
+        Obligation.O6,
+        Obligation.O7,
+        Obligation.OVERFLOW,
+    }
+)
+#: Mistakes that make what comes after them meaningless.
+FIRST = frozenset({Obligation.UB, Obligation.SYNC, Obligation.O5})
+#: How copies that complete on an mbarrier read in the source.
+#: Accesses whose completion a group wait shows.
+GROUPED = (Access.ASYNC_READ, Access.CPASYNC_WRITE, Access.MMA_READ)
+#: Events that touch the data which barriers guard.
+DATA = frozenset(
+    {Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.WGMMA, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.BULK_STORE, Ev.CP_ASYNC}
+)
+COPY_TEXTS = ("bulk.load", "tma.load", "bulk.copy", "st.async", "red.async")
+EXECUTION = frozenset({"SV301", "SV302", "SV303"})
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A root failure and what follows from it."""
+
+    root: Failure
+    consequences: tuple[Failure, ...]
+
+
+def group(run: Run, failures: list[Failure], hang: Failure | None, again: bool = False) -> list[Group]:
+    """Splits failures into mistakes, most important first. ``again``: their rules have been refined."""
+    failures = [f for f in failures if not harmless_tail(run, f, hang)]
+    errors = [f for f in failures if f.severity == Severity.ERROR]
+    for f in errors if not again else ():
+        refine(run, f)
+    leftovers = [
+        f for f in errors if f.rule in ("SV211", "SV207")
+    ]  # only a mistake of their own if there is no other
+    errors = [f for f in errors if f not in leftovers]
+    registers = [f for f in errors if f.rule == "SV304"]
+    if hang is not None and hang.rule == "SV304":
+        registers.append(hang)
+        hang = None
+    execution = [f for f in errors if f.rule in EXECUTION]
+    early = sorted(
+        (f for f in errors if f.obligation in FIRST and f not in execution), key=lambda f: f.position
+    )
+    protocol = [f for f in errors if f.obligation in PROTOCOL and f not in execution]
+    races = sorted((f for f in errors if f.obligation == Obligation.RACE), key=lambda f: f.position)
+    if hang is not None:
+        protocol.append(hang)
+    early, unborn = _without_init(early)
+    unborn += [f for f in early if _unwaited(run, f, races)]
+    early = [f for f in early if f not in unborn]
+    groups: list[Group] = []
+    if execution and (
+        hang is None
+        or hang.rule in EXECUTION
+        or any(f.rule == "SV303" for f in execution)
+        or min(f.position for f in execution) <= hang.position
+    ):
+        root = min(execution, key=lambda f: f.position)
+        chain, early = _caused(root, _without(root, [*execution, *protocol, *races]), early)
+        groups.append(chain)
+        protocol, races = [], []
+    polls = [f for f in failures if f.obligation == Obligation.POLL]
+    if polls and (protocol or races):
+        polls[0].severity = Severity.ERROR
+        groups.append(Group(polls[0], (*protocol, *races)))
+        protocol, races = [], []
+    if protocol or suspect_wait(run, races) is not None:
+        root = protocol_root(run, protocol, races)
+        if hang is not None:
+            never = [site for site in dead_copies(run, None) if site not in {s for s, _ in root.labels}]
+            root.labels += [(site, "nobody ever executes this copy") for site in never]
+        apart = [f for f in races if f.rule in FENCE and f is not root and hang is None]
+        rest = [f for f in races if f not in apart]
+        chain, early = _caused(root, _without(root, [*protocol, *rest]), early)
+        groups.append(chain)
+        races = apart  # no order mends a missing fence
+    if early and races:
+        late = [f for f in races if any(_follows(f, e) for e in early)]
+        races = [f for f in races if f not in late]
+        groups += [
+            Group(g.root, (*g.consequences, *(late if i == 0 else ()))) for i, g in enumerate(_by_rule(early))
+        ]
+    else:
+        groups += _by_rule(early)
+    if registers:
+        root = min(registers, key=lambda f: (f.obligation == Obligation.O6, f.phase, f.position))
+        groups.append(Group(root, _without(root, registers)))
+    broken = bool(protocol) or any(g.root.obligation == Obligation.POLL for g in groups)
+    groups += _race_groups(run, races)
+    if unborn and groups:
+        first = groups[0]
+        groups[0] = Group(first.root, (*first.consequences, *unborn))
+    if groups:
+        leftovers = [f for f in leftovers if f.rule == "SV207" and not broken]
+    return groups + _by_rule(leftovers)
+
+
+def _follows(race: Failure, cause: Failure) -> bool:
+    """Whether a race is only what an earlier illegal operation led to."""
+    if cause.obligation == Obligation.O5:
+        return race.position >= cause.position
+    if cause.rule == "SV401" and race.first is not None and race.first.kind == Access.MMA_READ:
+        return True  # the same wait is missing
+    return cause.site in _sites(race)
+
+
+def _without(root: Failure, failures: list[Failure]) -> tuple[Failure, ...]:
+    return tuple(f for f in failures if f is not root)
+
+
+def harmless_tail(run: Run, f: Failure, hang: Failure | None) -> bool:
+    """An arrival that may count in an earlier phase matters to nobody if no wait looks at either.
+
+    Let K be the newest phase that a wait means. Arrivals after phase K + 1 that all come after every wait
+    for K, on a barrier without bytes from then on, cannot change what any wait sees, wherever they count, if
+    each counts for one: a larger count might exceed what is pending (B17). On a barrier whose life ends
+    without a wait, that goes for all arrivals.
+    """
+    if (
+        f.obligation != Obligation.O1
+        or f.rule not in ("SV202", "SV206")
+        or hang is not None
+        or f.past is None
+    ):
+        return False
+    if f.barrier < 0:
+        return False
+    s: Barrier = run.barriers[f.barrier]
+    last = s.last_waited
+    if last < -1:
+        over = s.inval_site >= 0 and s.inits == 1
+        return over and not s.waiters and s.last_tx < 0 and not s.net_zero and not s.uneven
+    if last < 0 or f.phase <= last + 1 or s.last_tx > last or s.net_zero or s.uneven:
+        return False
+    return bool(f.past[s.column] > last) and all(f.past[c] >= time for c, time in s.final_waits.items())
+
+
+# ------------------------------------------------------------------ which rule, which line
+
+
+def refine(run: Run, f: Failure) -> None:
+    """The rule that names the mistake, once the whole run is known."""
+    if f.obligation == Obligation.O1 and f.barrier >= 0:
+        _refine_contribution(run, f)
+    elif f.obligation == Obligation.O4 and f.rule == "SV203" and f.past is None:
+        dead = dead_copies(run, f.barrier)
+        if run.barriers[f.barrier].copies == 0 or (dead and "fewer" in f.message):
+            f.rule = "SV212"
+            f.message += "; no path issues the copy"
+            f.labels += [(site, "nobody ever executes this copy") for site in dead]
+    elif f.obligation == Obligation.RACE and f.first is not None and f.second is not None:
+        _refine_race(run, f)
+
+
+def _array(run: Run, b: int) -> str:
+    """The name of the array that a barrier belongs to."""
+    return re.split(r"\W", run.info.barriers[b].name)[0]
+
+
+def dead_copies(run: Run, b: int | None) -> list[int]:
+    """Copies on a barrier's array (None: on any) that stand in the source but that nobody ever executed."""
+    base = "" if b is None else rf"\b{_array(run, b)}\b"
+    executed = {op.site for op in run.asyncs}
+    return [
+        i
+        for i, site in enumerate(run.info.sites)
+        if i not in executed and site.text.startswith(COPY_TEXTS) and re.search(base, site.text)
+    ]
+
+
+def _refine_contribution(run: Run, f: Failure) -> None:
+    s: Barrier = run.barriers[f.barrier]
+    lanes = sum(s.lanes.values())
+    if f.rule in ("SV203", "SV207"):
+        return
+    if lanes > s.auto.count and s.auto.count:
+        f.rule = "SV202"
+        f.message = (
+            f"{lanes} arrivals on {name(run, f.barrier)} against a count of {s.auto.count}: the surplus "
+            "falls "
+            f"into the next phase ({f.phase})"
+        )
+        explain_surplus(run, f, s, lanes)
+    elif f.rule == "SV202" and lanes == s.auto.count:
+        f.rule = "SV206"
+        if f.again is not None:
+            cls, _, f.site = f.again
+            f.message = (
+                f"a second arrival of {run.threads[cls].info.name} may count in phase {f.phase - 1} of "
+                f"{name(run, f.barrier)}: nothing makes it wait for the end of that phase"
+            )
+
+
+def explain_surplus(run: Run, f: Failure, s: Barrier, lanes: int) -> None:
+    """Names the threads that arrive without sharing the data, and arrivals that stand there twice."""
+    touching = {who for who, event in run.trace if who >= 0 and event[0] in DATA}
+    idle = [c for c in s.lanes if c >= 0 and c not in touching]
+    extra = sum(s.lanes[c] for c in idle)
+    if idle and lanes - extra == s.auto.count:
+        warps = sorted({(run.threads[c].info.cta, run.threads[c].info.warp) for c in idle})
+        text = ", ".join(f"cta{cta}.warp{w}" for cta, w in warps)
+        f.message += f"; {extra} of them come from {text}, which touch no data"
+        f.fix = f"keep {text} out of this branch, or count them"
+    if f.again is not None:
+        cls, _, site = f.again
+        f.labels.append(
+            (site, f"{run.threads[cls].info.name} arrives a second time here before the phase is over")
+        )
+    f.labels += [(site, f"{n} arrivals in all") for site, n in s.arrivals.items() if site != f.site]
+
+
+def _refine_race(run: Run, f: Failure) -> None:
+    """Read against write, neither order enforced: name it by the order the source means."""
+    first, second = f.first, f.second
+    assert first is not None and second is not None
+    if f.rule in ("SV104", "SV110", "SV111", "SV112") and first.kind in GROUPED:
+        idle = idle_wait(run, first)
+        if idle is not None:
+            f.rule, f.site = "SV403", idle
+            f.message = f"this wait by threads that issued nothing covers nothing: {f.message}"
+            return
+    if first.cls == second.cls or max(first.barrier, second.barrier) >= 0:
+        return  # program order names it
+    if f.rule in ("SV111", "SV104") and first.fresh and second.over is None:
+        _swap(run, f, "SV110")
+    elif (
+        f.rule == "SV110" and not first.kind.asynchronous and _line(run, first.site) > _line(run, second.site)
+    ):
+        if first.over is not None or second.kind == first.kind:
+            _swap(run, f, "SV111")
+
+
+def _swap(run: Run, f: Failure, rule: str) -> None:
+    f.first, f.second = f.second, f.first
+    f.rule = rule
+    assert f.first is not None and f.second is not None
+    f.site = f.second.site
+    f.message = f"{what(run, f.second)} is not ordered after {what(run, f.first)}"
+
+
+def _line(run: Run, site: int) -> int:
+    return run.info.sites[site].span.line
+
+
+def _unwaited(run: Run, f: Failure, races: list[Failure]) -> bool:
+    """Whether a race shows that nobody waited for the copy that this edit or inval comes too early for."""
+    if f.rule == "SV502":
+        return any(r.first is not None and r.first.site in {s for s, _ in f.labels} for r in races)
+    if f.rule != "SV205" or f.barrier < 0:
+        return False
+    tags = {_tag_barrier(run, r) for r in races if r.position < f.position} - {-1}
+    return _array(run, f.barrier) in {_array(run, b) for b in tags}
+
+
+def _without_init(early: list[Failure]) -> tuple[list[Failure], list[Failure]]:
+    """Where a barrier is used without its init, nothing later means much; nor is the start of a CTA shown."""
+    first = next((f for f in early if f.rule == "SV204"), None)
+    if first is None:
+        return early, []
+    gone = [f for f in early if f.rule != "SV204" and (f.position >= first.position or f.rule == "SV114")]
+    return [f for f in early if f not in gone], gone
+
+
+def _caused(root: Failure, rest: tuple[Failure, ...], early: list[Failure]) -> tuple[Group, list[Failure]]:
+    """A group, under an earlier illegal operation if there is one; and the illegal ones left."""
+    cause = next((f for f in early if f.position <= root.position), None)
+    if cause is None and root.rule not in EXECUTION:
+        cause = next((f for f in early if f.rule == "SV204"), None)
+    if cause is None:
+        late = tuple(
+            f for f in early if f.rule == "SV204"
+        )  # the meeting that should publish the init is broken
+        return Group(root, (*rest, *late)), [f for f in early if f not in late]
+    same = [f for f in early if f.rule == cause.rule]
+    return Group(cause, (*_without(cause, same), root, *rest)), [f for f in early if f.rule != cause.rule]
+
+
+def protocol_root(run: Run, failures: list[Failure], races: list[Failure]) -> Failure:
+    """The mistake behind broken obligations: see the order of the cases."""
+    surplus = [
+        f for f in failures if f.rule == "SV202" and f.obligation in (Obligation.O1, Obligation.OVERFLOW)
+    ]
+    solid = [f for f in failures if f.obligation not in (Obligation.O6, Obligation.O7)]
+    lapped = [f for f in solid if f.obligation == Obligation.O3]
+    open_phase = [f for f in solid if f.obligation == Obligation.O4 and f.past is None]
+    unheard = [f for f in races if _never_waited(run, f)]
+    silent = {_array(run, _tag_barrier(run, f)) for f in unheard}
+    if unheard and all(f.barrier >= 0 and _array(run, f.barrier) in silent for f in solid):
+        return unheard[0]
+    wait = suspect_wait(run, [*failures, *races])
+    if wait is not None:
+        return wait
+    if surplus:
+        return min(surplus, key=lambda f: f.position)
+    if open_phase:
+        return open_phase[0]
+    if solid and len(lapped) == len(solid) and races:
+        # Nobody protects the lapped waiter's data either: the missing release is the mistake.
+        return races[0]
+    if solid:
+        return min(solid, key=lambda f: f.position)
+    aliased = [f for f in failures if f.obligation == Obligation.O7]
+    return (aliased or failures or races)[0]
+
+
+def _tag_barrier(run: Run, f: Failure) -> int:
+    if f.first is None or not f.first.kind.asynchronous:
+        return -1
+    return next((s.index for s in run.barriers.values() if s.column == f.first.tag), -1)
+
+
+def _never_waited(run: Run, f: Failure) -> bool:
+    """A read of what a copy wrote, on whose barrier nobody waits at all."""
+    b = _tag_barrier(run, f)
+    return f.rule == "SV110" and b >= 0 and not run.barriers[b].waiters
+
+
+def suspect_wait(run: Run, failures: list[Failure]) -> Failure | None:
+    """A wait that let its class through without a new phase, before the first failure: a wrong parity."""
+    if not run.suspects or not failures:
+        return None
+    earliest = min(failures, key=lambda f: f.position)
+    candidates = [
+        w
+        for w in run.suspects
+        if (w[0] <= earliest.position and _may_follow(run, w, earliest))
+        or (
+            not _plain(earliest)
+            and any(_may_follow(run, w, f) for f in failures if f.cls == w[1] and f.time >= w[2])
+        )
+    ]
+    if not candidates:
+        return None
+    position, cls, time, site, b = min(candidates)
+    t = run.threads[cls]
+    return Failure(
+        Obligation.O2,
+        "SV201",
+        f"this wait of {t.info.name} passes on a phase of {name(run, b)} that was complete before: "
+        "its parity "
+        "does not mean the next phase",
+        site,
+        cls,
+        time,
+        position,
+        barrier=b,
+    )
+
+
+def _may_follow(run: Run, wait: tuple[int, int, int, int, int], f: Failure) -> bool:
+    """Whether a wait came too early for it: a race is with a copy on the barrier, or with who arrives."""
+    _, cls, _, _, b = wait
+    if f.obligation != Obligation.RACE or f.first is None or f.second is None:
+        return True
+    arriving, column = run.contributors.get(("wait", b), set()), run.barriers[b].column
+    pair = (f.first, f.second), (f.second, f.first)
+    return any(r.cls == cls and (o.cls in arriving or o.tag == column) for r, o in pair)
+
+
+def _plain(f: Failure) -> bool:
+    """A race of two ordinary accesses, which no later wait explains (and which may explain a token)."""
+    kinds = [r.kind for r in (f.first, f.second) if r is not None]
+    return f.obligation == Obligation.RACE and not any(k.asynchronous for k in kinds)
+
+
+def _by_rule(failures: list[Failure]) -> list[Group]:
+    groups: dict[str, list[Failure]] = {}
+    for f in failures:
+        groups.setdefault(f.rule, []).append(f)
+    return [Group(fs[0], tuple(fs[1:])) for fs in groups.values()]
+
+
+def _race_groups(run: Run, races: list[Failure]) -> list[Group]:
+    """Races that share an access belong to one mistake."""
+    groups: list[list[Failure]] = []
+    for f in races:
+        for g in groups:
+            if any(_related(run, f, o) for o in g):
+                g.append(f)
+                break
+        else:
+            groups.append([f])
+    return [Group(g[0], tuple(g[1:])) for g in groups]
+
+
+def _sites(f: Failure) -> set[int]:
+    return {r.site for r in (f.first, f.second) if r is not None}
+
+
+#: Mistakes of one missing fence, however many buffers it leaves open.
+FENCE = frozenset({"SV101", "SV102", "SV103", "SV105"})
+
+
+def _one_fence(run: Run, a: Failure, b: Failure) -> bool:
+    """Whether one fence would mend both: the first accesses lie in one stretch of one class."""
+    if a.rule != b.rule or a.rule not in FENCE or a.first is None or b.first is None:
+        return False
+    if a.first.cls != b.first.cls:
+        return False
+    syncs = run.threads[a.first.cls].syncs
+    return first_after(syncs, a.first.time) == first_after(syncs, b.first.time)
+
+
+def _related(run: Run, a: Failure, b: Failure) -> bool:
+    if _one_fence(run, a, b):
+        return True
+    if {a.rule, b.rule} & FENCE and "SV104" in (a.rule, b.rule):
+        return False  # no fence waits for a store's reads
+    return bool(_sites(a) & _sites(b)) or not _sites(a) or not _sites(b)
+
+
+# ------------------------------------------------------------------ text
+
+
+def distinct(failures: Iterable[Failure], *said: Failure) -> list[Failure]:
+    """One failure for each rule and line; ``said`` has been reported already."""
+    seen = {(f.rule, f.site) for f in said}
+    out: list[Failure] = []
+    for f in failures:
+        if (f.rule, f.site) not in seen:
+            seen.add((f.rule, f.site))
+            out.append(f)
+    return out
+
+
+def warnings(failures: list[Failure], broken: bool) -> list[Failure]:
+    """Warnings worth a line: in a broken kernel, who has looked at which phase says nothing."""
+    return [f for f in failures if f.severity == Severity.WARNING and not (broken and f.rule == "SV207")]
+
+
+def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagnostic:
+    """One failure as a finding."""
+    sites = run.info.sites
+    labels = [Label(sites[s].span, text) for s, text in f.labels if s >= 0]
+    if f.first is not None and f.first.site != f.site:
+        labels.append(Label(sites[f.first.site].span, access(run, f.first)))
+        labels += [Label(span, "where that is called") for span in sites[f.first.site].callers]
+    labels += [Label(span, "called from here") for span in sites[f.site].callers]
+    if (inside := sites[f.site].wrapped) is not None:
+        labels.append(Label(inside, f"the operation: {sites[f.site].text}"))
+    severity = severity or f.severity
+    follows = severity == Severity.NOTE  # from a mistake whose finding says how to mend it
+    return Diagnostic(
+        rule=f.rule,
+        severity=severity,
+        message=f.message,
+        span=sites[f.site].span,
+        fix=f.fix or (None if follows else _FIX.get(f.rule)),
+        contested=f.contested,
+        related=tuple(labels),
+    )
+
+
+_FIX = {
+    "SV101": "fence.proxy.async.shared_cta by every writer, after its last write and before the hand-over",
+    "SV102": "move the proxy fence behind the last write and before the hand-over",
+    "SV103": "name shared memory in the fence: fence.proxy.async.shared_cta",
+    "SV105": "put fence.proxy.async.shared_cta between, or store what is computed before the hand-over",
+    "SV104": "wait for the copy's reads (bulk.wait.read) and let a barrier follow before the write",
+    "SV403": "let the thread that issued the operations wait, then hand over through a barrier",
+    "SV115": "use cluster scope at both ends",
+    "SV110": "order them: wait for the barrier that tells of the first",
+    "SV111": "order them: release the buffer only after the reads are done",
+    "SV112": "order them: wait for the first to be complete",
+    "SV114": "mend the index, the count or the size of the buffer",
+    "SV201": "let the next phase begin only when every waiter has seen this one: it arrives after its wait",
+    "SV202": "count every lane that executes the arrive, and arrive as often as the init says",
+    "SV203": "announce, with an arrival of the same phase, the bytes that its copies move",
+    "SV204": "put a barrier between init and use, with fence.mbarrier_init in a cluster",
+    "SV206": "announce bytes with an arrival of their phase; wait for a phase before the next one begins",
+    "SV208": "keep data off the barrier's bytes; wait on a barrier of the own CTA only",
+    "SV210": "compare both sides: the parity of the first wait (empty 1, full 0), its flips, the trip counts",
+    "SV212": "mend the predicate of the copy, or announce only what is issued",
+    "SV301": "give every participant the same id and count, and count the warps that really come",
+    "SV302": "move it to where all threads pass, or use a named barrier for the threads that come",
+    "SV304": "let a dec give back enough first; one setmaxnreg for all four warps of a warpgroup",
+    "SV501": "wait for the whole operation (bulk.wait 0) before the release",
+}

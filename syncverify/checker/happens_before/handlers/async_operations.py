@@ -1,0 +1,324 @@
+"""Asynchronous operations in a run: cp.async, bulk and TMA copies, st.async, wgmma, and their groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from syncverify.checker.happens_before import access_merging as groups
+from syncverify.checker.happens_before.failure import Obligation
+from syncverify.checker.happens_before.handlers.accesses import access, only_judged, touch_barriers
+from syncverify.checker.happens_before.handlers.contributions import contribute
+from syncverify.checker.happens_before.handlers.execution_barriers import meet
+from syncverify.checker.happens_before.handlers.global_memory import bulk_read, bulk_write, early
+from syncverify.checker.happens_before.handlers.mbarriers import NET_ZERO, NOINC, Expect, barrier, use
+from syncverify.checker.happens_before.handlers.tensor_maps import use_map
+from syncverify.checker.happens_before.run import DONE, RETRY, Async, Run, Thread, before
+from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
+from syncverify.checker.happens_before.vector_clocks import PROGRESS, E, Matrix
+from syncverify.model.automata.async_groups import Groups
+from syncverify.model.events import Event
+from syncverify.model.proxies import Access, Scope
+
+
+def column(run: Run, t: Thread, kind: str) -> int:
+    """The clock column of a class's group counter."""
+    c = t.columns.get(kind)
+    if c is None:
+        # wgmma groups belong to the warp as a whole, the others to each thread.
+        key = (t.info.cta, t.info.warp) if kind == "mma" else (t.cls,)
+        c = t.columns[kind] = run.columns.of(kind, *key)
+        t.clock.owns(c)
+    return c
+
+
+def start(
+    run: Run,
+    t: Thread,
+    site: int,
+    records: tuple[Record, ...],
+    targets: list[tuple[int, int, Record | None]],
+    past: Matrix | None = None,
+) -> Async:
+    """Puts an operation in flight. ``past``: what comes before it, if that is known."""
+    past = t.clock.past() if past is None else past
+    op = Async(0, t, t.asyncs, site, past, t.clock.m[E].copy(), targets, records=records)
+    t.asyncs += 1
+    return op
+
+
+def _access(run: Run, t: Thread, r: Record) -> None:
+    access(run, t, r)
+    touch_barriers(run, t, r)
+
+
+# ------------------------------------------------------------------ bulk and TMA
+
+
+def on_bulk_load(run: Run, t: Thread, event: Event) -> int:
+    """Global to shared: an async-proxy write that completes on a barrier beside its destination."""
+    _, site, copies, source, number = event
+    records: list[Record] = []
+    targets: list[tuple[int, int, Record | None]] = []
+    early(run, t, site, reads=True)
+    for fp, b, nbytes in copies:
+        s = barrier(run, b)
+        use(run, t, s, site)
+        r = Record(Access.ASYNC_WRITE, t.cls, t.time, fp, site, tag=s.column, tag_value=IN_FLIGHT)
+        if fp >= 0:
+            _access(run, t, r)
+            records.append(r)
+        targets.append((b, nbytes * t.n, r))
+    if source >= 0:
+        targets.append((-1, 0, bulk_read(run, t, site, source, records[0].tag, IN_FLIGHT)))
+    if records:
+        use_map(run, t, site, number, records[0])
+    run.launch(start(run, t, site, tuple(records), targets))
+    return DONE
+
+
+def on_bulk_store(run: Run, t: Thread, event: Event) -> int:
+    """Shared to global: reads its source until a bulk group's read completion."""
+    _, site, fp, target, descriptor, reduction = event
+    number = t.bulk.issue()
+    t.last_bulk = site
+    r = Record(Access.ASYNC_READ, t.cls, t.time, fp, site, tag=column(run, t, "bulk.read"), tag_value=number)
+    _access(run, t, r)
+    use_map(run, t, site, descriptor, r)
+    bulk_write(run, t, site, target, column(run, t, "bulk.full"), number, bool(reduction))
+    run.launch(start(run, t, site, (r,), []))
+    return DONE
+
+
+def on_bulk_copy(run: Run, t: Thread, event: Event) -> int:
+    """Shared to another CTA's shared memory; only the barrier there tells of its end (C4)."""
+    _, site, source, target, b, nbytes = event
+    s = barrier(run, b)
+    use(run, t, s, site)
+    read = Record(Access.ASYNC_READ, t.cls, t.time, source, site, tag=s.column, tag_value=IN_FLIGHT)
+    _access(run, t, read)
+    write = Record(Access.ASYNC_WRITE, t.cls, t.time, target, site, tag=s.column, tag_value=IN_FLIGHT)
+    _access(run, t, write)
+    run.launch(start(run, t, site, (read, write), [(b, nbytes * t.n, write), (-1, 0, read)]))
+    return DONE
+
+
+def on_bulk_commit(run: Run, t: Thread, event: Event) -> int:
+    t.bulk.commit()
+    return DONE
+
+
+def on_bulk_wait(run: Run, t: Thread, event: Event) -> int:
+    """Source reads of the covered groups are done; without .read their writes too (PTX ISA: wait_group)."""
+    _, site, pending, read = event
+    _idle(t, t.bulk, "bulk", site)
+    covered = t.bulk.covered(pending)
+    t.clock.advance(column(run, t, "bulk.read"), covered)
+    if not read:
+        t.clock.advance(column(run, t, "bulk.full"), covered)
+    t.syncs.append(t.time)
+    return DONE
+
+
+def _idle(t: Thread, groups: Groups, kind: str, site: int) -> None:
+    t.group_waits.setdefault(kind, set()).add(site)
+    if groups.issued == 0:
+        t.idle_waits.setdefault(kind, site)
+
+
+# ------------------------------------------------------------------ cp.async, st.async
+
+
+def on_cp_async(run: Run, t: Thread, event: Event) -> int:
+    _, site, fp, source = event
+    early(run, t, site, reads=True)
+    if source >= 0:
+        access(run, t, Record(Access.GENERIC_READ, t.cls, t.time, source, site, used=t.time))
+    r = Record(
+        Access.CPASYNC_WRITE, t.cls, t.time, fp, site, tag=column(run, t, "cp"), tag_value=t.cp.issue()
+    )
+    _access(run, t, r)
+    run.launch(start(run, t, site, (r,), []))
+    return DONE
+
+
+def on_cp_commit(run: Run, t: Thread, event: Event) -> int:
+    t.cp.commit()
+    return DONE
+
+
+def on_cp_wait(run: Run, t: Thread, event: Event) -> int:
+    _idle(t, t.cp, "cp", event[1])
+    t.clock.advance(column(run, t, "cp"), t.cp.covered(event[2]))
+    t.syncs.append(t.time)
+    return DONE
+
+
+def on_cp_arrive(run: Run, t: Thread, event: Event) -> int:
+    """An arrival once this thread's cp.asyncs are done; the default form first adds to the pending count."""
+    _, site, b, noinc = event
+    s = barrier(run, b)
+    if not use(run, t, s, site):
+        return DONE
+    if not noinc:
+        p = contribute(run, t, s, site, "cp")
+        t.clock.hand_row(E, p.tx)
+        s.auto.pending += t.n
+        s.net_zero += t.n
+        p.expects.append(Expect(t.cls, t.time, 0, site, before(t)))
+    op = Async(
+        0,
+        t,
+        NOINC if noinc else NET_ZERO,
+        site,
+        t.clock.past(),
+        t.clock.m[E].copy(),
+        [],
+        arrivals=b << 32 | t.n,
+        covers=(column(run, t, "cp"), t.cp.issued),
+    )
+    run.launch(op)
+    return DONE
+
+
+def on_st_async(run: Run, t: Thread, event: Event) -> int:
+    """A store into another CTA that completes on a barrier there; generic proxy (B52)."""
+    _, site, fp, b, nbytes, reduction = event
+    s = barrier(run, b)
+    use(run, t, s, site)
+    r = Record(Access.STASYNC_WRITE, t.cls, t.time, fp, site, tag=s.column, tag_value=IN_FLIGHT)
+    r.atomic, r.scope = bool(reduction), Scope.CLUSTER  # red.async is relaxed.cluster (B52)
+    _access(run, t, r)
+    run.launch(start(run, t, site, (r,), [(b, nbytes * t.n, r)]))
+    return DONE
+
+
+# ------------------------------------------------------------------ wgmma
+
+
+def siblings(run: Run, t: Thread) -> list[Thread]:
+    """The other classes of the warpgroup that issue wgmmas."""
+    others = [run.threads[c] for c in run.warpgroups[t.cls] if c != t.cls]
+    return [o for o in others if not (o.done and not o.issues)]
+
+
+def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
+    """Orders the registers touched so far before the next wgmma; nothing in shared memory (K7)."""
+    if meet(run, t, event) == RETRY:
+        return RETRY
+    t.fenced = True
+    for state in t.fragments.values():
+        state[1] = 0
+    return DONE
+
+
+def on_wgmma(run: Run, t: Thread, event: Event) -> int:
+    """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
+    _, site, acc, fp_a, frag_a, fp_b, _, others = event
+    if meet(run, t, event) == RETRY:
+        return RETRY
+    number = t.mma.issue()
+    past = t.clock.past()
+    t.issues.append(past)
+    t.last_mma = site
+    tag = column(run, t, "mma")
+    records = tuple(
+        [
+            Record(Access.MMA_READ, t.cls, t.time, fp, site, tag=tag, tag_value=number, lane_free=True)
+            for fp in (fp_a, fp_b, others)
+            if fp >= 0
+        ]
+    )
+    if others >= 0:
+        records[-1].beside = True
+    late = run.joins and all(run.info.footprints[r.fp].memory == t.info.cta for r in records)
+    if late:
+        run.late.setdefault(t.cls, len(t.products))
+    for r in records:
+        (only_judged if late else access)(run, t, r)
+        touch_barriers(run, t, r)
+    if run.joins:
+        t.products += records
+    for frag in (acc, frag_a):
+        if frag < 0:
+            continue
+        state = t.fragments.setdefault(frag, [0, 0])
+        if state[1] or not t.fenced:
+            fragment = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
+            run.report(
+                Obligation.UB,
+                "SV402",
+                f"registers of {fragment} were touched since the last wgmma.fence"
+                if t.fenced
+                else "the first wgmma needs a wgmma.fence before it",
+                t,
+                site,
+                fix="wgmma.fence before it",
+            )
+            state[1] = 0
+        state[0] = number
+    if not run.joins:  # or else nobody asks for one of a group
+        run.launch(start(run, t, site, records, [], past))
+    return DONE
+
+
+def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:
+    if meet(run, t, event) == RETRY:
+        return RETRY
+    t.mma.commit()
+    groups.join_products(run, t)
+    for o in siblings(run, t):
+        if o.waits_on[:1] == ("mma",):
+            run.wake(o)
+    return DONE
+
+
+def on_wgmma_wait(run: Run, t: Thread, event: Event) -> int:
+    """The covered groups are complete for every thread that waits (PTX ISA: wgmma.wait_group).
+
+    A wgmma is one operation of four warps: it completes only after all of them have issued and committed it.
+    """
+    _, site, pending = event
+    if meet(run, t, event) == RETRY:
+        return RETRY
+    _idle(t, t.mma, "mma", site)
+    c = column(run, t, "mma")
+    covered = t.mma.covered(pending)
+    if len(t.mma.committed) > pending and not run.forced:
+        others = siblings(run, t)
+        needed = len(t.mma.committed) - pending
+        if any(len(o.mma.committed) < needed and not o.done for o in others):
+            t.waits_on = ("mma", covered)
+            return RETRY
+        for o in others:
+            if 0 < covered <= len(o.issues):
+                np.maximum(t.clock.m[E], o.issues[covered - 1], out=t.clock.m[E])
+    t.clock.advance(c, covered)
+    rows = t.clock.m[PROGRESS, c]
+    np.maximum(rows, covered, out=rows)  # a warp-wide wait: every lane's knowledge
+    t.syncs.append(t.time)
+    return DONE
+
+
+def _touch_fragment(run: Run, t: Thread, site: int, frag: int, verb: str) -> int:
+    state = t.fragments.setdefault(frag, [0, 0])
+    waited = t.clock.knows(E, column(run, t, "mma"), True)
+    if state[0] > waited:
+        label = run.info.fragments[frag] if frag < len(run.info.fragments) else str(frag)
+        run.report(
+            Obligation.UB,
+            "SV401",
+            f"{label} is {verb} while a wgmma that owns its registers is in flight",
+            t,
+            site,
+            fix="wgmma.wait before it",
+        )
+    state[1] = 1
+    return DONE
+
+
+def on_frag_read(run: Run, t: Thread, event: Event) -> int:
+    return _touch_fragment(run, t, event[1], event[2], "read")
+
+
+def on_frag_write(run: Run, t: Thread, event: Event) -> int:
+    return _touch_fragment(run, t, event[1], event[2], "written")

@@ -1,0 +1,394 @@
+"""Execution barriers in a run: named barriers, warp syncs, cluster barriers, warp-wide meetings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from syncverify.base.diagnostics import Severity
+from syncverify.checker.happens_before.event_flags import ALIGNED, RED, RELAXED
+from syncverify.checker.happens_before.failure import Obligation
+from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, Run, Thread, before
+from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
+from syncverify.model.automata.cluster_barrier import ClusterBarrier
+from syncverify.model.automata.named_barrier import NamedBarrier
+from syncverify.model.events import Event
+from syncverify.model.proxies import Scope
+
+
+@dataclass(slots=True, eq=False)
+class Generation:
+    """What the arrivals of one generation of an execution barrier hand on."""
+
+    m: Matrix
+    con: dict[int, int] = field(default_factory=dict)
+    previous: dict[int, int] = field(default_factory=dict)
+    waiting: list[Thread] = field(default_factory=list)
+    sites: dict[int, int] = field(default_factory=dict)  # class -> site
+    pasts: dict[int, Matrix] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    auto: NamedBarrier
+    column: int
+    gen: Generation
+    last: Matrix
+    red: bool = False  # the form of the open generation's first participants
+    partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
+    ahead: list[Thread] = field(default_factory=list)  # who comes a second time, before the rest of its warp
+
+
+def named(run: Run, cta: int, number: int) -> Named:
+    n = run.named.get((cta, number))
+    if n is None:
+        m = matrix(run.columns)
+        n = Named(NamedBarrier(), run.columns.of("named", cta, number), Generation(m), m)
+        run.named[cta, number] = n
+    assert isinstance(n, Named)
+    return n
+
+
+def knows_generation(run: Run, t: Thread, gen: Generation, column: int, number: int) -> bool:
+    """O1 for generations: the previous one is complete in every past of this arrival."""
+    row = t.clock.m[E]
+    if run.loosely:
+        return bool(row[column] >= number)
+    return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
+
+
+def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
+    _, site, number, threads, flags = event
+    cta, warp = t.info.cta, t.info.warp
+    early = run.named.get((cta, number))
+    if waits and flags & ALIGNED and early is not None and early.auto.ahead(warp, t.info.lanes):
+        # The rest of the warp has still to arrive the first time, and all execute the second together.
+        t.waits_on = ("warp", number)
+        early.ahead.append(t)
+        return RETRY
+    if flags & ALIGNED:
+        t.collectives.append((site, event[0], len(run.trace)))
+    run.contributors.setdefault(("named", cta, number), set()).add(t.cls)
+    total = -(-run.info.threads // 32) * 32
+    want = threads or total
+    t.syncs.append(t.time)
+    if not 0 <= number <= 15:
+        run.report(Obligation.UB, "SV301", f"barrier id {number} is outside 0..15", t, site)
+        return DONE
+    if want % 32:
+        text = f"the thread count {want} of barrier {number} is no multiple of 32"
+        run.report(Obligation.UB, "SV301", text, t, site)
+        return DONE
+    if want > total:  # filled by warps that count twice (below), or by nobody, which is a hang
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"the thread count {want} of barrier {number} exceeds the block's {run.info.threads}",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+    n = named(run, cta, number)
+    red = bool(flags & RED)
+    if n.auto.arrived and n.red != red:
+        run.report(Obligation.UB, "SV301", f"bar.red and another form meet on barrier {number}", t, site)
+    n.red = red
+    if n.auto.mismatch(want):
+        there = [*n.gen.sites.values(), *(s for part in n.partial.values() for s in part.sites.values())]
+        other = there[0] if there else site
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"barrier {number} is active with {n.auto.threads} threads, here {want}",
+            t,
+            site,
+            labels=[(other, f"{n.auto.threads} threads here")],
+        )
+    if waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting):
+        # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives and then waits on barrier {number} before it completes: it counts twice",
+            t,
+            site,
+            severity=Severity.WARNING,
+            strict_only=True,
+        )
+        n.auto.count_again(warp)
+    elif n.auto.twice(warp, t.info.lanes):
+        run.report(
+            Obligation.UB,
+            "SV301",
+            f"warp {warp} arrives twice on barrier {number} before it completes",
+            t,
+            site,
+        )
+    elif not knows_generation(run, t, n.gen, n.column, n.auto.generation):
+        run.report(
+            Obligation.O1,
+            "SV301",
+            f"this arrival counts in generation {n.auto.generation} of barrier {number}, but nothing "
+            "makes sure "
+            "that the one before it is complete",
+            t,
+            site,
+            past=before(t),
+        )
+    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
+    t.clock.hand(part.m)
+    part.con[t.cls] = t.time
+    part.sites[t.cls] = site
+    full = n.auto.arrive(warp, t.info.lanes, run.live[cta, warp], want)
+    marked = warp in n.auto.marked
+    if marked:
+        warp_arrives(n, warp)
+        for other in n.ahead:
+            run.wake(other)
+        n.ahead = []
+    if full:
+        end_generation(run, n)
+        if waits:
+            np.maximum(t.clock.m, n.last, out=t.clock.m)
+        return DONE
+    if waits:
+        (n.gen if marked else part).waiting.append(t)
+        t.waits_on = ("named", number, want, threads)
+        return PARKED
+    return DONE
+
+
+def warp_arrives(n: Named, warp: int) -> None:
+    """All live lanes of a warp have come: now the warp counts (B1)."""
+    part = n.partial.pop(warp, None)
+    if part is None:
+        return
+    np.maximum(n.gen.m, part.m, out=n.gen.m)
+    n.gen.con.update(part.con)
+    n.gen.sites.update(part.sites)
+    n.gen.waiting += part.waiting
+
+
+def lanes_leave(run: Run, n: Named, warp: int, live: int) -> None:
+    """Lanes exit: a warp counts once all its lanes that still run have arrived."""
+    full = n.auto.leave(warp, live)
+    if warp in n.auto.marked:
+        warp_arrives(n, warp)
+    if full:
+        end_generation(run, n)
+
+
+def end_generation(run: Run, n: Named, whole: bool = False) -> None:
+    """All arrivals are in: those that wait leave, knowing them all."""
+    gen = n.gen
+    (n.auto.clear if whole else n.auto.reset)()
+    gen.m[E : HW + 1, n.column] = n.auto.generation
+    n.last = gen.m
+    for t in gen.waiting:
+        np.maximum(t.clock.m, gen.m, out=t.clock.m)
+        run.wake(t)
+    n.gen = Generation(matrix(run.columns), previous=gen.con)
+
+
+def on_barrier_sync(run: Run, t: Thread, event: Event) -> int:
+    """Arrives and waits (PTX ISA: bar.sync); covers every lane's past when it leaves."""
+    return _arrive(run, t, event, True)
+
+
+def on_barrier_arrive(run: Run, t: Thread, event: Event) -> int:
+    return _arrive(run, t, event, False)
+
+
+def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
+    """All lanes of the mask meet; their memory is ordered (PTX ISA: bar.warp.sync)."""
+    _, site, mask = event
+    cta, warp = t.info.cta, t.info.warp
+    lanes = run.lanes[cta, warp]
+    mask &= lanes
+    if t.info.lanes & ~mask:
+        run.report(Obligation.UB, "SV303", "a lane outside the mask executes bar.warp.sync", t, site)
+        return DONE
+    if mask & ~run.live[cta, warp]:
+        run.report(Obligation.SYNC, "SV302", "bar.warp.sync names lanes that have left the kernel", t, site)
+    if t.info.lanes == mask:
+        for c, v in t.clock.own.items():
+            np.maximum(t.clock.m[:, c], v, out=t.clock.m[:, c])
+        return DONE
+    key = (cta, -(1 << 40) - warp * (1 << 33) - mask)
+    n = named(run, *key)
+    n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+    t.clock.hand(n.gen.m)
+    n.gen.con[t.cls] = t.time
+    n.gen.sites[t.cls] = site
+    if n.auto.arrived[warp] & mask == mask:
+        end_generation(run, n, whole=True)
+        np.maximum(t.clock.m, n.last, out=t.clock.m)
+        return DONE
+    n.gen.waiting.append(t)
+    t.waits_on = ("warp", mask)
+    return PARKED
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """The barrier of one cluster: its open generation and the one before."""
+
+    auto: ClusterBarrier
+    column: int
+    gen: Generation
+    last: Generation | None = None
+
+
+def cluster(run: Run, cta: int) -> Cluster:
+    number = cta // run.info.ctas
+    c = run.clusters.get(number)
+    if c is None:
+        members = {t.cls for t in run.threads if t.info.cta // run.info.ctas == number and not t.done}
+        c = Cluster(
+            ClusterBarrier(members), run.columns.of("cluster", number), Generation(matrix(run.columns))
+        )
+        run.clusters[number] = c
+    assert isinstance(c, Cluster)
+    return c
+
+
+def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
+    """Release at cluster scope unless relaxed; a relaxed one carries fenced barrier inits only (B4, B24)."""
+    _, site, flags = event
+    state = cluster(run, t.info.cta)
+    g = state.gen
+    t.syncs.append(t.time)
+    run.contributors.setdefault(("cluster",), set()).add(t.cls)
+    if flags & ALIGNED:
+        t.collectives.append((site, event[0], len(run.trace)))
+    if t.cluster_owed:
+        run.report(
+            Obligation.UB,
+            "SV302",
+            "the same threads arrive twice on the cluster barrier without a wait",
+            t,
+            site,
+        )
+    elif not knows_generation(run, t, g, state.column, state.auto.generation):
+        run.report(
+            Obligation.O1,
+            "SV301",
+            "this cluster arrival may come before the previous generation is complete",
+            t,
+            site,
+            past=before(t),
+        )
+    if flags & RELAXED:
+        t.clock.hand_row(E, g.m[E])
+        c = run.columns.of("init", t.cls)
+        for row in (H, SH, HW):
+            g.m[row, c] = max(int(g.m[row, c]), t.clock.knows(row, c, True))
+        if t.release_fence is not None and t.release_scope >= Scope.CLUSTER:
+            np.maximum(g.m, t.release_fence, out=g.m)
+    else:
+        t.clock.hand(g.m)
+    g.con[t.cls] = t.time
+    g.sites[t.cls] = site
+    t.cluster_owed = 1
+    if state.auto.arrive(t.cls):
+        end_cluster_generation(run, state)
+    return DONE
+
+
+def end_cluster_generation(run: Run, state: Cluster) -> None:
+    last = state.gen
+    state.auto.reset()
+    last.m[E : HW + 1, state.column] = state.auto.generation
+    state.gen = Generation(matrix(run.columns), previous=last.con)
+    state.last = last
+    for t in last.waiting:
+        run.wake(t)
+
+
+def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
+    """Waits for the generation this thread arrived in (PTX ISA: barrier.cluster.wait)."""
+    state = cluster(run, t.info.cta)
+    if t.cls in state.auto.arrived:
+        if not run.forced or t.waits_on != ("forced",):
+            t.waits_on = ("cluster",)
+            if t not in state.gen.waiting:
+                state.gen.waiting.append(t)
+            return RETRY
+        t.waits_on = ()
+        t.cluster_owed = 0
+        return DONE
+    last = state.last
+    t.syncs.append(t.time)
+    t.waits_on = ()
+    if event[2] & ALIGNED:
+        t.collectives.append((event[1], event[0], len(run.trace)))
+    if last is None or not t.cluster_owed:
+        run.report(
+            Obligation.UB,
+            "SV302",
+            "barrier.cluster.wait without an arrive of these threads before it",
+            t,
+            event[1],
+        )
+        return DONE
+    t.cluster_owed = 0
+    np.maximum(t.clock.m, last.m, out=t.clock.m)
+    return DONE
+
+
+def on_elect(run: Run, t: Thread, event: Event) -> int:
+    """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
+    return meet(run, t, event)
+
+
+def meet(run: Run, t: Thread, event: Event) -> int:
+    """A warp-wide ``.sync`` operation: it starts once every lane of the warp has come to one.
+
+    Enablement only: no memory is ordered among the lanes (PTX ISA: elect.sync, wgmma: .sync).
+    """
+    if t.met != t.time:
+        t.met = t.time
+        t.collectives.append((event[1], event[0], len(run.trace)))
+    elif not t.meeting:
+        return DONE
+    cta, warp = t.info.cta, t.info.warp
+    if t.info.lanes == run.lanes[cta, warp]:
+        if t.clock.multi:
+            t.clock.m[E, t.cls] = t.clock.own[t.cls][E]
+        return DONE
+    n = named(run, cta, -1 - warp)
+    if not t.meeting:
+        t.meeting = True
+        n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+        t.clock.hand_row(E, n.gen.m[E])
+        n.gen.con[t.cls] = t.time
+        n.gen.sites[t.cls] = event[1]
+    live = run.live[cta, warp]
+    if n.auto.arrived[warp] & live != live:
+        if run.forced and t.waits_on == ("forced",):
+            t.meeting = False
+            t.waits_on = ()
+            return DONE
+        t.waits_on = ("meet", event[1])
+        if t not in n.gen.waiting:
+            n.gen.waiting.append(t)
+        return RETRY
+    end_meeting(run, n)
+    t.meeting = False
+    np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
+    return DONE
+
+
+def end_meeting(run: Run, n: Named) -> None:
+    """Everybody is there: enablement joins, each class runs its operation."""
+    gen = n.gen
+    n.auto.clear()
+    n.last = gen.m
+    n.gen = Generation(matrix(run.columns), previous=gen.con)
+    for t in gen.waiting:
+        t.meeting = False
+        np.maximum(t.clock.m[E], gen.m[E], out=t.clock.m[E])
+        run.wake(t)
+        run.met.append(t)

@@ -1,0 +1,52 @@
+"""Writes that somebody is known to have read: what comes after such a read comes after the write, too.
+
+PTX ISA, Causality Order: X precedes Y if X precedes some Z in observation order, and Z precedes Y in base
+causality order. The write itself is ordered so, also where nothing is released with it; nothing else of its
+author's is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.shadow import Record
+from syncverify.checker.happens_before.vector_clocks import H
+from syncverify.model.events import GLOBAL_MEMORY
+from syncverify.model.proxies import Access, Scope
+
+if TYPE_CHECKING:
+    from syncverify.checker.happens_before.handlers.global_memory import Location, Spin
+
+
+def observed(run: Run, t: Thread, first: Record, second: Record) -> bool:
+    """Whether the thread knows of a wait that has read what a strong write left in a flag, before it accesses
+    the flag again."""
+    fp = run.info.footprints[first.fp]
+    if fp.memory != GLOBAL_MEMORY or not first.atomic or first.kind != Access.GENERIC_WRITE:
+        return False
+    if second.kind.asynchronous or run.info.footprints[second.fp].intervals != fp.intervals:
+        return False
+    at = run.locations.get(fp.intervals[0][0])
+    return (
+        at is not None
+        and len(fp.intervals) == 1
+        and any(_comes_after(run, t, s) and _has_read(run, at, s, first) for s in at.spins)
+    )
+
+
+def _comes_after(run: Run, t: Thread, s: Spin) -> bool:
+    """Whether a thread is known to have passed a wait: itself, or another that has told of it since."""
+    return s.cls == t.cls or t.clock.knows(H, s.cls, False) >= s.time
+
+
+def _has_read(run: Run, at: Location, s: Spin, first: Record) -> bool:
+    """Whether a wait has read a write, or an atomic after it: each reads what the one before left."""
+    a, b = (run.threads[x.cls].info.cta for x in (first, s))
+    if a != b and min(first.scope, s.scope) < Scope.GPU:
+        return False  # not morally strong
+    seen = at.writes[: s.seen]
+    return any(
+        (w.cls, w.time) == (first.cls, first.time) and all(x.added is not None for x in seen[i + 1 :])
+        for i, w in enumerate(seen)
+    )

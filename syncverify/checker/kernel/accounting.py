@@ -1,0 +1,196 @@
+"""Every turn gets exactly its arrivals and bytes (rules R6 and R6t), every slot its init, every thread its
+registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half, Step
+from syncverify.checker.kernel.linear import RejectedError, Term, equal
+from syncverify.checker.kernel.proof import Events, Follows, Payload
+from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, Tiles
+from syncverify.checker.kernel.trees import Tree, check, scoped
+
+#: Most bytes that one phase may expect, and most arrivals (PTX ISA, mbarrier: contents of the object).
+TX_LIMIT = 2**20 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is claimed of turn j: who lands in it. ``open``: the turn stays open, so that not all need
+    come.
+    """
+
+    graph: Graph
+    ring: str
+    landing: tuple[int, ...]
+    open: bool = False
+    init: bool = False
+
+    def needs(self, payload: Payload, premises: list[Term], scope: frozenset[str]) -> Sequence[Term]:
+        if not isinstance(payload, Events):
+            raise RejectedError("the events of a turn are asked for")
+        g, sites = self.graph, [i for i, _, _ in payload.events]
+        if len(set(sites)) != len(sites) or not set(sites) <= set(self.landing):
+            raise RejectedError("an event twice, or of another ring")
+        if set(payload.only) != set(self.landing):
+            raise RejectedError("not every site is accounted for")
+        scoped(g.p, scope, *(t for _, u, n in payload.events for t in (u, n)))
+        self.total(sites)
+        for i in self.landing:
+            mine = next(((u, n) for k, u, n in payload.events if k == i), None)
+            given = [*g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
+
+            def one(
+                p: Payload, _: list[Term], __: frozenset[str], mine: tuple[Term, Term] | None = mine
+            ) -> Sequence[Term]:
+                if mine is None or not isinstance(p, Follows):
+                    raise RejectedError("one event more lands in the turn")
+                return [*equal(U2, mine[0]), *equal(N2, mine[1])]
+
+            check(g.p, [*premises, *given], payload.only[i], one, scope | {"u'", "n'"})
+        if self.open:
+            return []
+        return [
+            need
+            for i, u, n in payload.events
+            for need in (*g.exists(Step(i, Half.IN, u, n)), *equal(self.turn(i, u, n), J))
+        ]
+
+    def turn(self, site: int, u: Term, n: Term) -> Term:
+        if self.init:
+            return self.graph.sites[site].op.index.put({"u": u, "n": n})
+        return self.graph.turn(site, u, n)
+
+    def total(self, sites: list[int]) -> None:
+        """The sums over the events of a turn."""
+        g = self.graph
+        ring = g.p.rings[self.ring]
+        if self.init:
+            if len(sites) != 1:
+                raise RejectedError(f"a slot of {self.ring} is not initialized once")
+            return
+        ops = [(len(g.threads(i)), g.sites[i].op) for i in sites]
+        arrivals = sum(
+            k * op.count for k, op in ops if op.kind in (Kind.ARRIVE, *MEETINGS) and not ring.named
+        )
+        announced = sum(k * op.bytes for k, op in ops if op.kind is not Kind.COPY)
+        copied = sum(k * op.bytes for k, op in ops if op.kind is Kind.COPY)
+        if max(announced, copied) > TX_LIMIT:
+            raise RejectedError(f"a turn of {self.ring} announces more bytes than a barrier counts")
+        if ring.named:
+            self.meeting(sites)
+        elif self.open and arrivals >= ring.count:
+            raise RejectedError(f"a turn of {self.ring} behind its end completes")
+        elif not self.open and (arrivals != ring.count or announced != copied):
+            got = f"{arrivals} of {ring.count} arrivals, {copied} of {announced} bytes"
+            raise RejectedError(f"a turn of {self.ring} gets {got}")
+
+    def meeting(self, sites: list[int]) -> None:
+        """Whole warps come to an execution barrier, each thread once, and as many as it waits for."""
+        g, ring = self.graph, self.graph.p.rings[self.ring]
+        roles = [g.sites[i].role for i in sites]
+        if len(set(roles)) != len(roles):
+            raise RejectedError(f"a thread comes twice to a generation of {self.ring}")
+        come = {t for i in sites for t in g.threads(i)}
+        every = {t for i in self.landing for t in g.threads(i)}
+        warps = {t // g.p.warp for t in every}
+        size = {w: sum(t // g.p.warp == w for t in come) for w in warps}
+        if ring.level is Level.ALL:
+            groups = [len(come)]
+            if any(n not in (0, g.p.warp) for n in size.values()):
+                raise RejectedError(f"a part of a warp comes to {self.ring}")
+        else:
+            groups = [size[w] for w in warps]
+        for n in groups:
+            if (n >= ring.count) if self.open else (n != ring.count):
+                raise RejectedError(
+                    f"{n} threads come to a generation of {self.ring}, which waits for {ring.count}"
+                )
+
+
+def account(g: Graph, ring: str, end: Term, trees: dict[str, Tree], premises: list[Term]) -> None:
+    """Accepts the trees of a ring's turns, or RejectedError."""
+    r = g.p.rings[ring]
+    if not 1 <= r.count <= TX_LIMIT:
+        raise RejectedError(f"{ring}: a count that no barrier has")
+    landing = tuple(g.of(ring, MEETINGS if r.named else CONTRIBUTIONS))
+    scope = g.p.parameters | {"j"}
+    full, still = Account(g, ring, landing), Account(g, ring, landing, open=True)
+    check(g.p, [*premises, J, end - J - 1], trees[f"full {ring}"], full.needs, scope)
+    tail = [*premises, J, J - end, end + r.depth - J - 1]
+    check(g.p, tail, trees[f"open {ring}"], still.needs, scope)
+    if r.initialized:
+        starts = Account(g, ring, tuple(g.of(ring, (Kind.INIT,))), init=True)
+        check(g.p, [*premises, J, r.depth - J - 1], trees[f"init {ring}"], starts.needs, scope)
+
+
+def account_keys(g: Graph) -> list[str]:
+    """The names of the trees that ``account`` asks for."""
+    rings = g.p.rings.items()
+    return [
+        f"{what} {x}" for x, r in rings for what in ("full", "open", *(["init"] if r.initialized else []))
+    ]
+
+
+def registers(g: Graph) -> None:
+    """O8: all that ask for registers get them, once all that give some back have done so.
+
+    A thread changes its number at most once, outside loops and conditions, so that the sum after all
+    changes is the most that is ever asked for once those that give back have done so; ranks show that they
+    can.
+    """
+    changes = [s for s in g.sites if s.op.kind is Kind.REGISTERS]
+    if not changes:
+        return
+    pool = g.p.registers
+    if pool is None:
+        raise RejectedError("registers are moved, but how many there are is not known")
+    if len({s.role for s in changes}) != len(changes) or any(s.op.guard for s in changes):
+        raise RejectedError("a thread changes its registers twice, or under a condition")
+    if any(s.position.tiles or s.position.loops for s in changes):
+        raise RejectedError("registers change in a loop")
+    after = {s.role: s.op.count for s in changes}
+    total = sum(len(r.threads) * after.get(i, pool.each) for i, r in enumerate(g.p.roles))
+    if total > pool.pool or pool.each * sum(len(r.threads) for r in g.p.roles) > pool.pool:
+        raise RejectedError(f"{total} registers are asked for, and the block has {pool.pool}")
+
+
+def shared_barriers(g: Graph) -> None:
+    """Where several rings stand for the meetings of one hardware barrier, all who come do so in one order.
+
+    Then the i-th meeting of each is the same one, and the rings may be judged apart.
+    """
+    barriers: dict[str, list[str]] = {}
+    for name, ring in g.p.rings.items():
+        if ring.barrier:
+            barriers.setdefault(ring.barrier, []).append(name)
+    for barrier, rings in barriers.items():
+        if len({(g.p.rings[x].level, g.p.rings[x].count) for x in rings}) > 1:
+            raise RejectedError(f"barrier {barrier} is met in different ways")
+        orders = {role: _order(g, rings, role) for role in range(len(g.p.roles))}
+        coming = {role: o for role, o in orders.items() if o}
+        by_ring = {x: {g.sites[i].role for i in g.of(x, MEETINGS)} for x in rings}
+        if len(rings) > 1 and (
+            len(set(coming.values())) > 1 or len(set(map(frozenset, by_ring.values()))) > 1
+        ):
+            raise RejectedError(f"barrier {barrier} is met by different roles, or in different orders")
+
+
+def _order(g: Graph, rings: list[str], role: int) -> tuple[object, ...]:
+    """The sites of a role at some rings: their order, loops and conditions."""
+    sites = [s for s in g.sites if s.role == role and s.op.ring in rings]
+    segments = sorted({s.position.segment for s in sites})
+    inner = {x: sorted({s.position.inner for s in sites if s.position.segment == x}) for x in segments}
+    found: list[object] = []
+    for s in sites:
+        at = s.position
+        if s.op.kind is not Kind.SYNC:
+            found.append("joins")
+        place = (segments.index(at.segment), at.tiles, inner[at.segment].index(at.inner), at.loops)
+        tiles = g.p.roles[role].body[at.segment // 2]
+        dealt = (tiles.first, tiles.stride, tiles.count) if isinstance(tiles, Tiles) else None
+        found.append((s.op.ring, s.op.index, place, dealt if at.tiles else None, s.domain))
+    return tuple(found)

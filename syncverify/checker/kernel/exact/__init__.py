@@ -1,0 +1,8 @@
+"""The judge of certificates, which shares no code with the checker."""
+
+from syncverify.checker.kernel.exact.canonical_state import forget, form
+from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.lockstep import Beside
+from syncverify.checker.kernel.exact.run import Follower
+
+__all__ = ["Beside", "Follower", "NotJudgedError", "forget", "form"]

@@ -1,0 +1,137 @@
+"""Execution barriers in a run: named ones, those of a cluster, and lanes of a warp that meet."""
+
+from __future__ import annotations
+
+from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.knowledge import Knowledge, Mark, join, raise_to
+from syncverify.checker.kernel.exact.state import Actor, Meeting, State
+from syncverify.model.events import Flag
+
+
+class Meetings(State):
+    """The rules of execution barriers."""
+
+    def on_barrier(self, a: Actor, waits: bool, number: int, threads: int, flags: int) -> bool:
+        total = -(-self.info.threads // 32) * 32
+        want = threads or total
+        m = self.meetings.setdefault(("n", a.info.cta, number), Meeting())
+        if not a.entered:
+            if not 0 <= number <= 15 or want % 32 or want > total:
+                raise self.reject(a, "the barrier's number or count is out of range")
+            if m.arrived and m.threads != want:
+                raise self.reject(a, f"the barrier is active with {m.threads} threads")
+            if a.lanes.cls in m.arrived:
+                raise NotJudgedError("classes that arrive twice at a named barrier")
+            m.threads = want
+            self.enter(a, m, ("n", a.info.cta, number))
+            warps = {self.info.classes[c].warp for c in m.arrived}
+            whole = {w for w in warps if self.whole(a.info.cta, w, m.arrived)}
+            if len(whole) * 32 == want:
+                if whole != warps:
+                    raise NotJudgedError("warps of which some lanes come to a barrier alone")
+                self.leave(m, ("n", a.info.cta, number))
+        return self.out(a, m, waits)
+
+    def enter(self, a: Actor, m: Meeting, mark: Mark, release: bool = True) -> None:
+        """Arrives in the open generation; the one before must be complete (O1)."""
+        row = a.lanes.joined.happened
+        if row.get(mark, 0) < m.number and any(row.get(("t", c), 0) < t for c, t in m.previous.items()):
+            raise self.reject(a, "the generation before may still be open")
+        m.arrived[a.lanes.cls] = a.lanes.time
+        handed = a.lanes.handed()
+        join(m.knowledge.happened, handed.happened)
+        if release:
+            m.knowledge.join(handed)
+        a.entered, a.leaving = True, m.number
+
+    def leave(self, m: Meeting, mark: Mark) -> None:
+        """The generation is complete."""
+        m.number += 1
+        m.knowledge.mark(mark, m.number)
+        m.previous, m.released = m.arrived, m.knowledge
+        m.arrived, m.knowledge = {}, Knowledge()
+
+    def out(self, a: Actor, m: Meeting, waits: bool) -> bool:
+        if not waits:
+            return True
+        if m.number == a.leaving:
+            return False
+        if m.number > a.leaving + 1:
+            raise NotJudgedError("generations that pass a class by")
+        a.lanes.joined.join(m.released)
+        return True
+
+    def whole(self, cta: int, warp: int, arrived: dict[int, int]) -> bool:
+        """Whether all lanes of a warp that still run have arrived."""
+        return all(
+            a.gone or a.lanes.cls in arrived for a in self.actors if (a.info.cta, a.info.warp) == (cta, warp)
+        )
+
+    def on_sync(self, a: Actor, number: int, threads: int, flags: int) -> bool:
+        return self.on_barrier(a, True, number, threads, flags)
+
+    def on_arrive_only(self, a: Actor, number: int, threads: int, flags: int) -> bool:
+        return self.on_barrier(a, False, number, threads, flags)
+
+    def on_warp_sync(self, a: Actor, mask: int) -> bool:
+        return self.together(a, mask, memory=True)
+
+    def on_elect(self, a: Actor, mask: int = 0) -> bool:
+        return self.together(a, 0, memory=False)
+
+    def together(self, a: Actor, mask: int, memory: bool) -> bool:
+        """Lanes of a warp that execute something as one; ``memory``: it orders their accesses."""
+        mates = [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
+        lanes = sum(o.info.lanes for o in mates)
+        mask = mask & lanes if mask else lanes
+        if a.info.lanes & ~mask or (not a.entered and any(o.gone for o in mates if o.info.lanes & mask)):
+            raise self.reject(a, "not all lanes that it needs come to it")
+        if len(mates) == 1:
+            if memory:
+                a.lanes.gather()
+            else:
+                raise_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
+            return True
+        assert a.event is not None
+        mark = ("w", a.info.cta, a.info.warp, mask, memory)
+        m = self.meetings.setdefault(mark, Meeting())
+        if not a.entered:
+            m.arrived[a.lanes.cls] = a.lanes.time
+            handed = a.lanes.handed()
+            join(m.knowledge.happened, handed.happened)
+            if memory:
+                m.knowledge.join(handed)
+            a.entered, a.leaving = True, m.number
+            if m.threads not in (0, a.event[1] + 1) and not memory:
+                raise self.reject(a, "lanes of the warp execute another instruction")
+            m.threads = a.event[1] + 1
+            if sum(self.info.classes[c].lanes for c in m.arrived) & mask == mask:
+                self.leave(m, mark)
+                m.threads = 0
+        return self.out(a, m, True)
+
+    def on_cluster_arrive(self, a: Actor, flags: int) -> bool:
+        m = self.meetings.setdefault(("c",), Meeting())
+        if a.owes_wait:
+            raise self.reject(a, "it arrives twice on the cluster barrier")
+        self.enter(a, m, ("c",), release=not flags & Flag.RELAXED)
+        if flags & Flag.RELAXED:
+            fenced = ("init", a.lanes.cls)
+            raise_to(m.knowledge.visible, fenced, a.lanes.visible(fenced, True))
+        a.owes_wait, a.entered = True, False
+        self.cluster_full(m)
+        return True
+
+    def cluster_full(self, m: Meeting) -> None:
+        if m.arrived and all(o.gone or o.lanes.cls in m.arrived for o in self.actors):
+            self.leave(m, ("c",))
+
+    def on_cluster_wait(self, a: Actor, flags: int) -> bool:
+        m = self.meetings.setdefault(("c",), Meeting())
+        if not a.owes_wait:
+            raise self.reject(a, "it waits on the cluster barrier without an arrival")
+        if a.lanes.cls in m.arrived:
+            return False
+        a.owes_wait = False
+        a.lanes.joined.join(m.released)
+        return True

@@ -1,0 +1,143 @@
+"""Accesses to shared memory in one run, pair by pair: each rests on a row of ``model/ordering.py``.
+
+Every access is kept, by its bytes; nothing is forgotten but what a later write over the same bytes, ordered
+after it, stands for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.checker.kernel.exact.knowledge import Lanes, Mark
+from syncverify.model.events import Footprint, SystemInfo
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access
+
+
+class NotJudgedError(Exception):
+    """An event that only the checker judges."""
+
+
+@dataclass(slots=True, eq=False)
+class Touch:
+    """One access. ``done``: the mark and value that show the completion of an asynchronous one, once there
+    is one; ``used``: when a read was shown to be over, 0 if it was not, -1 if no use will; ``any_lane``: the
+    warp does it as one."""
+
+    kind: Access
+    cls: int
+    time: int
+    fp: Footprint
+    site: int
+    done: tuple[Mark, int] | None = None
+    used: int = 0
+    any_lane: bool = False
+    atomic: bool = False
+
+
+class Memory:
+    """The accesses to the shared memory of each CTA."""
+
+    def __init__(self, info: SystemInfo, fences: list[list[int]]) -> None:
+        self.info = info
+        self.fences = fences  # per class, the times of its acq_rel fences
+        self.touches: dict[int, list[tuple[int, int, Touch]]] = {}
+        self.products: set[int] = set()  # classes that have issued wgmmas
+
+    def access(self, lanes: Lanes, touch: Touch, at: str) -> None:
+        """Judges an access against all before it, then keeps it. Raises RejectedError."""
+        fp = touch.fp
+        count = self.info.classes[touch.cls].count
+        if touch.kind.writes and not touch.atomic and count > 1 and _own_overlap(touch, count):
+            raise RejectedError(at, f"{self.text(touch)}: lanes write the same bytes")
+        kept = self.touches.setdefault(fp.memory, [])
+        left: list[tuple[int, int, Touch]] = []
+        for lo, hi, first in kept:
+            pieces = [(max(lo, a), min(hi, b)) for a, b in fp.intervals if a < hi and lo < b]
+            if not pieces:
+                left.append((lo, hi, first))
+                continue
+            row = ordering(first.kind, touch.kind)
+            # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores.
+            need = Need.COMPLETION if row.contested == "K6" else row.need
+            if need is not Need.NOTHING and not (first.atomic and touch.atomic):
+                for a, b in pieces:
+                    if not self.met(lanes, first, touch, need, a, b):
+                        if first.kind is Access.GENERIC_READ and first.cls in self.products:
+                            raise NotJudgedError("reads that a wgmma may hand on (K8)")
+                        raise RejectedError(
+                            at, f"{self.text(touch)}: {need.value} of {self.text(first)} is not shown"
+                        )
+            if touch.kind.writes and not touch.atomic:
+                left += [(a, b, first) for a, b in _without(lo, hi, pieces)]
+            else:
+                left.append((lo, hi, first))
+        left += [(a, b, touch) for a, b in fp.intervals]
+        self.touches[fp.memory] = left
+
+    def met(self, lanes: Lanes, first: Touch, second: Touch, need: Need, lo: int, hi: int) -> bool:
+        """Whether a row's need is met for the bytes ``lo..hi``."""
+        same = first.cls == second.cls and (
+            lanes.alone or first.any_lane or second.any_lane or _same_lanes(first.fp, second.fp, lo, hi)
+        )
+        if first.kind.asynchronous:
+            if first.done is None:
+                return False
+            mark, value = first.done
+            known = lanes.visible(mark, same) >= value
+            if not known and first.kind is Access.MMA_READ:  # K8: any warp of the warpgroup hands it on
+                cta, warp = mark[2]
+                known = any(
+                    lanes.visible((mark[0], mark[1], (cta, w))) >= value
+                    for w in range(warp // 4 * 4, warp // 4 * 4 + 4)
+                )
+            return known and (need is not Need.COMPLETION_BRIDGE or lanes.bridged(mark, same) >= value)
+        mark = ("t", first.cls)
+        if not same and lanes.visible(mark) < first.time:
+            return False
+        if need is not Need.BRIDGE or lanes.bridged(mark, same) >= first.time:
+            return True
+        return first.kind is Access.GENERIC_READ and self.read_is_over(lanes, first, same)
+
+    def read_is_over(self, lanes: Lanes, first: Touch, same: bool) -> bool:
+        """K1 in practical mode: it was shown to be over, or a fence passed, before what made it known."""
+        seen = lanes.visible(("t", first.cls), same)
+        return (first.used > 0 and seen >= first.used) or any(
+            first.time < f <= seen for f in self.fences[first.cls]
+        )
+
+    def text(self, touch: Touch) -> str:
+        return f"line {self.info.sites[touch.site].span.line}, {touch.kind.name.lower()}"
+
+
+def _own_overlap(touch: Touch, count: int) -> bool:
+    """Whether lanes of one access write the same bytes: values that may differ, or copies of their own."""
+    fp = touch.fp
+    if touch.kind.asynchronous and not touch.any_lane:
+        return not fp.lanes or sum(b - a for a, b, _ in fp.lanes) > sum(b - a for a, b in fp.intervals)
+    return fp.overlap
+
+
+def _same_lanes(first: Footprint, second: Footprint, lo: int, hi: int) -> bool:
+    """Whether each byte of ``lo..hi`` is touched by one lane only in both accesses together."""
+    if not first.lanes or not second.lanes:
+        return False
+    owner: dict[int, int] = {}
+    for a, b, lane in (*first.lanes, *second.lanes):
+        for byte in range(max(a, lo), min(b, hi)):
+            if owner.setdefault(byte, lane) != lane:
+                return False
+    return True
+
+
+def _without(lo: int, hi: int, pieces: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of ``lo..hi`` outside some sorted, disjoint pieces of it."""
+    out = []
+    for a, b in pieces:
+        if lo < a:
+            out.append((lo, a))
+        lo = b
+    if lo < hi:
+        out.append((lo, hi))
+    return out

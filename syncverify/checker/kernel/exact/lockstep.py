@@ -1,0 +1,127 @@
+"""The judge beside a run that something else follows: it is handed the events, and forks with the run."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from syncverify.checker.kernel.exact.canonical_state import forget
+from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
+from syncverify.checker.kernel.exact.knowledge import Knowledge, Lanes
+from syncverify.checker.kernel.exact.run import Follower
+from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
+from syncverify.model.events import Ev, Event, SystemInfo
+
+#: Pieces of memory that are kept for each CTA.
+MOST_KEPT = 2_000
+#: What depends on the number of a phase, which a run for every size does not have.
+_NUMBERED = frozenset({Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN})
+
+
+class Beside(Follower):
+    """Judges events in the order in which they are handed over; keeps nothing of them for a certificate."""
+
+    def __init__(self, info: SystemInfo) -> None:
+        super().__init__(info, [None] * len(info.classes))
+
+    def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:
+        pass
+
+    def keep(self, a: Actor, event: Event) -> None:
+        pass
+
+    def take(self, cls: int, event: Event) -> None:
+        """The next event of a class. Raises RejectedError, NotJudgedError."""
+        a = self.actors[cls]
+        if event[0] in _NUMBERED:
+            raise NotJudgedError(Ev(event[0]).name.lower())
+        if a.event is not None:
+            raise NotJudgedError(f"{self.at(a)}: a class goes on where the judge sees it wait")
+        a.event = event
+        a.lanes.advance()
+        if any(len(kept) > MOST_KEPT for kept in self.memory.touches.values()):
+            forget(self)
+            if any(len(kept) > MOST_KEPT // 2 for kept in self.memory.touches.values()):
+                raise NotJudgedError("accesses to more pieces of memory than are kept")
+        moved = True
+        while moved:
+            moved = False
+            for o in self.actors:
+                if o.event is not None and self.execute(o):
+                    moved = True
+
+    def fork(self) -> Beside:
+        """The same state once more."""
+        new = Beside.__new__(Beside)
+        touches: dict[int, Touch] = {}
+
+        def touch(t: Touch) -> Touch:
+            found = touches.get(id(t))
+            if found is None:
+                found = touches[id(t)] = copy(t)
+            return found
+
+        new.info = self.info
+        new.fences = [list(times) for times in self.fences]
+        new.memory = Memory(self.info, new.fences)
+        new.memory.products = set(self.memory.products)
+        new.memory.touches = {
+            memory: [(lo, hi, touch(t)) for lo, hi, t in kept] for memory, kept in self.memory.touches.items()
+        }
+        new.barriers = {index: _barrier(b) for index, b in self.barriers.items()}
+        new.lives, new.ended = dict(self.lives), dict(self.ended)
+        new.meetings = {mark: _meeting(m) for mark, m in self.meetings.items()}
+        new.groups = {key: replace(g, committed=list(g.committed)) for key, g in self.groups.items()}
+        new.exits = {cta: dict(row) for cta, row in self.exits.items()}
+        new.events, new.trace, new.phases = self.events, [], {}
+        new.actors = [_actor(a, touch) for a in self.actors]
+        return new
+
+
+def _barrier(b: Barrier) -> Barrier:
+    """Complete phases change no more, and are shared."""
+    return replace(b, phase=_phase(b.phase), waits=dict(b.waits), uses=dict(b.uses))
+
+
+def _phase(p: Phase) -> Phase:
+    return replace(
+        p,
+        knowledge=p.knowledge.copy(),
+        far=p.far.copy(),
+        by_arrivals=dict(p.by_arrivals),
+        others=dict(p.others),
+        threads=dict(p.threads),
+        expects=list(p.expects),
+        landed=list(p.landed),
+    )
+
+
+def _meeting(m: Meeting) -> Meeting:
+    """What is known when a generation is over changes no more."""
+    return replace(m, arrived=dict(m.arrived), knowledge=m.knowledge.copy())
+
+
+def _lanes(old: Lanes) -> Lanes:
+    new = Lanes.__new__(Lanes)
+    new.cls, new.alone, new.time = old.cls, old.alone, old.time
+    new.joined = old.joined.copy()
+    new.own = new.joined if old.alone else old.own.copy()
+    return new
+
+
+def _actor(a: Actor, touch: Any) -> Actor:
+    received: Knowledge | None = None if a.received is None else a.received.copy()
+    return replace(
+        a,
+        lanes=_lanes(a.lanes),
+        registers={r: touch(t) for r, t in a.registers.items()},
+        unsure={n: touch(t) for n, t in a.unsure.items()},
+        fragments={f: list(s) for f, s in a.fragments.items()},
+        requests=list(a.requests),
+        received=received,
+        collectives=list(a.collectives),
+        far=dict(a.far),
+        issues=list(a.issues),
+        copies=list(a.copies),
+    )

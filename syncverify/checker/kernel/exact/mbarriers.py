@@ -1,0 +1,261 @@
+"""mbarriers in a run: O1 to O5 of docs/theory.md, section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.knowledge import Knowledge, Mark, Row, join
+from syncverify.checker.kernel.exact.state import Actor, Barrier, Phase, State
+from syncverify.model.events import Flag
+from syncverify.model.proxies import Scope
+
+#: The largest transaction count and the largest count of arrivals (PTX ISA: mbarrier).
+LARGEST = (1 << 20) - 1
+
+
+class Mbarriers(State):
+    """The rules of mbarriers."""
+
+    def use(self, a: Actor, index: int) -> Barrier:
+        """A barrier that is alive, in every execution, when the class uses it (O5)."""
+        b = self.barriers.get(index)
+        if b is None:
+            raise self.reject(a, "the barrier is not alive")
+        if self.info.barriers[index].cta != a.info.cta:
+            a.far[self.info.barriers[index].cta] = a.lanes.time
+        self.initialized(a, b)
+        b.uses[a.lanes.cls] = a.lanes.time
+        return b
+
+    def initialized(self, a: Actor, b: Barrier) -> None:
+        """Every init of the barrier comes before."""
+        for cls, time in b.inits:
+            own = cls == a.lanes.cls and a.lanes.alone
+            if not self.seen(a, (cls, time)) and a.lanes.visible(("init", cls), own) < time:
+                raise self.reject(a, "the init is not ordered before this use")
+
+    def complete(self, row: Row, b: Barrier, k: int) -> bool:
+        """Whether the completion of phase ``k`` happened before a point."""
+        if k < 0 or row.get(b.mark, 0) > k:
+            return True
+        p = b.last if k == b.done - 1 else b.before if k == b.done - 2 else None
+        return p is not None and not p.copies and all(row.get(("t", c), 0) >= t for c, t in p.threads.items())
+
+    def contribute(self, a: Actor, b: Barrier) -> Phase:
+        """O1 for a contribution of the class to the open phase."""
+        if not self.complete(a.lanes.joined.happened, b, b.done - 1):
+            raise self.reject(a, f"phase {b.done - 1} may still be open")
+        b.phase.threads[a.lanes.cls] = a.lanes.time
+        return b.phase
+
+    def expect(self, a: Actor, b: Barrier, nbytes: int) -> None:
+        p = self.contribute(a, b)
+        self.note(b, b.done, "expect_tx", a, nbytes)
+        join(p.others, a.lanes.handed().happened)
+        p.expected += nbytes
+        p.expects.append((a.lanes.cls, a.lanes.time, nbytes))
+        self.in_range(a, p)
+
+    def in_range(self, a: Actor, p: Phase) -> None:
+        if max(p.expected, p.completed) > LARGEST:
+            raise self.reject(a, "the transaction count may leave its range")
+
+    def arrive(self, a: Actor, index: int, count: int, nbytes: int, flags: int) -> bool:
+        b = self.use(a, index)
+        a.answer = b.done
+        if flags & Flag.NO_COMPLETE:
+            raise NotJudgedError("arrivals that must not complete a phase")
+        rounds = a.info.count if nbytes >= 0 else 1
+        for _ in range(rounds):
+            if nbytes >= 0:
+                self.expect(a, b, nbytes)
+            self.arrivals(a, b, a.info.count // rounds, count, flags)
+        return True
+
+    def arrivals(self, a: Actor, b: Barrier, lanes: int, count: int, flags: int) -> None:
+        """Arrivals of some lanes; those beyond the pending count arrive in the next phase (B17)."""
+        while lanes > 0:
+            fit = min(lanes, b.pending // count) if count > 0 else 0
+            if fit == 0:
+                raise self.reject(a, "no arrival is pending")
+            p = self.contribute(a, b)
+            self.note(b, b.done, "arrive", a, fit * count)
+            handed = a.lanes.handed()
+            join(p.by_arrivals, handed.happened)
+            self.release(a, b, p, handed, flags)
+            if flags & Flag.DROP:
+                b.count -= fit * count
+                if b.count <= 0:
+                    raise self.reject(a, "no arrival is left to expect")
+            lanes -= fit
+            b.pending -= fit * count
+            self.close(b)
+
+    def release(self, a: Actor, b: Barrier, p: Phase, handed: Knowledge, flags: int) -> None:
+        """What an arrival makes visible to the waits of its phase."""
+        given, wide = handed, bool(flags & Flag.CLUSTER)
+        if flags & Flag.RELAXED:
+            if a.released is None:
+                return
+            given, wide = a.released, a.scope >= Scope.CLUSTER
+        if self.info.barriers[b.index].cta == a.info.cta:
+            p.knowledge.join(given)
+            return
+        if wide:
+            p.far.join(given)
+        # At cta scope completions alone cross the CTAs, in practical mode (K4).
+        join(p.knowledge.visible, {m: v for m, v in given.visible.items() if m[0] != "t"})
+
+    def close(self, b: Barrier) -> None:
+        """The phase completes if it is full: O4 (a) and O3."""
+        p = b.phase
+        if b.pending or p.tx:
+            return
+        where = f"phase {b.done} of {self.info.barriers[b.index].name}"
+        self.accounted(p, where)
+        join(p.others, p.by_arrivals)
+        for cls, time in b.waits.items():
+            if p.others.get(("t", cls), 0) < time:
+                raise RejectedError(
+                    where, f"{self.info.classes[cls].name} may not have looked at the one before"
+                )
+        join(p.knowledge.happened, p.others)
+        b.done += 1
+        p.knowledge.mark(b.mark, b.done)
+        p.far.mark(b.mark, b.done)
+        # Practical mode: what an earlier phase made visible stays so for who waits for a later one (K14).
+        heir = Knowledge({}, dict(p.knowledge.visible), dict(p.knowledge.bridged))
+        b.before, b.last, b.phase = b.last, p, Phase(knowledge=heir)
+        b.pending, b.waits = b.count, {}
+
+    def accounted(self, p: Phase, where: str) -> None:
+        """O4 (a): each expect precedes some arrival, or the phase is held open without it."""
+        for cls, time, nbytes in p.expects:
+            if p.by_arrivals.get(("t", cls), 0) >= time:
+                continue
+            held = sum(n for c, t, n in p.expects if p.by_arrivals.get(("t", c), 0) >= t)
+            spent = sum(n for n, past in p.landed if past.get(("t", cls), 0) < time)
+            if held <= spent:
+                raise RejectedError(where, f"it may complete before {nbytes} bytes are announced")
+
+    def open_phase(self, b: Barrier) -> None:
+        """O4 for a phase that the end leaves open."""
+        p = b.phase
+        if b.pending == 0:
+            where = f"phase {b.done} of {self.info.barriers[b.index].name}"
+            self.accounted(p, where)
+            if p.tx or p.expects or p.landed:
+                raise RejectedError(where, "its bytes never balance")
+
+    def land(self, a: Actor, index: int, nbytes: int) -> tuple[Mark, int]:
+        """A copy completes on a barrier; returns what shows it."""
+        b = self.barriers.get(index)
+        if b is None:
+            raise self.reject(a, "the copy meets a barrier that is not alive")
+        past = a.lanes.handed().happened
+        if not self.complete(a.lanes.joined.happened, b, b.done - 1):
+            raise self.reject(a, f"its bytes may land in phase {b.done - 1}")
+        p, k = b.phase, b.done
+        self.note(b, k, "copy", a, nbytes)
+        p.copies, b.copies = True, b.done
+        join(p.others, past)
+        p.completed += nbytes
+        p.landed.append((nbytes, dict(a.lanes.joined.happened)))
+        self.in_range(a, p)
+        self.close(b)
+        return b.mark, k + 1
+
+    def wait(self, a: Actor, index: int, passes: Callable[[Barrier], bool], flags: int) -> bool:
+        b = self.use(a, index)
+        if not passes(b):
+            return False
+        if not self.complete(a.lanes.joined.happened, b, b.done - 2):
+            raise self.reject(a, f"phase {b.done - 2} may still be open: the wait may pass on the one before")
+        b.waits[a.lanes.cls] = a.lanes.time
+        self.note(b, b.done - 1, "wait", a)
+        if b.done:
+            join(a.lanes.joined.happened, b.last.knowledge.happened)
+            if flags & Flag.RELAXED:
+                a.received = a.received or Knowledge()
+                a.received.join(b.last.knowledge)
+            else:
+                a.lanes.joined.join(b.last.knowledge)
+                if flags & Flag.CLUSTER:
+                    a.lanes.joined.join(b.last.far)
+        return True
+
+    def on_wait(self, a: Actor, index: int, parity: int, flags: int) -> bool:
+        return self.wait(a, index, lambda b: b.done % 2 != parity, flags)
+
+    def on_wait_token(self, a: Actor, index: int, phase: int, flags: int) -> bool:
+        def passes(b: Barrier) -> bool:
+            if b.done > phase + 1:
+                raise self.reject(a, f"the token is of phase {phase}, {b.done} are complete")
+            return b.done == phase + 1
+
+        return self.wait(a, index, passes, flags)
+
+    def on_init(self, a: Actor, index: int, count: int) -> bool:
+        assert a.event is not None
+        site, here = a.event[1], (a.lanes.cls, a.lanes.time)
+        b = self.barriers.get(index)
+        if b is not None and self.alike(a, b, site, count):
+            b.inits = (*b.inits, here)
+            return True
+        if b is not None or not 1 <= count <= LARGEST:
+            raise self.reject(a, "the barrier is alive, or the init has no count")
+        life = self.lives[index] = self.lives.get(index, 0) + 1
+        if index in self.ended and not self.seen(a, self.ended[index]):
+            raise self.reject(a, "the barrier's invalidation is not ordered before")
+        self.barriers[index] = Barrier(index, life, count, (here,), count, site)
+        return True
+
+    def alike(self, a: Actor, b: Barrier, site: int, count: int) -> bool:
+        """An init that other lanes of the warp have executed as well, before any use: it changes nothing."""
+        classes = {cls for cls, _ in b.inits}
+        warps = {(self.info.classes[cls].cta, self.info.classes[cls].warp) for cls in classes}
+        return (
+            (b.site, b.count, b.life) == (site, count, 1)
+            and warps == {(a.info.cta, a.info.warp)}
+            and a.lanes.cls not in classes
+            and not self.seen(a, b.inits[0])
+            and not b.uses
+            and b.copies < 0
+        )
+
+    def on_inval(self, a: Actor, index: int) -> bool:
+        """The end of a barrier's life: every use of it, copies included, happened before (O5)."""
+        b = self.barriers.pop(index, None)
+        if b is None or a.info.count > 1:
+            raise self.reject(a, "the barrier is not alive, or several lanes invalidate it")
+        if len(b.inits) > 1:
+            self.initialized(a, b)
+        for cls, time in b.uses.items():
+            if a.lanes.happened(("t", cls), cls == a.lanes.cls and a.lanes.alone) < time:
+                raise self.reject(a, f"{self.info.classes[cls].name} may still use the barrier")
+        if b.copies >= 0 and a.lanes.joined.happened.get(b.mark, 0) <= b.copies:
+            raise self.reject(a, "a copy may still complete on the barrier")
+        self.open_phase(b)
+        self.ended[index] = (a.lanes.cls, a.lanes.time)
+        return True
+
+    def on_expect(self, a: Actor, index: int, nbytes: int) -> bool:
+        self.expect(a, self.use(a, index), nbytes * a.info.count)
+        return True
+
+    def on_complete_tx(self, a: Actor, index: int, nbytes: int) -> bool:
+        b = self.use(a, index)
+        p = self.contribute(a, b)
+        self.note(b, b.done, "complete_tx", a, nbytes * a.info.count)
+        join(p.others, a.lanes.handed().happened)
+        p.completed += nbytes * a.info.count
+        p.landed.append((nbytes * a.info.count, dict(a.lanes.joined.happened)))
+        self.in_range(a, p)
+        self.close(b)
+        return True
+
+    def on_init_fence(self, a: Actor) -> bool:
+        a.lanes.own.mark(("init", a.lanes.cls), a.lanes.time)
+        return True

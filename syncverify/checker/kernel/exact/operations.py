@@ -1,0 +1,218 @@
+"""Accesses to memory, fences, copies and matrix products in a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.checker.kernel.exact.execution_barriers import Meetings
+from syncverify.checker.kernel.exact.hazards import NotJudgedError, Touch
+from syncverify.checker.kernel.exact.knowledge import Mark, join, raise_to
+from syncverify.checker.kernel.exact.mbarriers import Mbarriers
+from syncverify.checker.kernel.exact.state import Actor
+from syncverify.model.events import AT_ONCE, NEVER, Flag, Footprint
+from syncverify.model.proxies import Access, Space
+
+
+class Operations(Mbarriers, Meetings):
+    """The rules of what reads and writes."""
+
+    def touch(self, a: Actor, kind: Access, number: int, **more: Any) -> Touch:
+        """An access by all lanes of a class, judged."""
+        fp: Footprint = self.info.footprints[number]
+        if fp.memory != a.info.cta:
+            raise NotJudgedError("memory of another CTA")
+        for b in self.info.barriers:
+            if b.cta == fp.memory and any(lo < b.offset + 8 and b.offset < hi for lo, hi in fp.intervals):
+                raise NotJudgedError("data in the bytes of a barrier")
+        assert a.event is not None
+        made = Touch(kind, a.lanes.cls, a.lanes.time, fp, a.event[1], **more)
+        self.memory.access(a.lanes, made, self.at(a))
+        return made
+
+    def on_read(self, a: Actor, fp: int, register: int) -> bool:
+        made = self.touch(a, Access.GENERIC_READ, fp)
+        if register == AT_ONCE:
+            made.used = a.lanes.time
+            return True
+        if register == NEVER:
+            made.used = -1
+        else:
+            overtaken = a.registers.get(register)
+            if overtaken is not None and overtaken.used == 0:
+                overtaken.used = -1
+            a.registers[register] = made
+        a.unsure[fp] = made
+        return True
+
+    def reads_over(self, a: Actor) -> None:
+        """A fence comes after all reads before it, used or not."""
+        for made in a.unsure.values():
+            if made.used <= 0:
+                made.used = a.lanes.time
+        a.unsure.clear()
+
+    def on_use(self, a: Actor, register: int) -> bool:
+        made = a.registers.pop(register, None)
+        if made is not None and made.used == 0:
+            made.used = a.lanes.time
+        return True
+
+    def on_write(self, a: Actor, fp: int) -> bool:
+        self.touch(a, Access.GENERIC_WRITE, fp)
+        return True
+
+    def on_atomic(self, a: Actor, fp: int, scope: int) -> bool:
+        self.touch(a, Access.GENERIC_WRITE, fp, atomic=True)
+        return True
+
+    def on_fence(self, a: Actor, flags: int, scope: int) -> bool:
+        if flags & (Flag.RELEASE | Flag.SC):
+            a.released, a.scope = a.lanes.handed(), scope
+        if flags & (Flag.ACQUIRE | Flag.SC) and a.received is not None:
+            a.lanes.joined.join(a.received)
+            a.received = None
+        if flags & Flag.SC or (flags & Flag.ACQUIRE and flags & Flag.RELEASE):
+            self.fences[a.lanes.cls].append(a.lanes.time)
+            self.reads_over(a)
+        return True
+
+    def on_global(self, a: Actor, fp: int, flags: int, *_: Any) -> bool:
+        """Plain accesses to global memory order nothing."""
+        if flags:
+            raise NotJudgedError("synchronization through global memory")
+        return True
+
+    def on_proxy_fence(self, a: Actor, spaces: int, flags: int) -> bool:
+        """What is visible is bridged, of the memory that the fence names (C5)."""
+        if spaces & (Space.SHARED_CTA | Space.SHARED_CLUSTER):
+            for know in {id(k): k for k in (a.lanes.joined, a.lanes.own)}.values():
+                for mark, value in know.visible.items():
+                    far = mark[0] == "t" and self.info.classes[mark[1]].cta != a.info.cta
+                    if not far or spaces & Space.SHARED_CLUSTER:
+                        raise_to(know.bridged, mark, value)
+            if not flags:
+                self.reads_over(a)  # of its own memory: others are not judged
+        return True
+
+    def issue(self, a: Actor, kind: str) -> tuple[Mark, int]:
+        mark, g = self.group(a, kind)
+        g.issued += 1
+        return mark, g.issued
+
+    def commit(self, a: Actor, kind: str) -> bool:
+        _, g = self.group(a, kind)
+        g.committed.append(g.issued)
+        return True
+
+    def on_bulk_load(
+        self, a: Actor, copies: tuple[tuple[int, int, int], ...], source: int, number: int
+    ) -> bool:
+        made = []
+        for fp, index, nbytes in copies:
+            self.use(a, index)
+            made.append((self.touch(a, Access.ASYNC_WRITE, fp) if fp >= 0 else None, index, nbytes))
+        for touch, index, nbytes in made:
+            done = self.land(a, index, nbytes * a.info.count)
+            if touch is not None:
+                touch.done = done
+            a.copies.append((done, self.info.barriers[index].cta))
+        return True
+
+    def on_bulk_store(self, a: Actor, fp: int, target: int, number: int, reduces: int) -> bool:
+        self.touch(a, Access.ASYNC_READ, fp, done=self.issue(a, "bulk.read"))
+        return True
+
+    def on_bulk_wait(self, a: Actor, pending: int, read: int) -> bool:
+        mark, g = self.group(a, "bulk.read")
+        a.lanes.own.mark(mark, g.covered(pending))
+        return True
+
+    def on_cp_async(self, a: Actor, fp: int, source: int) -> bool:
+        self.touch(a, Access.CPASYNC_WRITE, fp, done=self.issue(a, "cp"))
+        return True
+
+    def on_cp_wait(self, a: Actor, pending: int) -> bool:
+        mark, g = self.group(a, "cp")
+        a.lanes.own.mark(mark, g.covered(pending))
+        return True
+
+    def on_cp_arrive(self, a: Actor, index: int, noinc: int) -> bool:
+        """An arrival of each lane when its cp.asyncs are done; only the form that adds none is judged."""
+        if not noinc:
+            raise NotJudgedError("cp.async arrivals that add to the pending count")
+        b = self.use(a, index)
+        mark, g = self.group(a, "cp")
+        left = a.info.count
+        while left > 0:
+            if not b.pending:
+                raise self.reject(a, "no arrival is pending")
+            if not self.complete(a.lanes.joined.happened, b, b.done - 1):
+                raise self.reject(a, f"it may land in phase {b.done - 1}")
+            p = b.phase
+            join(p.by_arrivals, a.lanes.handed().happened)
+            raise_to(p.knowledge.visible, mark, g.issued)
+            p.copies, b.copies = True, b.done
+            take = min(left, b.pending)
+            self.note(b, b.done, "cp_arrive", a, take)
+            b.pending -= take
+            left -= take
+            self.close(b)
+        return True
+
+    def on_wgmma_fence(self, a: Actor) -> bool:
+        if not self.together(a, 0, memory=False):
+            return False
+        a.fenced = True
+        for state in a.fragments.values():
+            state[1] = 0
+        return True
+
+    def on_wgmma(self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int) -> bool:
+        if not self.together(a, 0, memory=False):
+            return False
+        done = self.issue(a, "mma")
+        a.issues.append(a.lanes.handed().happened)
+        self.memory.products.add(a.lanes.cls)
+        for fp in (fp_a, fp_b):
+            if fp >= 0:
+                self.touch(a, Access.MMA_READ, fp, done=done, any_lane=True)
+        for frag in (acc, frag_a):
+            if frag >= 0:
+                state = a.fragments.setdefault(frag, [0, 0])
+                if state[1] or not a.fenced:
+                    raise self.reject(a, "registers were touched since the last wgmma.fence")
+                state[0] = done[1]
+        return True
+
+    def on_wgmma_commit(self, a: Actor) -> bool:
+        return self.together(a, 0, memory=False) and self.commit(a, "mma")
+
+    def on_wgmma_wait(self, a: Actor, pending: int) -> bool:
+        """A wgmma is one operation of four warps: it completes when all have issued and committed it."""
+        if a.leaving != -2 and not self.together(a, 0, memory=False):
+            return False
+        mark, g = self.group(a, "mma")
+        need = len(g.committed) - pending
+        mates = [
+            o
+            for o in self.actors
+            if o is not a and o.info.cta == a.info.cta and o.info.warp // 4 == a.info.warp // 4
+        ]
+        if need > 0:
+            a.leaving = -2  # the warp has met
+            if any(len(self.group(o, "mma")[1].committed) < need and not o.gone for o in mates):
+                return False
+        covered = g.covered(pending)
+        for o in mates:
+            if 0 < covered <= len(o.issues):
+                join(a.lanes.joined.happened, o.issues[covered - 1])
+        a.lanes.own.mark(mark, covered)
+        a.lanes.joined.mark(mark, covered)
+        return True
+
+    def on_fragment(self, a: Actor, frag: int) -> bool:
+        state = a.fragments.setdefault(frag, [0, 0])
+        if state[0] > a.lanes.happened(("g", "mma", (a.info.cta, a.info.warp)), True):
+            raise self.reject(a, "a wgmma owns these registers")
+        state[1] = 1
+        return True

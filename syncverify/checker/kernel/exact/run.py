@@ -1,0 +1,202 @@
+"""One run of a system, judged on its own: the obligations of docs/theory.md, section 4, and nothing searched.
+
+Nothing here is shared with the checker but the events, the table of hazards and the arithmetic of register
+pools. What it does not judge raises NotJudgedError: the obligations of such a system rest on the checker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.checker.kernel.exact.hazards import NotJudgedError
+from syncverify.checker.kernel.exact.knowledge import join
+from syncverify.checker.kernel.exact.operations import Operations
+from syncverify.checker.kernel.exact.state import Actor, Meeting
+from syncverify.model.automata.register_pool import legal, most_registers
+from syncverify.model.events import Ev, Event, Flag, System, ThreadClass
+
+
+class Follower(Operations):
+    """Follows a system to its end; ``judge`` raises RejectedError at the first obligation that is not met."""
+
+    @classmethod
+    def of(cls, system: System) -> Follower:
+        """One that runs the agents of a system itself."""
+        return cls(system.info, system.agents())
+
+    def judge(self, most: int) -> None:
+        """Runs everything; ``most``: events after which it gives up."""
+        moved = True
+        while moved:
+            moved = False
+            for a in self.actors:
+                while not a.gone and self.step(a):
+                    moved = True
+                    self.events += 1
+                    if self.events > most:
+                        raise RejectedError(self.info.name, "the run does not end")
+        self.end()
+
+    def end(self) -> None:
+        """What only the end of the run shows."""
+        for a in self.actors:
+            if not a.gone:
+                raise RejectedError(self.at(a), f"{a.info.name} waits for ever")
+        for b in self.barriers.values():
+            self.open_phase(b)
+        self.pool()
+        self.collectives()
+        for a in self.actors:
+            for cta, time in a.far.items():
+                if self.exits[cta].get(("t", a.lanes.cls), 0) < time:
+                    raise RejectedError(
+                        self.info.name, f"cta{cta} may have left when {a.info.name} reaches it"
+                    )
+            for (mark, value), cta in a.copies:
+                if self.exits[cta].get(mark, 0) < value:
+                    raise RejectedError(self.info.name, f"a copy of {a.info.name} may outlive its CTA")
+
+    def step(self, a: Actor) -> bool:
+        """One event of a class, unless it has to wait."""
+        if a.event is None:
+            assert a.agent is not None
+            a.event, a.answer = a.agent.step(a.answer), 0
+            a.lanes.advance()
+        return self.execute(a)
+
+    def execute(self, a: Actor) -> bool:
+        """The event at which a class stands, unless it has to wait."""
+        assert a.event is not None
+        handler = _HANDLERS.get(a.event[0])
+        if handler is None:
+            raise NotJudgedError(Ev(a.event[0]).name.lower())
+        if not handler(self, a, *a.event[2:]):
+            return False
+        self.keep(a, a.event)
+        if a.event[0] in _MEET or (a.event[0] in _BARRIERS and a.event[-1] & Flag.ALIGNED):
+            a.collectives.append((a.event[1], a.event[0]))
+        a.event, a.entered, a.leaving = None, False, -1
+        return True
+
+    def keep(self, a: Actor, event: Event) -> None:
+        """Enters an event into what a certificate says of the run."""
+        self.trace[a.lanes.cls].append(event)
+
+    def on_exit(self, a: Actor) -> bool:
+        for kind, what in (("bulk.read", "bulk stores"), ("mma", "wgmmas")):
+            mark, g = self.group(a, kind)
+            if a.lanes.happened(mark, True) < g.issued:
+                raise self.reject(a, f"it leaves while {what} are in flight")
+        a.gone = True
+        join(self.exits.setdefault(a.info.cta, {}), a.lanes.handed().happened)
+        for mark, m in self.meetings.items():
+            if mark[0] == "n" and any(self.info.classes[c].warp == a.info.warp for c in m.arrived):
+                raise NotJudgedError("lanes that leave while others of their warp are at a barrier")
+        self.cluster_full(self.meetings.setdefault(("c",), Meeting()))
+        return True
+
+    def on_setmaxnreg(self, a: Actor, inc: int, registers: int) -> bool:
+        a.requests.append((registers, bool(inc), a.lanes.handed().happened, a.lanes.time))
+        return True
+
+    def pool(self) -> None:
+        """O8 where every warpgroup asks once at most: returns wait for nobody, and all requests fit."""
+        held = self.info.registers or most_registers(self.info.threads)
+        after: dict[tuple[int, int], int] = {}
+        for a in self.actors:
+            group = [o for o in self.actors if _group(o.info) == _group(a.info)]
+            asked = [o.requests for o in group]
+            if not any(asked):
+                continue
+            if len({o.info.warp for o in group}) != 4 or any(
+                len(r) != 1 or r[0][:2] != asked[0][0][:2] for r in asked
+            ):
+                raise NotJudgedError("setmaxnreg more than once, or by some warps of a warpgroup")
+            registers, inc, past, _ = a.requests[0]
+            if not legal(registers) or (registers < held if inc else registers > held):
+                raise RejectedError(
+                    self.info.name, f"setmaxnreg {registers} by a warpgroup that holds {held}"
+                )
+            after[_group(a.info)] = registers
+            for o in self.actors:
+                for _, more, _, time in o.requests:
+                    if more and not inc and past.get(("t", o.lanes.cls), 0) >= time:
+                        raise NotJudgedError("registers that are returned after others were granted")
+        for cta in {c for c, _ in after}:
+            groups = {o.info.warp // 4 for o in self.actors if o.info.cta == cta}
+            if sum(after.get((cta, g), held) for g in groups) > held * len(groups):
+                raise RejectedError(self.info.name, "the register pool cannot serve every setmaxnreg")
+
+    def collectives(self) -> None:
+        """Aligned operations: all lanes of a warp execute the same, for wgmma all of a warpgroup."""
+        for a in self.actors:
+            for o in self.actors:
+                if (a.info.cta, a.info.warp) == (o.info.cta, o.info.warp) and a.collectives != o.collectives:
+                    raise NotJudgedError("lanes of a warp that execute different aligned operations")
+            products = [c for c in a.collectives if c[1] >= Ev.WGMMA_FENCE]
+            mates = [o for o in self.actors if _group(o.info) == _group(a.info)]
+            if products and len({o.info.warp for o in mates}) != 4:
+                raise RejectedError(self.info.name, "wgmma by less than four warps")
+            if any([c for c in o.collectives if c[1] >= Ev.WGMMA_FENCE] != products for o in mates):
+                raise RejectedError(self.info.name, "warps of a warpgroup execute different wgmmas")
+
+    def on_fault(self, a: Actor, rule: str, message: str) -> bool:
+        raise self.reject(a, message)
+
+    def nothing(self, a: Actor, *_: Any) -> bool:
+        return True
+
+
+def _group(c: ThreadClass) -> tuple[int, int]:
+    """The warpgroup of a class."""
+    return c.cta, c.warp // 4
+
+
+#: What a warp executes as one: always, or where the event says that it is aligned.
+_MEET = frozenset({Ev.ELECT, Ev.WGMMA_FENCE, Ev.WGMMA, Ev.WGMMA_COMMIT, Ev.WGMMA_WAIT})
+_BARRIERS = frozenset({Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE, Ev.CLUSTER_ARRIVE, Ev.CLUSTER_WAIT})
+_F = Follower
+_HANDLERS: dict[int, Callable[..., bool]] = {
+    Ev.EXIT: _F.on_exit,
+    Ev.FAULT: _F.on_fault,
+    Ev.READ: _F.on_read,
+    Ev.WRITE: _F.on_write,
+    Ev.ATOMIC: _F.on_atomic,
+    Ev.USE: _F.on_use,
+    Ev.INIT: _F.on_init,
+    Ev.INVAL: _F.on_inval,
+    Ev.ARRIVE: _F.arrive,
+    Ev.EXPECT_TX: _F.on_expect,
+    Ev.WAIT: _F.on_wait,
+    Ev.WAIT_TOKEN: _F.on_wait_token,
+    Ev.INIT_FENCE: _F.on_init_fence,
+    Ev.BARRIER_SYNC: _F.on_sync,
+    Ev.BARRIER_ARRIVE: _F.on_arrive_only,
+    Ev.WARP_SYNC: _F.on_warp_sync,
+    Ev.CLUSTER_ARRIVE: _F.on_cluster_arrive,
+    Ev.CLUSTER_WAIT: _F.on_cluster_wait,
+    Ev.ELECT: _F.on_elect,
+    Ev.FENCE: _F.on_fence,
+    Ev.PROXY_FENCE: _F.on_proxy_fence,
+    Ev.GLOBAL_READ: _F.on_global,
+    Ev.GLOBAL_WRITE: _F.on_global,
+    Ev.GLOBAL_ATOMIC: _F.on_global,
+    Ev.SETMAXNREG: _F.on_setmaxnreg,
+    Ev.COMPLETE_TX: _F.on_complete_tx,
+    Ev.CP_ASYNC: _F.on_cp_async,
+    Ev.CP_COMMIT: lambda f, a: f.commit(a, "cp"),
+    Ev.CP_WAIT: _F.on_cp_wait,
+    Ev.CP_ARRIVE: _F.on_cp_arrive,
+    Ev.BULK_LOAD: _F.on_bulk_load,
+    Ev.BULK_STORE: _F.on_bulk_store,
+    Ev.BULK_COMMIT: lambda f, a: f.commit(a, "bulk.read"),
+    Ev.BULK_WAIT: _F.on_bulk_wait,
+    Ev.WGMMA_FENCE: _F.on_wgmma_fence,
+    Ev.WGMMA: _F.on_wgmma,
+    Ev.WGMMA_COMMIT: _F.on_wgmma_commit,
+    Ev.WGMMA_WAIT: _F.on_wgmma_wait,
+    Ev.FRAG_READ: _F.on_fragment,
+    Ev.FRAG_WRITE: _F.on_fragment,
+}

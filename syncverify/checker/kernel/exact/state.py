@@ -1,0 +1,161 @@
+"""The state of a run that is judged: its barriers, its classes, and what was noted of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.checker.kernel.exact.data import RejectedError
+from syncverify.checker.kernel.exact.hazards import Memory, NotJudgedError, Touch
+from syncverify.checker.kernel.exact.knowledge import Knowledge, Lanes, Mark, Row
+from syncverify.model.events import Agent, Event, SystemInfo, ThreadClass
+
+
+@dataclass(slots=True)
+class Phase:
+    """The open phase of an mbarrier and what its contributions hand on."""
+
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    far: Knowledge = field(default_factory=Knowledge)  # for waits at cluster scope
+    by_arrivals: Row = field(default_factory=dict)  # what happened before some arrival
+    others: Row = field(default_factory=dict)  # before some other contribution
+    threads: dict[int, int] = field(default_factory=dict)  # contributions of threads: class -> time
+    copies: bool = False  # something asynchronous contributed
+    expects: list[tuple[int, int, int]] = field(default_factory=list)  # class, time, bytes
+    landed: list[tuple[int, Row]] = field(default_factory=list)  # bytes, what happened before the issue
+    expected: int = 0
+    completed: int = 0
+
+    @property
+    def tx(self) -> int:
+        return self.expected - self.completed
+
+
+@dataclass(slots=True)
+class Barrier:
+    """An mbarrier that is alive."""
+
+    index: int
+    life: int
+    count: int
+    inits: tuple[tuple[int, int], ...]  # class, time: of one lane, or of several of a warp
+    pending: int
+    site: int
+    done: int = 0  # completed phases
+    phase: Phase = field(default_factory=Phase)
+    last: Phase = field(default_factory=Phase)
+    before: Phase = field(default_factory=Phase)  # the one before the last
+    waits: dict[int, int] = field(default_factory=dict)  # since the last completion: class -> time
+    uses: dict[int, int] = field(default_factory=dict)
+    copies: int = -1  # the last phase to which something asynchronous contributed
+
+    @property
+    def mark(self) -> Mark:
+        return ("b", self.index, self.life)
+
+
+@dataclass(slots=True)
+class Groups:
+    """Asynchronous operations of one kind and one owner."""
+
+    issued: int = 0
+    committed: list[int] = field(default_factory=list)
+
+    def covered(self, pending: int) -> int:
+        """How many are complete when no more than ``pending`` groups are not; -1: none at all is left."""
+        if pending < 0:
+            return self.issued
+        return self.committed[-1 - pending] if len(self.committed) > pending else 0
+
+
+@dataclass(slots=True)
+class Meeting:
+    """The open generation of an execution barrier."""
+
+    number: int = 0
+    arrived: dict[int, int] = field(default_factory=dict)  # class -> time
+    previous: dict[int, int] = field(default_factory=dict)
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    released: Knowledge = field(default_factory=Knowledge)
+    threads: int = 0
+
+
+@dataclass(slots=True)
+class Actor:
+    """One class while it runs."""
+
+    info: ThreadClass
+    agent: Agent | None
+    lanes: Lanes
+    event: Event | None = None
+    answer: int = 0
+    entered: bool = False  # it has arrived at the barrier at which it stands
+    leaving: int = -1  # the generation that it waits for
+    gone: bool = False
+    registers: dict[int, Touch] = field(default_factory=dict)  # reads that a use may still show to be over
+    unsure: dict[int, Touch] = field(default_factory=dict)  # by footprint, the reads since the last fence
+    fragments: dict[int, list[int]] = field(default_factory=dict)  # number of the last wgmma, touched since
+    fenced: bool = False
+    owes_wait: bool = False  # on the cluster barrier
+    requests: list[tuple[int, bool, Row, int]] = field(default_factory=list)  # of setmaxnreg
+    released: Knowledge | None = None  # what a release fence hands to later relaxed arrivals (A5)
+    scope: int = 0  # its scope
+    received: Knowledge | None = None  # what relaxed waits leave to an acquire fence
+    collectives: list[tuple[int, int]] = field(default_factory=list)  # aligned operations: site, code
+    far: dict[int, int] = field(default_factory=dict)  # other CTAs that it reached, and when last
+    issues: list[Row] = field(default_factory=list)  # of wgmmas
+    copies: list[tuple[tuple[Mark, int], int]] = field(default_factory=list)  # completion, CTA written
+
+
+class State:
+    """Everything that the rules of a run share."""
+
+    def __init__(self, info: SystemInfo, agents: Sequence[Agent | None]) -> None:
+        """``agents``: None for classes whose events come from elsewhere."""
+        self.info = info
+        if self.info.tracks_global or self.info.clusters > 1:
+            raise NotJudgedError("hand-over through global memory")
+        if self.info.has_to_wait:
+            raise NotJudgedError("a launch while the grid before may still run")
+        self.fences: list[list[int]] = [[] for _ in self.info.classes]
+        self.memory = Memory(self.info, self.fences)
+        self.barriers: dict[int, Barrier] = {}
+        self.lives: dict[int, int] = {}
+        self.ended: dict[int, tuple[int, int]] = {}  # invalidations: class, time
+        self.meetings: dict[Mark, Meeting] = {}
+        self.groups: dict[Mark, Groups] = {}
+        self.exits: dict[int, Row] = {}
+        self.events = 0
+        self.trace: list[list[Event]] = [[] for _ in self.info.classes]
+        #: (barrier, phase) -> what landed in it, and who waited for it: the run as a certificate has it
+        self.phases: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+        self.actors = [
+            Actor(c, a, Lanes(i, c.count))
+            for i, (c, a) in enumerate(zip(self.info.classes, agents, strict=True))
+        ]
+
+    def note(self, b: Barrier, phase: int, what: str, a: Actor, *more: int) -> None:
+        """Enters a contribution to a phase, or a wait for it."""
+        gives, takes = self.phases.setdefault((b.index, phase), ([], []))
+        if what == "wait":
+            takes.append([a.lanes.cls, a.lanes.time])
+        else:
+            gives.append([what, a.lanes.cls, a.lanes.time, *more])
+
+    def at(self, a: Actor) -> str:
+        assert a.event is not None
+        site = self.info.sites[a.event[1]]
+        return f"{site.span} ({site.text})"
+
+    def reject(self, a: Actor, what: str) -> RejectedError:
+        return RejectedError(self.at(a), f"{a.info.name}: {what}")
+
+    def seen(self, a: Actor, event: tuple[int, int]) -> bool:
+        """Whether an event of a class is visible to the lanes of another, or of the same lane."""
+        cls, time = event
+        return a.lanes.visible(("t", cls), cls == a.lanes.cls and a.lanes.alone) >= time
+
+    def group(self, a: Actor, kind: str) -> tuple[Mark, Groups]:
+        owner = (a.info.cta, a.info.warp) if kind == "mma" else a.lanes.cls
+        return ("g", kind, owner), self.groups.setdefault((kind, a.lanes.cls), Groups())

@@ -1,0 +1,152 @@
+"""Linear terms over the integers, and sums with multipliers that show one inequality from others.
+
+A *constraint* is a term that is at least 0. Nothing here searches: whoever claims that a constraint
+follows names the multipliers, and ``follows`` adds them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+
+class RejectedError(Exception):
+    """A proof is not accepted. The message says what does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An integer function applied to a term. Two applications are one atom iff their terms are equal."""
+
+    function: str
+    argument: Term
+
+
+#: What a coefficient multiplies: a name (a parameter or a counter), or the value of a function.
+Atom = str | Apply
+
+
+class Term:
+    """``const + sum(coefficient * atom)``; no coefficient is 0. Immutable."""
+
+    __slots__ = ("_hash", "const", "parts")
+    parts: dict[Atom, int]
+    const: int
+
+    def __init__(self, parts: Mapping[Atom, int] | None = None, const: int = 0) -> None:
+        self.parts = {a: k for a, k in parts.items() if k} if parts else {}
+        self.const = const
+        self._hash: int | None = None
+
+    def __add__(self, other: Term | int) -> Term:
+        if isinstance(other, int):
+            return Term(self.parts, self.const + other)
+        parts = dict(self.parts)
+        for atom, k in other.parts.items():
+            parts[atom] = parts.get(atom, 0) + k
+        return Term(parts, self.const + other.const)
+
+    def __sub__(self, other: Term | int) -> Term:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __mul__(self, k: int) -> Term:
+        return Term({a: c * k for a, c in self.parts.items()}, self.const * k)
+
+    def __neg__(self) -> Term:
+        return self * -1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Term) and self.const == other.const and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((frozenset(self.parts.items()), self.const))
+        return self._hash
+
+    def put(self, values: Mapping[str, Term]) -> Term:
+        """The term with names replaced by terms, in arguments of functions too."""
+        out = Term(None, self.const)
+        for atom, k in self.parts.items():
+            if isinstance(atom, Apply):
+                out = out + Term({Apply(atom.function, atom.argument.put(values)): k})
+            elif atom in values:
+                out = out + values[atom] * k
+            else:
+                out = out + Term({atom: k})
+        return out
+
+    def names(self) -> set[str]:
+        """All names in the term, those inside arguments of functions included."""
+        return {x for a in self.parts for x in (a.argument.names() if isinstance(a, Apply) else (a,))}
+
+    def functions(self) -> set[str]:
+        return {f for a in self.parts if isinstance(a, Apply) for f in (a.function, *a.argument.functions())}
+
+    def __str__(self) -> str:
+        shown = "".join(_shown(k, a) for a, k in sorted(self.parts.items(), key=str))
+        if not shown:
+            return str(self.const)
+        tail = f" {'+' if self.const > 0 else '-'} {abs(self.const)}" if self.const else ""
+        return shown.removeprefix(" + ").strip() + tail
+
+    __repr__ = __str__
+
+
+def _shown(k: int, atom: Atom) -> str:
+    name = f"{atom.function}({atom.argument})" if isinstance(atom, Apply) else atom
+    return f" {'+' if k > 0 else '-'} {'' if abs(k) == 1 else f'{abs(k)}*'}{name}"
+
+
+def var(name: str) -> Term:
+    return Term({name: 1})
+
+
+def num(value: int) -> Term:
+    return Term(None, value)
+
+
+def apply(function: str, argument: Term) -> Term:
+    return Term({Apply(function, argument): 1})
+
+
+ZERO = num(0)
+
+
+def equal(a: Term, b: Term) -> list[Term]:
+    """The two constraints that make two terms equal."""
+    return [a - b, b - a]
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A claim that ``goal >= 0`` follows: ``divisor * goal`` less the sum of ``m * premise[i]`` is a number.
+
+    That number must be at least ``1 - divisor``. Then ``divisor * goal > -divisor``, hence ``goal > -1``, and
+    an integer above -1 is at least 0.
+    """
+
+    divisor: int
+    multipliers: tuple[tuple[int, int], ...]  # (number of the premise, how often it is added)
+
+
+def follows(premises: Sequence[Term], goal: Term, by: Sum) -> None:
+    """Accepts that the goal follows from the premises for all integers (rule R1), or RejectedError."""
+    if type(by.divisor) is not int or by.divisor < 1:
+        raise RejectedError("a sum's divisor is not positive")
+    rest = goal * by.divisor
+    for i, m in by.multipliers:
+        if type(i) is not int or type(m) is not int or m < 0 or not 0 <= i < len(premises):
+            raise RejectedError("a sum's multiplier is negative, or of no premise")
+        rest = rest - premises[i] * m
+    if rest.parts or rest.const < 1 - by.divisor:
+        raise RejectedError(f"{goal} >= 0 does not follow")
+
+
+def lexicographic(low: Sequence[Term], high: Sequence[Term], level: int) -> Iterator[Term]:
+    """Constraints that put ``low`` before ``high`` in lexicographic order, decided at ``level`` at the
+    latest.
+    """
+    if not 0 <= level < min(len(low), len(high)):
+        raise RejectedError("no such level of an order")
+    yield from (b - a for a, b in zip(low[:level], high[:level], strict=True))
+    yield high[level] - low[level] - 1

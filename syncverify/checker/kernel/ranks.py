@@ -1,0 +1,119 @@
+"""Ranks that grow along every edge of enablement: no cycle, so no deadlock (rule R5).
+
+The edges are those of which all others are composed. They stand between neighbouring places of the code, not
+between guarded events: a guard costs nothing, and there are about as many as operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Graph, Half, Step
+from syncverify.checker.kernel.linear import RejectedError, Term, equal, lexicographic, num
+from syncverify.checker.kernel.obligations import Owed
+from syncverify.checker.kernel.proof import Grows, Payload
+from syncverify.checker.kernel.protocol import N2, U2, Group, Kind, N, U
+
+Ranks = Mapping[tuple[int, bool], tuple[Term, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Higher:
+    """The second rank is lexicographically larger."""
+
+    low: tuple[Term, ...]
+    high: tuple[Term, ...]
+
+    def needs(self, payload: Payload, scope: frozenset[str]) -> Sequence[Term]:
+        if not isinstance(payload, Grows):
+            raise RejectedError("a level is asked for")
+        return list(lexicographic(self.low, self.high, payload.level))
+
+
+def asynchronous(g: Graph) -> list[int]:
+    """Sites whose events complete on their own."""
+    return [i for i, s in enumerate(g.sites) if s.op.kind in (Kind.COPY, Kind.ASYNC)]
+
+
+def growing(g: Graph, ranks: Ranks) -> Iterator[Owed]:
+    """That the rank grows along each edge."""
+    wanted = {(i, False) for i in range(len(g.sites))} | {(i, True) for i in asynchronous(g)}
+    if set(ranks) != wanted or len({len(r) for r in ranks.values()}) != 1:
+        raise RejectedError("ranks of other sites, or of different lengths")
+    for terms in ranks.values():
+        for t in terms:
+            if not t.names() <= {"u", "n"} | g.p.parameters or not t.functions() <= {*g.p.prefix, *g.p.marks}:
+                raise RejectedError(f"the rank {t} is no function of the event")
+
+    def rank(s: Step) -> tuple[Term, ...]:
+        # leaving an operation comes right after entering it
+        own = [t.put({"u": s.u, "n": s.n}) for t in ranks[s.site, s.half is Half.DONE]]
+        return (*own, num(1 if s.half is Half.OUT else 0))
+
+    def edge(key: str, sites: tuple[int, ...], given: Sequence[Term], a: Step, b: Step) -> Owed:
+        return Owed(f"rank {key}", "rank", sites, tuple(given), Higher(rank(a), rank(b)))
+
+    for number, flow in enumerate(g.flows):
+        (i, u, n), (k, v, m) = flow.start, flow.goal
+        yield edge(f"flow {number}", (i, k), flow.given, Step(i, Half.OUT, u, n), Step(k, Half.IN, v, m))
+    for i in asynchronous(g):
+        out, done = Step(i, Half.OUT, U, N), Step(i, Half.DONE, U, N)
+        yield edge(f"issue {i}", (i,), g.exists(out), out, done)
+    for i, k in _meeting(g):
+        half = _contributes(g, i)
+        a, b = Step(i, half, U, N), Step(k, Half.OUT, U2, N2)
+        given = (*g.exists(a), *g.exists(b), *equal(g.turn(i, U, N), g.turn(k, U2, N2)))
+        yield edge(f"turn {i} {k}", (i, k), given, a, b)
+    yield from (
+        edge(f"drain {i} {t} {k} {lev}", (i, k), given, a, b) for i, t, k, lev, given, a, b in _drains(g)
+    )
+    for i, k in _pool(g):
+        a, b = Step(i, Half.IN, U, N), Step(k, Half.OUT, U2, N2)
+        yield edge(f"registers {i} {k}", (i, k), (*g.exists(a), *g.exists(b)), a, b)
+
+
+def _meeting(g: Graph) -> Iterator[tuple[int, int]]:
+    """Contributions and waits of one ring, arrivals and leaves of one barrier."""
+    for i, x in enumerate(g.sites):
+        for k, y in enumerate(g.sites):
+            if not x.op.ring or x.op.ring != y.op.ring:
+                continue
+            if x.op.kind in CONTRIBUTIONS and y.op.kind is Kind.WAIT:
+                yield i, k
+            if x.op.kind in MEETINGS and y.op.kind is Kind.SYNC and i != k:
+                yield i, k  # who enters itself leaves later anyway
+
+
+def _contributes(g: Graph, site: int) -> Half:
+    kind = g.sites[site].op.kind
+    return Half.DONE if kind is Kind.COPY else Half.IN if kind in MEETINGS else Half.OUT
+
+
+def _drains(g: Graph) -> Iterator[tuple[int, int, int, int, list[Term], Step, Step]]:
+    """Every completion comes before every later drain of its groups: more edges than there are."""
+    for i, x in enumerate(g.sites):
+        if x.op.kind is not Kind.ASYNC:
+            continue
+        twins = [t for t, y in enumerate(g.sites) if t == i or (y.op.label and y.op.label == x.op.label)]
+        for t in twins if x.op.group is Group.WGMMA else [i]:
+            for k, y in enumerate(g.sites):
+                if y.op.kind is not Kind.DRAIN or y.op.group is not x.op.group or y.role != g.sites[t].role:
+                    continue
+                done, drain = Step(i, Half.DONE, U, N), Step(k, Half.OUT, U2, N2)
+                low, high = g.position(Step(t, Half.OUT, U, N)), g.position(drain)
+                for level in range(len(low)):
+                    even = [c for a, b in zip(low[:level], high[:level], strict=True) for c in equal(a, b)]
+                    given = [*g.exists(done), *g.exists(drain), *even, high[level] - low[level] - 1]
+                    yield i, t, k, level, given, done, drain
+
+
+def _pool(g: Graph) -> Iterator[tuple[int, int]]:
+    """A thread that asks for registers waits for all that give some back."""
+    if g.p.registers is None:
+        return
+    changes = [i for i, s in enumerate(g.sites) if s.op.kind is Kind.REGISTERS]
+    for i in changes:
+        for k in changes:
+            if g.sites[i].op.count < g.p.registers.each < g.sites[k].op.count:
+                yield i, k

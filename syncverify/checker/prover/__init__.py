@@ -1,0 +1,1 @@
+"""Untrusted: proofs for every size. Whatever it finds, others accept."""

@@ -1,0 +1,124 @@
+"""What an exploration may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from syncverify.base.reason import Cause, Reason
+from syncverify.symbolic.context import Symbolic
+
+#: Earlier nodes that a state is compared with.
+MOST_COMPARED = 40
+#: Nodes of one form that do not come from each other, before they are widened to stand for both.
+MOST_SIBLINGS = 1
+#: States at one point that differ in what is known, before all are compared by that; and where agents ask
+#: only when no other can go on, so that they mostly stand at few points.
+MOST_FORMS, FEW_FORMS = 6, 2
+#: Decisions after which an exploration gives up that compares states so, three times as many while no state
+#: is at a new point.
+MOST_LOOSE = 1_200
+#: How many times more where roles deal turns out between them: there is a state for each place and role.
+OF_DEALT = 4
+#: And where stages go on by whole turns at once.
+OF_SUMS = 8
+#: Widenings after which a state that holds another is widened all the same, where turns are dealt out; where
+#: stages go on by whole turns, so many times more.
+OFTEN_WIDENED = 6
+#: Decisions before an exploration can be told not to end, and how many of them are to come to one state that
+#: is left to follow. What ends has a tenth left by then or less, what does not a fifth, for ever.
+EARLY, FEW_LEFT = 150, 6
+
+#: Times the events where so few decisions have been made that it is too early: runs between them are long.
+LONG_RUNS = 2
+#: Times more decisions round a ring where tiles are shared.
+IN_A_TEAM = 6
+#: And where a state for so many of them is left to follow: the newest comes first there, so more are left
+#: than elsewhere, but nearly all of them round a ring that leads nowhere.
+LONGER, HALF = 8, 2
+
+
+#: Whether states may stand for others at other places of a ring: certificates have no word for that.
+rotates: ContextVar[bool] = ContextVar("rotates", default=True)
+#: Whether clusters of a team may be explored each alone: nor for that.
+alone: ContextVar[bool] = ContextVar("alone", default=True)
+
+
+@contextmanager
+def without_rotations() -> Iterator[None]:
+    """Explorations whose states stand for themselves."""
+    with _without(rotates):
+        yield
+
+
+@contextmanager
+def without_members() -> Iterator[None]:
+    """Explorations of teams of clusters as a whole."""
+    with _without(alone):
+        yield
+
+
+@contextmanager
+def _without(what: ContextVar[bool]) -> Iterator[None]:
+    token = what.set(False)
+    try:
+        yield
+    finally:
+        what.reset(token)
+
+
+class Exceeded(Symbolic):
+    """A limit was reached: with more of it there might be an answer."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Reason(text, Cause.BUDGET))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an exploration may cost; counts, so that two runs agree."""
+
+    events: int = 1_200_000  # of all runs together
+    long: int = 80_000  # events after which small sizes are worth a try
+    path: int = 60_000  # of one run
+    soon: int = 1 << 60  # events within which some state must be a case of another, or be widened
+    nodes: int = 6_000
+    bytes: int = 1 << 30  # of the states that are left to follow, roughly
+    failures: int = 3  # that the exact check does not confirm
+    patience: int = 0  # earlier nodes of the same key before a state is widened
+    forms: int = 16  # of sizes at one key, before states with other forms of them are widened
+    new_facts: int = 2  # widenings of a key that may keep what only the later state knows
+    asks_last: bool = False  # an agent asks only when no other can go on
+    brief: int = 1  # times more than this of a look that is meant to be brief
+    stretch: int = 1  # times the events and nodes, while few states are left to follow
+
+    def goes_on(self, times: float, left: int, nodes: int, most: int = FEW_LEFT) -> bool:
+        """Whether so many times a limit are not too many, with so many states left after the decisions."""
+        stretch = max(self.stretch, LONG_RUNS) if nodes < EARLY else self.stretch
+        return times <= stretch and few_left(left, nodes, most)
+
+
+def of_ring(size: int, shared: bool = False) -> int:
+    """Decisions after which an exploration goes on without a ring of so many slots; ``shared``: of a cluster
+    of a team, which may share its tiles with others in several ways."""
+    return (60 + 30 * size) * (IN_A_TEAM if shared else 1)
+
+
+def few_left(left: int, nodes: int, most: int = FEW_LEFT) -> bool:
+    """Whether few states are left to follow after so many decisions, or it is too early to tell: a state for
+    so ``most`` decisions."""
+    return nodes < EARLY or most * left <= nodes
+
+
+__all__ = [
+    "Exceeded",
+    "Limits",
+    "alone",
+    "few_left",
+    "of_ring",
+    "rotates",
+    "without_members",
+    "without_rotations",
+]

@@ -1,0 +1,1 @@
+"""Block groups: clusters that are proved alone, and their composition."""

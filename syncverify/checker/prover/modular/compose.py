@@ -1,0 +1,285 @@
+"""Clusters of a team that were run alone, put together: see docs/symbolic.md, "Members of a team".
+
+They run one after the other. Each spin is passed with the writes of flags so far, and what it hands on is
+told from these; then any two accesses of different clusters are compared.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from syncverify.checker.happens_before.effect_log import Bytes
+from syncverify.checker.happens_before.flag_state import restored_at
+from syncverify.checker.happens_before.handlers.global_memory import (
+    COMPARE,
+    Location,
+    Spin,
+    Write,
+    decided,
+    first_true,
+)
+from syncverify.model.ordering import Need, ordering
+from syncverify.model.proxies import Access as Kind
+from syncverify.model.proxies import Scope
+
+#: Some accesses or steps of clusters: bits, by their numbers among those of all.
+Some = int
+Numbers = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A spin on a flag."""
+
+    flag: Bytes
+    compare: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What a release hands on: accesses of its own cluster that are over, and bridged to the async proxy; of
+    which spins the accesses that these showed to be over, the same bridged, and those that were bridged."""
+
+    over: Numbers
+    bridged: Numbers
+    seen: Numbers
+    fenced: Numbers
+    carried: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A write of a flag. ``before``: steps of its cluster that come before it in every execution;
+    ``looks``: spins whose signals do."""
+
+    flag: Bytes
+    value: int | None
+    added: int | None
+    lanes: int
+    before: Numbers
+    looks: Numbers
+    handed: Handed | None
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An access to tracked memory. ``seen``, ``fenced``, ``carried``: as of what is handed on."""
+
+    places: tuple[Bytes, ...]
+    kind: Kind
+    atomic: bool
+    scope: int
+    seen: Numbers
+    fenced: Numbers
+    carried: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What one cluster does with flags, in the order of its run, and its accesses."""
+
+    steps: tuple[Look | Signal, ...]
+    accesses: tuple[Access, ...]
+
+
+#: Accesses of two clusters that must be in order: of each pair the numbers, and whether the first must be
+#: bridged as well; None: nothing orders them.
+Pairs = tuple[tuple[int, int, bool | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Acquired:
+    """What a spin makes known: steps in every execution, accesses that are over, and bridged."""
+
+    order: Some = 0
+    over: Some = 0
+    bridged: Some = 0
+
+    def __or__(self, other: _Acquired) -> _Acquired:
+        return _Acquired(self.order | other.order, self.over | other.over, self.bridged | other.bridged)
+
+
+@dataclass(slots=True)
+class Together:
+    """Some clusters of a team, the first ones."""
+
+    accounts: Sequence[Account]
+    locations: dict[Bytes, Location] = field(default_factory=dict)
+    acquired: list[list[_Acquired]] = field(default_factory=list)
+    released: dict[int, _Acquired] = field(default_factory=dict)  # by the number of the write
+    steps: list[int] = field(default_factory=list)  # of each cluster the number of its first step
+    accesses: list[int] = field(default_factory=list)  # and access
+    total: int = 0
+    pairs: dict[tuple[int, int], Pairs] = field(default_factory=dict)  # by the identities of two accounts
+
+    def wrong(self) -> str | None:
+        """Why the clusters may not run so; None if they may, whatever the schedule."""
+        self.total = sum(len(a.steps) for a in self.accounts)
+        for account in self.accounts:
+            stuck = self.follow(account)
+            if stuck is not None:
+                return stuck
+        for at in self.locations.values():
+            if not all(not s.seen or decided(at, s) for s in at.spins):
+                return "several writes may end a spin: which one comes first is not decided"
+        return self.overlaid() or self.raced()
+
+    @property
+    def restores(self) -> bool:
+        """Whether all flags are 0 again at the end."""
+        return all(restored_at(x) for x in self.locations.values() if x.writes)
+
+    # ------------------------------------------------------------ flags
+
+    def follow(self, account: Account) -> str | None:
+        """The next cluster, with all its spins and signals."""
+        first = self.steps[-1] + len(self.accounts[len(self.steps) - 1].steps) if self.steps else 0
+        reach = self.accesses[-1] + len(self.accounts[len(self.steps) - 1].accesses) if self.steps else 0
+        self.steps.append(first)
+        self.accesses.append(reach)
+        self.acquired.append([])
+        for i, step in enumerate(account.steps):
+            at = self.locations.setdefault(step.flag, Location())
+            if isinstance(step, Signal):
+                self.write(at, step, first + i)
+            elif at.value is None or not COMPARE[step.compare](at.value, step.value):
+                return "a cluster waits for what those before it do not bring"
+            else:
+                self.look(at, step, first + i)
+        return None
+
+    def look(self, at: Location, step: Look, number: int) -> None:
+        seen = first_true(at, step.compare, step.value)
+        at.spins.append(Spin(number, 1, -1, step.compare, step.value, seen))
+        found = _Acquired()
+        for w in at.writes[:seen]:
+            if w.added is not None or w is at.writes[seen - 1]:
+                found |= self.released[w.cls]
+        self.acquired[-1].append(found)
+
+    def write(self, at: Location, step: Signal, number: int) -> None:
+        spins = self.acquired[-1]
+        order = _bits(step.before, self.steps[-1]) | 1 << number
+        for i in step.looks:
+            order |= spins[i].order
+        over = bridged = 0
+        if step.handed is not None:
+            over = _bits(step.handed.over, self.accesses[-1]) | self.over(step.handed.seen)
+            bridged = _bits(step.handed.bridged, self.accesses[-1]) | self.bridged(step.handed)
+        self.released[number] = _Acquired(order, over, bridged)
+        if step.added is not None:
+            at.value = None if at.value is None else at.value + step.added
+        else:
+            at.value = step.value
+        past = np.array([order >> i & 1 for i in range(self.total)], dtype=np.int32)
+        at.writes.append(Write(number, 1, at.value, step.added, past, -1, step.lanes))
+
+    def over(self, spins: Numbers, cluster: int = -1) -> Some:
+        """The accesses that some spins of a cluster show to be over."""
+        found = 0
+        for i in spins:
+            found |= self.acquired[cluster][i].over
+        return found
+
+    def bridged(self, known: Handed | Access, cluster: int = -1) -> Some:
+        """And those that are bridged: by a fence after the spin, or before the signal."""
+        found = self.over(known.fenced, cluster)
+        for i in known.carried:
+            found |= self.acquired[cluster][i].bridged
+        return found
+
+    # ------------------------------------------------------------ memory
+
+    def overlaid(self) -> str | None:
+        """Flags are whole, and nothing but signals writes them."""
+        flags = sorted(self.locations)
+        if any(a[1] > b[0] for a, b in pairwise(flags)):
+            return "flags that overlap"
+        for account in self.accounts:
+            for x in account.accesses:
+                signal = x.atomic and x.kind is Kind.GENERIC_WRITE
+                if x.kind.writes and not signal and any(_meet(x.places, (f,)) for f in flags):
+                    return "a flag that is written as data"
+        return None
+
+    def raced(self) -> str | None:
+        """Whether two accesses of different clusters are not in order."""
+        for m, account in enumerate(self.accounts):
+            known: dict[int, tuple[Some, Some]] = {}
+            for start, before in zip(self.accesses[:m], self.accounts, strict=False):
+                for i, j, bridge in self.between(before, account):
+                    if j not in known:
+                        second = account.accesses[j]
+                        known[j] = self.over(second.seen, m), self.bridged(second, m)
+                    over, bridged = known[j]
+                    both = over & bridged if bridge else over
+                    if bridge is None or not both >> start + i & 1:
+                        return "accesses of two clusters to global memory are not ordered"
+        return None
+
+    def between(self, one: Account, other: Account) -> Pairs:
+        """The accesses of two clusters that must be in order."""
+        key = id(one), id(other)
+        if key not in self.pairs:
+            self.pairs[key] = tuple(_between(one, other))
+        return self.pairs[key]
+
+
+def _bits(numbers: Numbers, start: int) -> Some:
+    found = 0
+    for i in numbers:
+        found |= 1 << start + i
+    return found
+
+
+def _meet(some: tuple[Bytes, ...], others: tuple[Bytes, ...]) -> bool:
+    """Whether intervals have a byte in common."""
+    if not some or not others or some[-1][1] <= others[0][0] or others[-1][1] <= some[0][0]:
+        return False
+    starts = [c for c, _ in others]
+    for a, b in some:
+        i = bisect_left(starts, b)
+        if i and others[i - 1][1] > a:
+            return True
+    return False
+
+
+def _meeting(some: Sequence[Access], others: Sequence[Access]) -> Iterator[tuple[int, int]]:
+    """The numbers of accesses, one of each side, that have a byte in common, in order."""
+    starts = [
+        (c, d, side, i)
+        for side, accesses in enumerate((some, others))
+        for i, x in enumerate(accesses)
+        for c, d in x.places
+    ]
+    found: set[tuple[int, int]] = set()
+    open_: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])  # ends, and whose
+    for c, d, side, i in sorted(starts):
+        beside = open_[1 - side]
+        beside[:] = [x for x in beside if x[0] > c]
+        found.update((j, i) if side else (i, j) for _, j in beside)
+        open_[side].append((d, i))
+    yield from sorted(found, key=lambda pair: pair[::-1])
+
+
+def _between(one: Account, other: Account) -> Iterator[tuple[int, int, bool | None]]:
+    """The pairs of accesses that meet, and must be in order. That the value of a read was used (K1) is not
+    looked at."""
+    for i, j in _meeting(one.accesses, other.accesses):
+        first, second = one.accesses[i], other.accesses[j]
+        need = ordering(first.kind, second.kind).need
+        if need is Need.NOTHING:
+            continue
+        if not (first.atomic and second.atomic):
+            yield i, j, need not in (Need.ORDER, Need.COMPLETION)
+        elif first.kind.proxy != second.kind.proxy or min(first.scope, second.scope) < Scope.GPU:
+            yield i, j, None
+
+
+__all__ = ["Access", "Account", "Handed", "Look", "Pairs", "Signal", "Together"]

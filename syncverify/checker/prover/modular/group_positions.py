@@ -1,0 +1,75 @@
+"""Where the blocks of a team of one size stand in a grid, whichever team it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.inequalities import Parts
+from syncverify.symbolic.protocol import MEMBER, TEAM
+
+#: Blocks that are run together.
+MOST = 16
+
+
+def one_team(
+    across: list[Any], team: int, space: Space, rows: bool = False
+) -> tuple[dict[int, dict[str, Any]], bool]:
+    """The places of the blocks of any team of a grid, which may be one of its ``rows``, and whether it is the
+    only one."""
+    if not _is(across[2], 1) or not _is(*((across[0], team) if rows else (across[1], 1))):
+        raise Symbolic("blocks synchronize through global memory, in a grid of several dimensions")
+    size = across[1] * team if rows else across[0]
+    if size % team != 0:
+        raise Symbolic("blocks synchronize through global memory, in a grid that is no whole number of teams")
+    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    space.path.assume(*space.of(size - team - number * team))
+    number = space.resolved(number)
+    places = {}
+    for cta in range(team):
+        b = number * team + cta
+        x, y = (cta, number) if rows else (b, 0)
+        places[cta] = {"block": b, "block.x": x, "block.y": y, "block.z": 0, TEAM: number, MEMBER: number}
+    return places, not isinstance(number, Term)
+
+
+def any_member(team: int, ctas: int, space: Space) -> dict[int, dict[str, Any]]:
+    """The places of the blocks of any cluster of any team, where teams are rows of the grid.
+
+    Nothing is known of the number of the team, so that places always move with it.
+    """
+    number = space.path.sizes[TEAM] = space.atom("team", 0, None)
+    clusters = team // ctas
+    place = space.path.sizes[MEMBER] = space.atom("member", 0, clusters - 1)
+    of_all = number * clusters + place
+    return {
+        rank: {
+            "block": of_all * ctas + rank, "block.x": place * ctas + rank, "block.y": number, "block.z": 0,
+            TEAM: number, MEMBER: of_all,
+        }
+        for rank in range(ctas)
+    }  # fmt: skip
+
+
+def members(places: Mapping[int, Any], ctas: int) -> list[dict[int, Any]]:
+    """The places of the blocks of each cluster of a team."""
+    firsts = range(0, len(places), ctas)
+    return [{cta: places[first + cta] for cta in range(ctas)} for first in firsts]
+
+
+def multiples(some: Iterable[Term], unit: Term) -> bool:
+    """Whether sums are multiples of another one, but for numbers."""
+    return all(_multiple(parts, unit.parts) for parts in {x.parts for x in some})
+
+
+def _multiple(parts: Parts, unit: Parts) -> bool:
+    (atom, first), times = unit[0], dict(parts)
+    return times.keys() == dict(unit).keys() and all(times[a] * first == times[atom] * k for a, k in unit)
+
+
+def _is(size: Any, number: int) -> bool:
+    return isinstance(size, int) and size == number
+
+
+__all__ = ["MOST", "any_member", "members", "multiples", "one_team"]

@@ -1,0 +1,1 @@
+"""Proofs for every size of a kernel, and the smallest size that refutes it."""

@@ -1,0 +1,34 @@
+"""How classes of lanes part where sizes have no number: each split begins an exploration anew."""
+
+from __future__ import annotations
+
+from syncverify.model.events import LaneSplit
+from syncverify.symbolic.protocol import SizedSystem
+
+#: Classes of one warp, before all its lanes are told apart at once.
+MOST_PARTS = 4
+
+
+def finer(system: SizedSystem, split: LaneSplit) -> LaneSplit:
+    """The split, or where its warp has parted often, one into single lanes: every split begins all anew."""
+    classes = system.info.classes
+    here = classes[split.cls]
+    parts = sum((c.cta, c.warp) == (here.cta, here.warp) for c in classes)
+    if len(split.parts) < 2 or parts < MOST_PARTS:
+        return split
+    return LaneSplit(split.cls, tuple(1 << i for i in range(here.lanes.bit_length()) if here.lanes >> i & 1))
+
+
+def alike(system: SizedSystem, split: LaneSplit) -> list[LaneSplit]:
+    """The split, and the same of the classes of other warps with the same code, one after the other. Parts
+    stand where their class stood, so the last class comes first."""
+    found = getattr(system, "alike", lambda cls: [cls])(split.cls)
+    return [LaneSplit(cls, split.parts) for cls in sorted(found, reverse=True)]
+
+
+def refined(system: SizedSystem, split: LaneSplit) -> SizedSystem:
+    """The system with a class in parts."""
+    return system.refined(split)
+
+
+__all__ = ["alike", "finer", "refined"]

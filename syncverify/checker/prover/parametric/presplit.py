@@ -1,0 +1,29 @@
+"""Sizes of which something is asked before any turn of a loop takes them anew.
+
+See ``symbolic/round_robin.py``.
+"""
+
+from __future__ import annotations
+
+from syncverify.symbolic.context import Space
+from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.round_robin import Asked
+
+
+def answered(space: Space, asked: Asked) -> bool:
+    """Answers a question about an atom, if there is one of its name. True."""
+    name, k, c = asked
+    for a, atom in enumerate(space.atoms):
+        if atom.name == name:
+            space.at_least(space.term(c, ((a, k),)))
+    return True
+
+
+def open_ended(space: Space, path: Path) -> bool:
+    """Whether a size that was asked about early has no number, or none was."""
+    names = {name for name, *_ in space.early}
+    atoms = [a for a, atom in enumerate(space.atoms) if atom.name in names]
+    return not atoms or any(path.resolve(0, ((a, 1),))[1] for a in atoms)
+
+
+__all__ = ["answered", "open_ended"]

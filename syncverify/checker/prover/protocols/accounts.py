@@ -1,0 +1,192 @@
+"""Trees of accounting: who contributes to a turn, found on samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from syncverify.checker.kernel.hops import Half, Step
+from syncverify.checker.kernel.linear import Sum, Term, equal
+from syncverify.checker.kernel.obligations import Constraints
+from syncverify.checker.kernel.proof import Events
+from syncverify.checker.kernel.protocol import N2, U2, J, Kind, Level, N, U
+from syncverify.checker.kernel.trees import Absurd, Leaf, Split, Tree
+from syncverify.checker.prover.protocols.claims import NotFoundError, landing, weight
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.paths import Introduction, Named, NewResidue, NewTile, Steps
+from syncverify.checker.prover.protocols.search import Search, _wrapped
+from syncverify.checker.prover.protocols.sizes import Sample, value
+
+MOST_NODES = 160
+_Event = tuple[int, Term, Term]
+
+
+@dataclass(slots=True)
+class Account:
+    """The search for one tree of a ring's turns."""
+
+    search: Search
+    ring: str
+    sites: list[int]
+    turn: Callable[[int, Term, Term], Term]
+    wanted: int  # arrivals in every turn; -1 where the turn stays open
+
+    def build(
+        self,
+        premises: list[Term],
+        some: list[Sample],
+        depth: int,
+        done: frozenset[object],
+        pool: frozenset[Named],
+    ) -> Tree:
+        s = self.search
+        s.spend()
+        wraps, premises, done = s.close(premises, done)
+        if not some and self.wanted >= 0:
+            return _wrapped(wraps, self.nowhere(premises, depth, done, pool))
+        if depth < 0:
+            raise NotFoundError("the turns are told apart too often")
+
+        def split(on: Term) -> Tree:
+            up = [e for e in some if value(on, e) >= 0]
+            down = [e for e in some if value(on, e) < 0]
+            yes = self.build([*premises, on], up, depth - 1, done, pool)
+            return _wrapped(
+                wraps, Split(on, yes, self.build([*premises, -on - 1], down, depth - 1, done, pool))
+            )
+
+        events, partly, new = self.candidates(premises, some, pool)
+        if partly is not None:
+            i, u, n = partly
+            for need in self.needs(i, u, n):
+                if any(value(need, e) < 0 for e in some):
+                    return split(need)
+        total = sum(
+            weight(s.g, i) if self.wanted != 1 or s.g.sites[i].op.kind is not Kind.INIT else 1
+            for i, _, _ in events
+        )
+        if self.wanted >= 0 and total != self.wanted:
+            if new is None:
+                raise NotFoundError(f"{total} of {self.wanted} arrivals in a turn of {self.ring}")
+
+            def below(more: list[Term], there: list[Sample], named: Named) -> Tree:
+                return self.build([*premises, *more], there, depth - 1, done, pool | {named})
+
+            return _wrapped(wraps, s.named(new, premises, some, below))
+        sums: list[Sum] = []
+        for need in [c for e in events for c in self.needs(*e)] if self.wanted >= 0 else []:
+            by = shown(premises, need)
+            if by is not None and by[1]:
+                return _wrapped(wraps, Absurd(by[0]))
+            if by is None:
+                for on in [*s.orders(premises), need]:
+                    try:
+                        return split(on)
+                    except NotFoundError:
+                        continue
+                raise NotFoundError(f"{need} >= 0 does not follow in a turn of {self.ring}")
+            sums.append(by[0])
+        only = {i: self.alone(i, events, premises, some, done, pool) for i in self.sites}
+        return _wrapped(wraps, Leaf(Events(tuple(events), only), tuple(sums)))
+
+    def nowhere(
+        self, premises: list[Term], depth: int, done: frozenset[object], pool: frozenset[Named]
+    ) -> Tree:
+        """A case without samples should be absurd, perhaps after splits."""
+        by = absurd(premises)
+        if by is not None:
+            return Absurd(by)
+        if depth >= 0:
+            for c in self.search.orders(premises):
+                try:
+                    yes = self.build([*premises, c], [], depth - 1, done, pool)
+                    return Split(c, yes, self.build([*premises, -c - 1], [], depth - 1, done, pool))
+                except NotFoundError:
+                    continue
+        raise NotFoundError(f"turns of {self.ring} that no small size has are not absurd")
+
+    def needs(self, i: int, u: Term, n: Term) -> list[Term]:
+        return [*self.search.g.exists(Step(i, Half.IN, u, n)), *equal(self.turn(i, u, n), J)]
+
+    def candidates(
+        self, premises: list[Term], some: list[Sample], pool: frozenset[Named]
+    ) -> tuple[list[_Event], _Event | None, Introduction | None]:
+        """Who is in the turn: in all samples; in some only, the first; and what has to be introduced."""
+        s = self.search
+        steps = Steps(s.g, [dict(e) for e in some], pool, premises)
+        events: list[_Event] = []
+        partly: _Event | None = None
+        new: Introduction | None = None
+        for i in self.sites:
+            for u, n in steps.at_turn(i, J, self.turn(i, U, N)):
+                virtual = [x for t in (u, n) for x in t.names() if x.startswith("%v")]
+                if virtual:
+                    what = steps.virtual[virtual[0]][0]
+                    there = any(e[virtual[0]] >= 0 for e in steps.samples)
+                    if there and (isinstance(what, NewResidue) or self.in_range(what, premises)):
+                        new = new or what
+                    continue
+                hits = [all(value(c, e) >= 0 for c in self.needs(i, u, n)) for e in steps.samples]
+                if hits and all(hits):
+                    events.append((i, u, n))
+                    break
+                if any(hits) and partly is None:
+                    partly = (i, u, n)
+        return events, partly, new
+
+    def in_range(self, what: Introduction, premises: Sequence[Term]) -> bool:
+        s = self.search
+        return isinstance(what, NewTile) and any(
+            all(entails(premises, x) for x in s._range(what, top)) for top in s.tops
+        )
+
+    def alone(
+        self, i: int, events: Sequence[_Event], premises: list[Term], some: list[Sample],
+        done: frozenset[object], pool: frozenset[Named],
+    ) -> Tree:  # fmt: skip
+        """That each event of a site in this turn is the one that is listed."""
+        s = self.search
+        mine = [(u, n) for k, u, n in events if k == i]
+        given = [*s.g.exists(Step(i, Half.IN, U2, N2)), *equal(self.turn(i, U2, N2), J)]
+        if not mine:
+            return s.solve([*premises, *given], [], Constraints(()), 5, done, pool)
+        u, n = mine[0]
+        there = [{**e, "u'": value(u, e), "n'": value(n, e)} for e in some]
+        goal = Constraints((*equal(U2, u), *equal(N2, n)))
+        return s.solve([*premises, *given], there, goal, 5, done, pool)
+
+
+def trees(search: Search, ring: str, end: Term) -> dict[str, Tree]:
+    """The trees that a ring's accounting owes."""
+    g = search.g
+    r = g.p.rings[ring]
+    lands = landing(g, ring)
+    wanted = r.count if lands else 0
+    if r.named and r.level is not Level.ALL:
+        wanted *= len({t // g.p.warp for i in lands for t in g.threads(i)})
+    out: dict[str, Tree] = {}
+    for what, some, given, total in (
+        ("full", lands, [J, end - J - 1], wanted),
+        ("open", lands, [J, J - end, end + r.depth - J - 1], -1),
+        ("init", g.of(ring, (Kind.INIT,)), [J, r.depth - J - 1], 1),
+    ):
+        if what == "init" and not r.initialized:
+            continue
+        turn = _index(search) if what == "init" else g.turn
+        search.left = MOST_NODES
+        account = Account(search, ring, some, turn, total)
+        key = f"{what} {ring}"
+        try:
+            out[key] = account.build(
+                [*search.base, *given], search.meeting(given), 8, frozenset(), frozenset()
+            )
+        except NotFoundError as e:
+            raise NotFoundError(f"{key}: {e}") from None
+    return out
+
+
+def _index(search: Search) -> Callable[[int, Term, Term], Term]:
+    def index(i: int, u: Term, n: Term) -> Term:
+        return search.g.sites[i].op.index.put({"u": u, "n": n})
+
+    return index

@@ -1,0 +1,134 @@
+"""Finds the multipliers of a sum that shows one inequality from others: Farkas by an exact simplex.
+
+Nothing here is trusted: ``kernel.linear.follows`` adds up what is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd, lcm
+
+from syncverify.checker.kernel.linear import Atom, Sum, Term
+
+#: Pivots by the largest coefficient; afterwards by the smallest index, which cannot cycle.
+GREEDY, MOST = 60, 300
+
+
+def solution(columns: Sequence[Sequence[int]], right: Sequence[int]) -> dict[int, Fraction] | None:
+    """Numbers that are not negative and whose sum of columns is ``right``; None where none were found."""
+    rows, n = len(right), len(columns)
+    table: list[list[int]] = []
+    for r in range(rows):
+        row = [c[r] for c in columns] + [right[r]]
+        table.append([-x for x in row] if row[-1] < 0 else row)
+    scale = [1] * rows  # row r stands for table[r] / scale[r]
+    goal = [sum(table[r][j] for r in range(rows)) for j in range(n + 1)]
+    basis = [-1] * rows
+    for turn in range(MOST):
+        if goal[-1] == 0:
+            break
+        j = _entering(goal, n, turn)
+        r = _leaving(table, basis, j) if j >= 0 else -1
+        if r < 0:
+            return None
+        _pivot(table, scale, r, j)
+        f, p = goal[j], table[r][j]
+        goal = [x * p - f * y for x, y in zip(goal, table[r], strict=True)]
+        g = gcd(*goal) or 1
+        goal = [x // g for x in goal]
+        basis[r] = j
+    if goal[-1] != 0:
+        return None
+    found = {b: Fraction(table[r][-1], table[r][b]) for r, b in enumerate(basis) if b >= 0}
+    return {b: x for b, x in found.items() if x}
+
+
+def _entering(goal: Sequence[int], n: int, turn: int) -> int:
+    if turn >= GREEDY:
+        return next((j for j in range(n) if goal[j] > 0), -1)
+    best = max(range(n), key=lambda j: goal[j], default=-1)
+    return best if best >= 0 and goal[best] > 0 else -1
+
+
+def _leaving(table: Sequence[Sequence[int]], basis: Sequence[int], j: int) -> int:
+    best, least = -1, (0, 1)
+    for r, row in enumerate(table):
+        if row[j] <= 0:
+            continue
+        here = row[-1] * least[1]
+        there = least[0] * row[j]
+        if best < 0 or here < there or (here == there and basis[r] < basis[best]):
+            best, least = r, (row[-1], row[j])
+    return best
+
+
+def _pivot(table: list[list[int]], scale: list[int], r: int, j: int) -> None:
+    p = table[r][j]
+    scale[r] = p
+    for q, row in enumerate(table):
+        if q == r or not row[j]:
+            continue
+        f = row[j]
+        new = [x * p - f * y for x, y in zip(row, table[r], strict=True)]
+        g = gcd(*new, scale[q] * p)
+        table[q] = [x // g for x in new]
+        scale[q] = scale[q] * p // g
+
+
+@lru_cache(maxsize=200_000)
+def _refuted(premises: tuple[Term, ...]) -> tuple[tuple[int, Fraction], ...] | None:
+    """Multipliers by which the premises add up to -1."""
+    atoms: dict[Atom, int] = {}
+    for h in premises:
+        for a in h.parts:
+            atoms.setdefault(a, len(atoms))
+    columns: list[list[int]] = []
+    who: list[int] = []
+    seen: set[Term] = set()
+    for i, h in enumerate(premises):
+        if h in seen or (not h.parts and h.const >= 0):
+            continue
+        seen.add(h)
+        column = [0] * (len(atoms) + 1)
+        for a, k in h.parts.items():
+            column[atoms[a]] = k
+        column[-1] = h.const
+        columns.append(column)
+        who.append(i)
+    found = solution(columns, [0] * len(atoms) + [-1])
+    return None if found is None else tuple((who[i], m) for i, m in found.items())
+
+
+def _sum(multipliers: Mapping[int, Fraction], goal: int | None) -> Sum:
+    scale = lcm(*(m.denominator for m in multipliers.values()))
+    whole = {i: int(m * scale) for i, m in multipliers.items()}
+    divisor = whole.pop(goal, 0) if goal is not None else scale
+    return Sum(divisor or scale, tuple(sorted(whole.items())))
+
+
+def absurd(premises: Sequence[Term]) -> Sum | None:
+    """That the premises contradict each other."""
+    found = _refuted(tuple(premises))
+    return None if found is None else _sum(dict(found), None)
+
+
+def shown(premises: Sequence[Term], goal: Term) -> tuple[Sum, bool] | None:
+    """A sum for the goal, or, marked by True, one for a contradiction of the premises alone; None if none
+    was found.
+    """
+    if not goal.parts and goal.const >= 0:
+        return Sum(1, ()), False
+    for i, h in enumerate(premises):
+        if h.const <= goal.const and h.parts == goal.parts:
+            return Sum(1, ((i, 1),)), False
+    found = _refuted((*premises, -goal - 1))
+    if found is None:
+        return None
+    k = len(premises)
+    return _sum(dict(found), k), k not in dict(found)
+
+
+def entails(premises: Sequence[Term], goal: Term) -> bool:
+    return shown(premises, goal) is not None

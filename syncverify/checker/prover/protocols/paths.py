@@ -1,0 +1,478 @@
+"""Paths for obligations: breadth first over symbolic steps, followed on samples.
+
+A step's coordinates are terms in the counters of the obligation. Where a tile or a residue is needed that
+has no name yet, the step gets a *virtual* name, and the path asks for a case tree that introduces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from syncverify.base.diagnostics import Policy
+from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Same, Step, Turn
+from syncverify.checker.kernel.linear import ZERO, RejectedError, Term, apply, num, var
+from syncverify.checker.kernel.obligations import Reaches
+from syncverify.checker.kernel.protocol import Group, Kind, Level, Site, Tiles
+from syncverify.checker.prover.protocols.multipliers import entails
+from syncverify.checker.prover.protocols.sizes import Sample, holds, shape, value
+
+#: Rounds and width of the search for one path.
+ROUNDS, WIDTH = 12, 80
+_UNDECIDED = Program(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTile:
+    """The tile of ``function`` that holds ``term``."""
+
+    function: str
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class NewResidue:
+    """``term`` divided by ``modulus``."""
+
+    term: Term
+    modulus: int
+
+
+Introduction = NewTile | NewResidue
+#: A counter of tiles that has a name: (term, first, stride).
+Named = tuple[Term, int, int]
+Hops = tuple[tuple[How, Step], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A path, or something to introduce first; how many samples it covers."""
+
+    hops: Hops | None
+    introduction: Introduction | None
+    covers: float
+
+
+@dataclass(slots=True)
+class Steps:
+    """Coordinates of events in terms of what has a name."""
+
+    g: Graph
+    samples: list[Sample]
+    pool: frozenset[Named]
+    premises: Sequence[Term] = ()
+    virtual: dict[str, tuple[Introduction, int]] = field(default_factory=dict)
+
+    # ---------------------------------------------------------------- tiles
+
+    def tiles_of(self, s: Site) -> Tiles:
+        found = self.g.p.roles[s.role].body[s.position.segment // 2]
+        assert isinstance(found, Tiles)
+        return found
+
+    def counters(self, s: Site) -> list[Term]:
+        """Terms for the tile counter of a site."""
+        t = self.tiles_of(s)
+        out = [x for x, w, r in self.pool if (w, r) == (t.first, t.stride)]
+        if (t.first, t.stride) == (0, 1):
+            out += [x * r + w for x, w, r in self.pool if (w, r) != (0, 1)]
+        return sorted(set(out), key=repr)
+
+    def inside(self, s: Site, u: Term, n: Term, e: Sample) -> bool:
+        return holds(s.domain, {**e, "u": value(u, e), "n": value(n, e)})
+
+    def name(self, what: Introduction, first: int = 0, stride: int = 1) -> Term:
+        """A virtual name for a counter of tiles, with its value in each sample; -99 where there is none."""
+        for old, (it, w) in self.virtual.items():
+            if it == what and w == first:
+                return var(old)
+        name = f"%v{len(self.virtual)}"
+        self.virtual[name] = (what, first)
+        for e in self.samples:
+            x = value(what.term, e)
+            if isinstance(what, NewResidue):
+                e[name] = (x - first) // what.modulus if (x - first) % what.modulus == 0 else -99
+                continue
+            f, top = e[what.function], max((value(c, e) for c in shape(self.g.p).counts), default=1)
+            t = next((t for t in range(max(top, 0)) if f(t) <= x < f(t + 1)), None)
+            e[name] = -99 if t is None or (t - first) % stride else (t - first) // stride
+        return var(name)
+
+    def _in_tile(self, s: Site, n: Term) -> Iterator[Term]:
+        """Counters u such that n lies in the loop of that tile."""
+        t = self.tiles_of(s)
+        some: list[Term] = []
+        for u in self.counters(s):
+            hits = sum(self.inside(s, u, n, e) for e in self.samples)
+            if hits == len(self.samples):
+                yield u
+                return
+            if hits:
+                some.append(u)
+        f = self.function(s)
+        if f is not None:
+            known = sorted((x * r + w for x, w, r in self.pool), key=repr)
+            here = [
+                k
+                for k in known
+                if self.samples and all(_within(e[f], value(k, e), value(n, e)) for e in self.samples)
+            ]
+            if not here:
+                yield self.name(NewTile(f, n), t.first, t.stride)
+            elif t.stride > 1 and not self._dealt(t, here[0]):
+                yield self.name(NewResidue(here[0], t.stride), t.first)
+        yield from some
+
+    def _dealt(self, t: Tiles, tile: Term) -> bool:
+        own = [x * r + w for x, w, r in self.pool if (w, r) == (t.first, t.stride) and x.names()]
+        return any(all(value(x, e) == value(tile, e) for e in self.samples) for x in own)
+
+    def function(self, s: Site) -> str | None:
+        """The prefix sums that bound a site's loop."""
+        named = {f for c in s.body for f in c.functions() if f in self.g.p.prefix}
+        return min(named) if named else None
+
+    # ---------------------------------------------------------------- coordinates
+
+    def at_turn(self, i: int, turn: Term, own: Term | None = None) -> Iterator[tuple[Term, Term]]:
+        """Coordinates of a site's event of a turn. ``own``: its turn in u and n."""
+        s = self.g.sites[i]
+        own = self.g.turn(i, var("u"), var("n")) if own is None else own
+        a, b = own.parts.get("n", 0), own.parts.get("u", 0)
+        if own.functions():
+            yield from self._at_tile_end(s, own, turn)
+            return
+        rest = Term({z: k for z, k in own.parts.items() if z not in ("n", "u")}, own.const)
+        j = turn - rest
+        if a and not b:
+            n = _divided(j, a)
+            if n is not None:
+                if s.position.tiles:
+                    yield from ((u, n) for u in self._in_tile(s, n))
+                else:
+                    yield ZERO, n
+            elif a > 1 and not s.position.tiles:
+                yield ZERO, self._quotient(own, turn, j, a)
+        elif b and not a:
+            u = _divided(j, b)
+            if u is not None:
+                yield u, ZERO
+            elif b > 1:
+                hit = [x for x in self.counters(s) if self.samples and self._all_at(own, x, turn)]
+                yield from ((x, ZERO) for x in hit[:1])
+                if not hit and not rest.parts:
+                    yield self.name(NewResidue(turn, b), rest.const), ZERO
+        elif not a and not b:
+            if not s.position.tiles and not s.position.loops:
+                yield ZERO, ZERO
+
+    def _quotient(self, own: Term, turn: Term, j: Term, a: int) -> Term:
+        """The counter n with ``a * n = j``: a quotient that has a name, or a new one."""
+        for x in sorted((x for x, _, r in self.pool if r == a), key=repr):
+            for off in (-1, 0, 1):
+                if self.samples and all(
+                    value(own, {**e, "n": value(x, e) + off}) == value(turn, e) for e in self.samples
+                ):
+                    return x + off
+        return self.name(NewResidue(turn, a), (turn - j).const if not (turn - j).parts else 0)
+
+    def _all_at(self, own: Term, u: Term, turn: Term) -> bool:
+        return all(value(own, {**e, "u": value(u, e)}) == value(turn, e) for e in self.samples)
+
+    def _at_tile_end(self, s: Site, own: Term, turn: Term) -> Iterator[tuple[Term, Term]]:
+        """For an index such as P(u + 1) - 1."""
+        if not s.position.tiles or s.position.loops:
+            return
+        hit = False
+        for u in self.counters(s):
+            here = [{**e, "u": value(u, e)} for e in self.samples if self.inside(s, u, ZERO, e)]
+            if any(value(own, e) == value(turn, e) for e in here):
+                hit = True
+                yield u, ZERO
+        if not hit and self.g.p.prefix:
+            t = self.tiles_of(s)
+            yield self.name(NewTile(self.g.p.prefix[0], turn), t.first, t.stride), ZERO
+
+    def after(self, step: Step, k: int) -> list[tuple[Term, Term]]:
+        """Coordinates of site k soon after a step of its role."""
+        x, y = self.g.sites[step.site].position, self.g.sites[k].position
+        out: list[tuple[Term, Term]] = []
+        if not y.loops:
+            tiles = y.tiles and x.tiles
+            return [(step.u, ZERO), (step.u + 1, ZERO)] if tiles else [(ZERO, ZERO)]
+        lows = [-c.put({"n": ZERO}) for c in self.g.sites[k].domain if c.parts.get("n") == 1] or [ZERO]
+        same = (x.segment, x.tiles, x.inner) == (y.segment, y.tiles, y.inner)
+        if same:
+            out += [(step.u, step.n), (step.u, step.n + 1)]
+        if y.tiles:
+            starts = [step.u, step.u + 1] if x.tiles else [ZERO]
+            out += [(u, low.put({"u": u})) for u in starts for low in lows]
+        elif not same:
+            out += [(ZERO, low) for low in lows]
+            # the last turn of the loop, from which what follows it is reached as well
+            out += [(ZERO, c.put({"n": ZERO})) for c in self.g.sites[k].domain if c.parts.get("n") == -1]
+        return list(dict.fromkeys(out))
+
+
+def _within(f: object, tile: int, x: int) -> bool:
+    assert callable(f)
+    return bool(f(tile) <= x < f(tile + 1))
+
+
+def _divided(t: Term, k: int) -> Term | None:
+    if any(c % k for c in t.parts.values()) or t.const % k:
+        return None
+    return Term({z: c // k for z, c in t.parts.items()}, t.const // k)
+
+
+@dataclass(slots=True)
+class PathSearch:
+    """Paths of one obligation, best first."""
+
+    steps: Steps
+    goal: Reaches
+
+    @property
+    def g(self) -> Graph:
+        return self.steps.g
+
+    def earlier(self, a: Step, b: Step, e: Sample) -> bool:
+        """Whether a is before b in program order, and b exists."""
+        g = self.g
+        if g.sites[a.site].role != g.sites[b.site].role:
+            return False
+        if [value(x, e) for x in g.position(a)] >= [value(x, e) for x in g.position(b)]:
+            return False
+        return self.steps.inside(g.sites[b.site], b.u, b.n, e)
+
+    def found(self) -> Iterator[Found]:
+        """Candidates; a path that covers all samples comes alone."""
+        samples, demand = self.steps.samples, self.goal.demand
+        full = (1 << len(samples)) - 1
+        front: list[tuple[Step, Hops, int, bool, Level]] = [
+            (self.goal.start, (), full, not demand.bridge, Level.THREAD)
+        ]
+        best: dict[tuple[int, Half, bool, Level], list[tuple[int, int] | None]] = {}
+        results: list[Found] = []
+        for _ in range(ROUNDS):
+            nxt: list[tuple[Step, Hops, int, bool, Level]] = []
+            for here, hops, covered, bridged, reach in front:
+                if bridged and reach >= demand.level and here.half is not Half.DONE:
+                    for end in self._ends(here):
+                        m = self._covers(here, end, covered)
+                        if m:
+                            whole = (*hops, (_UNDECIDED if end[1] else Same(), end[0]))
+                            if m == full:
+                                it = self.introduced(whole)
+                                yield Found(whole if it is None else None, it, len(samples))
+                                return
+                            results.append(Found(whole, None, m.bit_count()))
+                if self.goal.goal is None and self.goal.half is Half.OUT and hops and self._arrived(here):
+                    if covered == full:
+                        it = self.introduced(hops)
+                        yield Found(hops if it is None else None, it, len(samples))
+                        return
+                    results.append(Found(hops, None, covered.bit_count()))
+                for how, b in self._next(here, hops, bridged):
+                    found = self._follow(here, b, how, reach, not hops, covered)
+                    if found is None:
+                        continue
+                    m, far = found
+                    fence = self.g.sites[b.site].op.kind is Kind.FENCE
+                    near = far is Level.THREAD or self.g.policy is Policy.PRACTICAL
+                    now = bridged or (fence and near) or (not hops and self._used(b))
+                    key = (b.site, b.half, now, far)
+                    at = [
+                        (value(b.u, e), value(b.n, e)) if m >> q & 1 else None for q, e in enumerate(samples)
+                    ]
+                    old = best.setdefault(key, [None] * len(samples))
+                    if not any(v is not None and (o is None or v < o) for v, o in zip(at, old, strict=True)):
+                        continue
+                    best[key] = [
+                        v if o is None or (v is not None and v < o) else o
+                        for v, o in zip(at, old, strict=True)
+                    ]
+                    nxt.append((b, (*hops, (how, b)), m, now, far))
+            front = nxt[:WIDTH]
+            if not front:
+                break
+        yield from self._ranked(results)
+
+    def _arrived(self, here: Step) -> bool:
+        return here.site in self.goal.sites and here.half is self.goal.half
+
+    def _used(self, b: Step) -> bool:
+        start = self.goal.start
+        x, y = self.g.sites[start.site], self.g.sites[b.site]
+        same = x.role == y.role and (b.u, b.n) == (start.u, start.n) and b.half is Half.OUT
+        by_use = self.goal.demand.by_use and self.g.policy is Policy.PRACTICAL and start.half is Half.OUT
+        return by_use and same and y.op.kind is Kind.USE and bool(x.op.label) and x.op.label == y.op.label
+
+    def _ends(self, here: Step) -> list[tuple[Step, bool]]:
+        """Last steps, and whether program order leads there."""
+        goal = self.goal
+        if goal.goal is not None:
+            return [(goal.goal, True)]
+        if goal.turn is None:
+            return []
+        out: list[tuple[Step, bool]] = []
+        for k in goal.sites:
+            if self.g.sites[k].role == self.g.sites[here.site].role:
+                out += [(Step(k, Half.IN, u, n), True) for u, n in self.steps.at_turn(k, goal.turn)]
+        return out
+
+    def _covers(self, here: Step, end: tuple[Step, bool], covered: int) -> int:
+        m = 0
+        for q, e in enumerate(self.steps.samples):
+            if covered >> q & 1 and self.earlier(here, end[0], e):
+                turn = self.goal.turn
+                if turn is None or value(self.g.turn(end[0].site, end[0].u, end[0].n), e) == value(turn, e):
+                    m |= 1 << q
+        return m
+
+    def _follow(
+        self, a: Step, b: Step, how: How, reach: Level, first: bool, covered: int
+    ) -> tuple[int, Level] | None:
+        """The samples in which a hop holds, and whom it reaches."""
+        m = 0
+        chain = [a, b]
+        if isinstance(how, Drained):
+            twin = a.site if how.twin is None else how.twin
+            chain = [Step(twin, Half.OUT, a.u, a.n), *how.commits, b]
+            if self.g.sites[a.site].op.group is Group.WGMMA:
+                wide = Level.WARP if self.g.policy is Policy.STRICT else Level.WARPGROUP
+                reach = max(reach, wide)
+        elif not isinstance(how, Program):
+            try:
+                needs, reach = self.g.hop(a, b, how, reach, first, self.goal.demand.causal)
+            except RejectedError:
+                return None
+            for q, e in enumerate(self.steps.samples):
+                if covered >> q & 1 and holds(needs, e):
+                    m |= 1 << q
+            return (m, reach) if m else None
+        for q, e in enumerate(self.steps.samples):
+            if covered >> q & 1 and all(self.earlier(x, y, e) for x, y in pairwise(chain)):
+                m |= 1 << q
+        return (m, reach) if m else None
+
+    def _ranked(self, results: list[Found]) -> Iterator[Found]:
+        """The best few partial paths, and what they would need to be introduced."""
+        n = len(self.steps.samples)
+        out: list[Found] = []
+        seen: set[Introduction] = set()
+        kept = 0
+        most = max((f.covers for f in results if f.hops and self.introduced(f.hops) is None), default=0)
+        for f in sorted(results, key=lambda f: -f.covers):
+            it = self.introduced(f.hops or ())
+            if it is not None:
+                if it in seen or len(seen) > 2:
+                    continue
+                seen.add(it)
+                free = isinstance(it, NewResidue) or self.in_range(it)
+                first = free and (f.covers >= most or isinstance(it, NewResidue))
+                out.append(Found(None, it, f.covers + n + 1 if first else f.covers))
+            elif kept < 3:
+                kept += 1
+                out.append(f)
+        yield from out
+
+    def in_range(self, it: NewTile) -> bool:
+        """Whether the tile exists under the premises."""
+        premises = self.steps.premises
+        tops = shape(self.g.p).counts
+        return any(
+            all(entails(premises, x) for x in (it.term, apply(it.function, top) - it.term - 1, top))
+            for top in tops
+        )
+
+    def introduced(self, hops: Iterable[tuple[How, Step]]) -> Introduction | None:
+        """What a path has to have introduced first."""
+        for how, b in hops:
+            commits = how.commits if isinstance(how, Drained) else ()
+            for s in (b, *commits):
+                for x in (*s.u.names(), *s.n.names()):
+                    if x.startswith("%v"):
+                        return self.steps.virtual[x][0]
+        return None
+
+    def _next(self, step: Step, hops: Hops, bridged: bool) -> Iterator[tuple[How, Step]]:
+        g, i = self.g, step.site
+        op, half = g.sites[i].op, step.half
+        causal = self.goal.demand.causal
+        if half is Half.OUT and op.kind in (Kind.COPY, Kind.ASYNC) and not causal:
+            yield Same(), Step(i, Half.DONE, step.u, step.n)
+        if half is Half.IN and not hops:
+            yield Same(), Step(i, Half.OUT, step.u, step.n)
+        arrives = half is Half.OUT and op.kind in (Kind.ARRIVE, Kind.EXPECT)
+        if arrives or (half is Half.DONE and op.kind is Kind.COPY):
+            turn = g.turn(i, step.u, step.n)
+            for k in g.of(op.ring, (Kind.WAIT,)):
+                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
+        if half is Half.IN and op.kind in (Kind.SYNC, Kind.JOIN):
+            turn = g.turn(i, step.u, step.n)
+            for k in g.of(op.ring, (Kind.SYNC,)):
+                yield from ((Turn(), Step(k, Half.OUT, u, n)) for u, n in self.steps.at_turn(k, turn))
+        if half is Half.DONE and op.kind is Kind.ASYNC:
+            yield from self._drains(step)
+        if half is Half.DONE:
+            return
+        for k, y in enumerate(g.sites):
+            if y.role != g.sites[i].role or not self._useful(y.op.kind, bridged, causal, hops):
+                continue
+            into = Half.IN if y.op.kind in (Kind.SYNC, Kind.JOIN) else Half.OUT
+            for u, n in self.steps.after(step, k):
+                b = Step(k, into, u, n)
+                if b != step:
+                    yield _UNDECIDED, b
+
+    def _useful(self, kind: Kind, bridged: bool, causal: bool, hops: Hops) -> bool:
+        """Whether program order to such an operation can lead anywhere."""
+        if kind in (Kind.ARRIVE, Kind.SYNC, Kind.JOIN):
+            return True
+        if kind in (Kind.EXPECT, Kind.COPY):
+            return not causal
+        if kind is Kind.FENCE:
+            return not bridged
+        return kind is Kind.USE and not bridged and not hops
+
+    def _drains(self, step: Step) -> Iterator[tuple[How, Step]]:
+        """Drains after a completion, with the commits between."""
+        g, i = self.g, step.site
+        op = g.sites[i].op
+        twins = [i]
+        if op.group is Group.WGMMA and op.label:
+            twins += [
+                k for k, y in enumerate(g.sites) if k != i and y.op.label == op.label and y.op.kind is op.kind
+            ]
+        for twin in twins:
+            role = g.sites[twin].role
+            start = Step(twin, Half.OUT, step.u, step.n)
+            commits = [
+                k
+                for k, y in enumerate(g.sites)
+                if y.role == role and (y.op.kind, y.op.group) == (Kind.COMMIT, op.group)
+            ]
+            for k, y in enumerate(g.sites):
+                if y.role != role or y.op.kind is not Kind.DRAIN or y.op.group is not op.group:
+                    continue
+                chains: list[list[Step]] = [[start]]
+                for _ in range(y.op.count + 1):
+                    chains = [
+                        [*c, Step(q, Half.OUT, u, n)]
+                        for c in chains
+                        for q in commits
+                        for u, n in self.steps.after(c[-1], q)
+                        if Step(q, Half.OUT, u, n) != c[-1]
+                    ]
+                    chains = [
+                        c for c in chains if any(self.earlier(c[-2], c[-1], e) for e in self.steps.samples)
+                    ][:12]
+                for c in chains:
+                    for u, n in self.steps.after(c[-1], k):
+                        how = Drained(tuple(c[1:]), (), None if twin == i else twin)
+                        yield how, Step(k, Half.OUT, u, n)
+
+
+__all__ = ["Found", "Introduction", "Named", "NewResidue", "NewTile", "PathSearch", "Steps", "num"]

@@ -1,0 +1,253 @@
+"""Ranks of a protocol: a few templates for the steps of loops, the rest by longest paths.
+
+A rank is ``(epoch, step, tile, late, group, n, level)``. ``epoch`` counts the barriers of the whole block
+in straight code. ``step`` is the loop's counter, or where the loop begins or ends; ``tile`` the tile;
+``late`` is 1 behind the loop. What ties there is told apart by ``group``, of a stretch of code, and inside
+it by ``level``; both are longest paths along the edges that tie in samples.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.checker.kernel.hops import MEETINGS, Graph
+from syncverify.checker.kernel.linear import ZERO, Term, apply, num
+from syncverify.checker.kernel.obligations import impossible
+from syncverify.checker.kernel.protocol import Kind, Loop, N, Site, Tiles, U
+from syncverify.checker.kernel.ranks import Higher, asynchronous, growing
+from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.search import Search
+from syncverify.checker.prover.protocols.sizes import value
+
+Rank = tuple[Term, ...]
+Key = tuple[int, bool]
+SAMPLES = 12
+
+
+def ranks(search: Search) -> dict[Key, Rank]:
+    """Ranks that grow along every edge in all samples; NotFoundError where no template gives any."""
+    g = search.g
+    epochs = _epochs(g)
+    bare = [i for i, r in enumerate(g.p.roles) if any(isinstance(t, Tiles) and not _loops(t) for t in r.body)]
+    why = "no ranks"
+    for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
+        ends = {i for i, x in zip(bare, late, strict=False) if x}
+        heads = [_head(g, s, epochs[i], ends) for i, s in enumerate(g.sites)]
+        try:
+            return _Levels(search, heads).ranks()
+        except NotFoundError as e:
+            why = str(e)
+    raise NotFoundError(why)
+
+
+def _loops(t: Tiles) -> bool:
+    return any(isinstance(b, Loop) for b in t.body)
+
+
+def _epochs(g: Graph) -> list[int]:
+    """For each site: twice the number of barriers of all roles before it, and one more for such a barrier."""
+    whole = {
+        s.op.ring
+        for s in g.sites
+        if s.op.kind is Kind.SYNC
+        and {g.sites[i].role for i in g.of(s.op.ring, MEETINGS)} == set(range(len(g.p.roles)))
+        and all(
+            not g.sites[i].position.loops and not g.sites[i].position.tiles for i in g.of(s.op.ring, MEETINGS)
+        )
+    }
+    out: list[int] = []
+    role, count = -1, 0
+    for s in g.sites:
+        if s.role != role:
+            role, count = s.role, 0
+        here = s.op.ring in whole and s.op.kind is Kind.SYNC
+        out.append(count + 1 if here else count)
+        count += 2 if here else 0
+    return out
+
+
+def _head(g: Graph, s: Site, epoch: int, ends: set[int]) -> tuple[Term, ...]:
+    """(epoch, step, tile, late) of a site."""
+    if epoch % 2:
+        return num(epoch), ZERO, ZERO, ZERO
+    body, at = g.p.roles[s.role].body, s.position
+    part = at.segment // 2
+    if at.tiles:
+        step, tile, late = _in_tile(g, s, ends)
+    else:
+        before = [
+            q for q, t in enumerate(body[: part + 1]) if isinstance(t, Tiles) and 2 * q + 1 < at.segment
+        ]
+        behind = [q for q, t in enumerate(body) if isinstance(t, Tiles) and 2 * q + 1 > at.segment]
+        if before:
+            t = body[before[-1]]
+            assert isinstance(t, Tiles)
+            step, tile, late = (apply(g.p.prefix[0], t.count) if g.p.prefix else t.count), t.count, 1
+        elif behind:
+            step, tile, late = ZERO, num(-1), 0
+        else:
+            step, tile, late = _in_loops(g, s, epoch)
+    return num(epoch), step, tile, num(late)
+
+
+def _in_tile(g: Graph, s: Site, ends: set[int]) -> tuple[Term, Term, int]:
+    t = g.p.roles[s.role].body[s.position.segment // 2]
+    assert isinstance(t, Tiles)
+    tile = U * t.stride + t.first
+    f = g.p.prefix[0] if g.p.prefix else None
+    step, late = (apply(f, tile) if f else tile), 0
+    if s.role in ends:
+        step, late = (apply(f, tile + 1) if f else tile + 1), 1
+    for q, b in enumerate(((), *t.body)):
+        if isinstance(b, Loop) and s.position.inner > 2 * q + 1:
+            step, late = b.hi, 1
+    if s.position.loops:
+        step, late = N, 0
+    return step, tile, late
+
+
+def _in_loops(g: Graph, s: Site, epoch: int) -> tuple[Term, Term, int]:
+    """The last loop of an epoch is its main one, by whose counter steps go."""
+    body, part = g.p.roles[s.role].body, s.position.segment // 2
+    epochs = _epochs(g)
+    here = {
+        t.position.segment // 2
+        for i, t in enumerate(g.sites)
+        if t.role == s.role and epochs[i] == epoch and t.position.loops
+    }
+    main = max(here, default=None)
+    if main is None:
+        return ZERO, ZERO, 0
+    loop = body[main]
+    assert isinstance(loop, Loop)
+    if part < main:
+        return ZERO, num(-1), 0
+    if part > main or s.position.inner == 2:
+        return loop.hi, ZERO, 1
+    return (N if s.position.loops else loop.lo), ZERO, 0
+
+
+@dataclass(slots=True)
+class _Levels:
+    """Longest paths along the edges that tie."""
+
+    search: Search
+    heads: Sequence[tuple[Term, ...]]
+    ties: dict[tuple[Key, Key, int], None] = field(default_factory=dict)  # with the least advance of n
+
+    def ranks(self) -> dict[Key, Rank]:
+        g = self.search.g
+        keys = [(i, False) for i in range(len(g.sites))] + [(i, True) for i in asynchronous(g)]
+        self.collect(keys)
+        groups = {k: self.group(k) for k in keys}
+        between = [(groups[a], groups[b], 1) for a, b, _ in self.ties if groups[a] != groups[b]]
+        parts = components(set(groups.values()), [(a, b) for a, b, _ in between])
+        level = longest(
+            set(parts.values()), [(parts[a], parts[b], 1) for a, b, _ in between if parts[a] != parts[b]]
+        )
+        nodes = {k: self.node(k) for k in keys}
+        inside: list[tuple[Hashable, Hashable, int]] = []
+        for a, b, ahead in self.ties:
+            if parts[groups[a]] != parts[groups[b]] or ahead > 0:
+                continue
+            if ahead < 0:
+                raise NotFoundError(f"ranks of sites {a[0]} and {b[0]} fall")
+            if nodes[a] != nodes[b]:
+                inside.append((nodes[a], nodes[b], 1))
+        place = longest(set(nodes.values()), inside)
+        out: dict[Key, Rank] = {}
+        for i, done in keys:
+            s = g.sites[i]
+            n = N if s.position.loops else ZERO
+            key = (i, done)
+            out[key] = (*self.heads[i], num(level[parts[groups[key]]]), n, num(place[nodes[key]]))
+        return out
+
+    def collect(self, keys: Sequence[Key]) -> None:
+        """Which edges tie in the heads, in samples."""
+        g = self.search.g
+        names = {k: num(x) for x, k in enumerate(keys)}
+        # the rank of each event is marked by who it is
+        marked = {
+            (i, d): (*self.heads[i], N if g.sites[i].position.loops else ZERO, names[i, d]) for i, d in keys
+        }
+        for o in growing(g, marked):
+            assert isinstance(o.goal, Higher)
+            if impossible(o.premises):
+                continue
+            low, high = o.goal.low, o.goal.high
+            a, b = keys[low[-2].const], keys[high[-2].const]
+            for e in self.search.meeting(o.premises, SAMPLES):
+                x = [value(t, e) for t in low[:-3]]
+                y = [value(t, e) for t in high[:-3]]
+                if x > y:
+                    raise NotFoundError(f"ranks of sites {a[0]} and {b[0]} fall ({o.key})")
+                if x == y:
+                    ahead = value(high[-3], e) - value(low[-3], e)
+                    self.ties[a, b, max(-1, min(1, ahead))] = None
+
+    def group(self, key: Key) -> Hashable:
+        """The stretch of code that a site stands in."""
+        at = self.search.g.sites[key[0]]
+        p = at.position
+        if p.loops:
+            return at.role, p.segment, p.inner
+        return at.role, p.segment, p.inner, p.place
+
+    def node(self, key: Key) -> Hashable:
+        """Arrivals at one barrier are one."""
+        s = self.search.g.sites[key[0]]
+        if s.op.kind in MEETINGS:
+            return s.op.ring
+        return key
+
+
+def components(nodes: Iterable[Hashable], edges: Iterable[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
+    """The strongly connected component of each node."""
+    after: dict[Hashable, list[Hashable]] = {n: [] for n in nodes}
+    for a, b in edges:
+        after[a].append(b)
+    index: dict[Hashable, int] = {}
+    low: dict[Hashable, int] = {}
+    out: dict[Hashable, int] = {}
+    stack: list[Hashable] = []
+
+    def visit(v: Hashable) -> None:
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in after[v]:
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w not in out:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            while True:
+                w = stack.pop()
+                out[w] = index[v]
+                if w == v:
+                    break
+
+    for v in after:
+        if v not in index:
+            visit(v)
+    return out
+
+
+def longest(
+    nodes: Iterable[Hashable], edges: Iterable[tuple[Hashable, Hashable, int]]
+) -> dict[Hashable, int]:
+    """The longest path to each node; NotFoundError where there is a cycle."""
+    level = dict.fromkeys(nodes, 0)
+    edges = list(dict.fromkeys(edges))
+    for _ in range(len(level) + 1):
+        changed = False
+        for a, b, w in edges:
+            if level[b] < level[a] + w:
+                level[b] = level[a] + w
+                changed = True
+        if not changed:
+            return level
+    raise NotFoundError("operations of one step wait for each other in a circle")

@@ -1,0 +1,590 @@
+"""Case trees for obligations: samples suggest paths and splits, sums of premises confirm them.
+
+The recursion keeps a list of premises and the samples that meet them. A payload whose needs all follow
+closes a leaf. A need that fails in some sample becomes a split. Without samples the premises should
+contradict each other, perhaps after splits on the order of tiles.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from syncverify.checker.kernel.accept import always
+from syncverify.checker.kernel.hops import Drained, Graph, Half, How, Program, Step
+from syncverify.checker.kernel.linear import RejectedError, Sum, Term, apply, equal, num, var
+from syncverify.checker.kernel.obligations import Constraints, Either, Owed, Reaches
+from syncverify.checker.kernel.proof import Along, Follows, Grows, Payload, SameEvent
+from syncverify.checker.kernel.protocol import N2, U2, N, Protocol, Tiles, U, exists
+from syncverify.checker.kernel.ranks import Higher
+from syncverify.checker.kernel.trees import Absurd, Instance, Leaf, Monotone, Residues, Split, Tile, Tree
+from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.multipliers import absurd, entails, shown
+from syncverify.checker.prover.protocols.paths import (
+    Hops,
+    Introduction,
+    Named,
+    NewTile,
+    PathSearch,
+    Steps,
+)
+from syncverify.checker.prover.protocols.sizes import Sample, all_events, holds, samples, shape, value
+
+#: Nodes of one tree, and how deep it may be.
+MOST_NODES, DEEPEST = 300, 10
+#: Samples of one obligation.
+MOST_SAMPLES = 48
+
+Wrap = Callable[[Tree], Tree]
+_Done = frozenset[object]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A path in one direction."""
+
+    goal: Reaches
+    hops: Hops
+    reverse: bool = False
+
+
+Hint = Candidate | None
+Choice = Candidate | Introduction | Payload
+
+
+@dataclass(slots=True)
+class Search:
+    """The search for the trees of one protocol under fixed turns and ends."""
+
+    p: Protocol
+    rnd: random.Random
+    sizes: list[Sample]
+    events: list[list[list[tuple[int, int]]]]
+    g: Graph
+    tops: tuple[Term, ...] = ()
+    base: list[Term] = field(default_factory=list)
+    fresh: int = 0
+    left: int = 0
+    hopeless: set[frozenset[Term]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, p: Protocol, rnd: random.Random, many: int, g: Graph) -> Search:
+        sizes = samples(p, rnd, many)
+        if not sizes:
+            raise NotFoundError("no small size meets the facts")
+        events = [all_events(p, e) for e in sizes]
+        return cls(p, rnd, sizes, events, g, shape(p).counts, always(p))
+
+    # ---------------------------------------------------------------- samples
+
+    def meeting(self, given: Sequence[Term], limit: int = MOST_SAMPLES) -> list[Sample]:
+        """Small sizes with counters that meet the premises."""
+        named = {a for h in given for a in h.names()}
+        counters: list[str] = [v for v in ("j", "u", "n", "u'", "n'") if v in named]
+        out: list[Sample] = []
+        for e in self.sizes:
+            found = self._counters(given, counters, e)
+            if len(found) > 10:
+                found = self.rnd.sample(found, 10)
+            out += found
+        return self.rnd.sample(out, limit) if len(out) > limit else out
+
+    def _counters(self, given: Sequence[Term], counters: list[str], e: Sample) -> list[Sample]:
+        tiles = max([1, *(value(c, e) for c in self.tops)])
+        numbers = [x for x in e.values() if isinstance(x, int)]
+        steps = max([e[f](tiles) for f in self.p.prefix] + [tiles, *numbers]) + 5
+        found: list[Sample] = []
+        known: list[list[Term]] = []
+        seen = set(e)
+        for v in counters:
+            seen.add(v)
+            known.append([h for h in given if v in h.names() and h.names() <= seen])
+        if not holds((h for h in given if h.names() <= set(e)), e):
+            return found
+
+        def extend(k: int, env: Sample) -> None:
+            if len(found) > 60:
+                return
+            if k == len(counters):
+                found.append(dict(env))
+                return
+            v = counters[k]
+            for x in range((tiles + 1) if v[0] == "u" else steps):
+                env[v] = x
+                if holds(known[k], env):
+                    extend(k + 1, env)
+            del env[v]
+
+        extend(0, dict(e))
+        for f in found:
+            for v in ("u", "n", "u'", "n'", "j"):
+                f.setdefault(v, 0)
+        return found
+
+    # ---------------------------------------------------------------- axioms
+
+    def close(
+        self, premises: list[Term], done: _Done, extra: Sequence[Term] = ()
+    ) -> tuple[list[Wrap], list[Term], _Done]:
+        """The axioms of functions that apply to the terms in sight."""
+        wraps: list[Wrap] = []
+        have = set(done)
+        now = list(premises)
+        if not self.p.prefix and not self.p.schemas:
+            return wraps, now, done
+        for _ in range(2):
+            before = len(wraps)
+            for f, args in self._arguments([*now, *extra]).items():
+                ordered = sorted(args, key=repr)
+                if f in self.p.prefix:
+                    self._grows(f, ordered, now, have, wraps)
+                self._schemas(f, args, now, have, wraps)
+            if len(wraps) == before:
+                break
+        return wraps, now, frozenset(have)
+
+    def _arguments(self, terms: Sequence[Term]) -> dict[str, set[Term]]:
+        out: dict[str, set[Term]] = {}
+        for t in terms:
+            for a in t.parts:
+                if not isinstance(a, str):
+                    out.setdefault(a.function, set()).add(a.argument)
+        for f in out:
+            out[f] |= set(self.tops)
+        return out
+
+    def _grows(self, f: str, args: list[Term], now: list[Term], have: set[object], wraps: list[Wrap]) -> None:
+        for a in args:
+            for b in args:
+                if a == b or (f, a, b) in have:
+                    continue
+                by = shown(now, b - a)
+                if by is None or by[1]:
+                    continue
+                have.add((f, a, b))
+                wraps.append(_monotone(f, a, b, by[0]))
+                now.append(apply(f, b) - apply(f, a))
+
+    def _schemas(
+        self, f: str, args: set[Term], now: list[Term], have: set[object], wraps: list[Wrap]
+    ) -> None:
+        for k, schema in enumerate(self.p.schemas):
+            if f not in schema.functions():
+                continue
+            at = {a for a in args if a + 1 in args}
+            at |= {Term(a.parts) for a in args if a.parts and a not in self.tops}
+            for a in sorted(at, key=repr):
+                if ("schema", k, a) in have:
+                    continue
+                have.add(("schema", k, a))
+                wraps.append(_instance(k, a))
+                now.append(schema.put({"x": a}))
+
+    def orders(self, premises: list[Term]) -> list[Term]:
+        """Splits on the order of tiles, and of arguments of functions."""
+        named = {a for h in premises for a in h.names()}
+        us = sorted(a for a in named if a in ("u", "u'") or a.startswith("%"))
+        first: list[Term] = []
+        if any(abs(k) > 1 for h in premises for k in h.parts.values()):
+            counters = sorted({*us, *(named & {"n", "n'"})})
+            for i, a in enumerate(counters):
+                for b in counters[i + 1 :]:
+                    for k in range(-3, 4):
+                        c = var(a) - var(b) + k
+                        if entails(premises, c) and entails(premises, -c - 1):
+                            return [c]
+        for i, a in enumerate(us):
+            for b in us[i + 1 :]:
+                first += [c for c in (var(a) - var(b), var(b) - var(a)) if self._open(premises, c)]
+        rest: list[Term] = []
+        arguments = self._arguments(premises)
+        for args in arguments.values():
+            bare = sorted({Term(a.parts) for a in args if a.parts and a not in self.tops}, key=repr)
+            rest += [b - a - 1 for a in bare for b in bare if a != b and self._open(premises, b - a - 1)]
+        dealt = any(k > 1 for args in arguments.values() for a in args for k in a.parts.values())
+        return list(dict.fromkeys([*first, *rest] if dealt else [*rest, *first]))[:6]
+
+    @staticmethod
+    def _open(premises: list[Term], c: Term) -> bool:
+        return entails(premises, c) == entails(premises, -c - 1)
+
+    # ---------------------------------------------------------------- the recursion
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise NotFoundError("the tree becomes too large")
+
+    def solve(
+        self, premises: list[Term], some: list[Sample], goal: object, depth: int, done: _Done,
+        pool: frozenset[Named], hint: Hint = None,
+    ) -> Tree:  # fmt: skip
+        """A tree for the goal under the premises; NotFoundError where none was found."""
+        self.spend()
+        wraps, premises, done = self.close(premises, done)
+        if not some:
+            return _wrapped(wraps, self.contradiction(premises, goal, depth, done, pool, hint))
+        reason = "no path"
+        if hint is not None and self.covers(hint, some):
+            try:
+                return _wrapped(wraps, self.finish(premises, some, goal, hint, depth, done, pool))
+            except NotFoundError as e:
+                reason = str(e)
+                if depth <= 0:
+                    raise
+        for choice in self.choices(goal, premises, some, pool):
+            if isinstance(choice, NewTile) or not isinstance(choice, Candidate | Payload):
+                found = self.introduce(choice, premises, some, goal, depth, done, pool)
+                if found is not None:
+                    return _wrapped(wraps, found)
+                continue
+            try:
+                return _wrapped(wraps, self.finish(premises, some, goal, choice, depth, done, pool))
+            except NotFoundError as e:
+                reason = str(e)
+                if depth <= 0:
+                    raise
+        raise NotFoundError(reason)
+
+    def contradiction(
+        self, premises: list[Term], goal: object, depth: int, done: _Done, pool: frozenset[Named], hint: Hint
+    ) -> Tree:
+        by = absurd(premises)
+        if by is not None:
+            return Absurd(by)
+        if depth <= 0:
+            raise NotFoundError("a case that no small size meets is not absurd")
+        if hint is not None:
+            try:
+                return self.finish(premises, [], goal, hint, min(depth, 3), done, pool)
+            except NotFoundError:
+                pass
+        key = frozenset(premises)
+        if key not in self.hopeless:
+            for c in self.orders(premises):
+                try:
+                    yes = self.solve([*premises, c], [], goal, depth - 1, done, pool)
+                    no = self.solve([*premises, -c - 1], [], goal, depth - 1, done, pool)
+                    return Split(c, yes, no)
+                except NotFoundError:
+                    continue
+            self.hopeless.add(key)
+        raise NotFoundError("a case that no small size meets is not absurd")
+
+    def finish(
+        self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload, depth: int,
+        done: _Done, pool: frozenset[Named],
+    ) -> Tree:  # fmt: skip
+        """Closes a leaf, or splits on the first need that does not follow."""
+        extra: list[Term] = []
+        if isinstance(what, Candidate):
+            for s in _steps(what.hops):
+                extra += exists(self.g.sites[s.site], s.u, s.n)
+        elif isinstance(goal, Higher):
+            extra += [b - a for a, b in zip(goal.low, goal.high, strict=True)]
+        wraps, premises, done = self.close(premises, done, extra)
+        return _wrapped(wraps, self._finish(premises, some, goal, what, depth, done, pool))
+
+    def _finish(
+        self, premises: list[Term], some: list[Sample], goal: object, what: Candidate | Payload, depth: int,
+        done: _Done, pool: frozenset[Named],
+    ) -> Tree:  # fmt: skip
+        def branch(on: Term, keep: Hint = None) -> Tree:
+            if depth <= 0:
+                raise NotFoundError(f"{on} >= 0 does not follow")
+            yes = [e for e in some if value(on, e) >= 0]
+            no = [e for e in some if value(on, e) < 0]
+            return Split(
+                on,
+                self.solve([*premises, on], yes, goal, depth - 1, done, pool, keep),
+                self.solve([*premises, -on - 1], no, goal, depth - 1, done, pool, keep),
+            )
+
+        payload: Payload
+        keep: Hint = None
+        match what, goal:
+            case Grows(), Higher(low, high):
+                found = self._level(premises, low, high)
+                if isinstance(found, Term):
+                    return branch(found)
+                payload = Grows(found)
+                needs: Sequence[Term] = goal.needs(payload, frozenset())
+            case Candidate(sub, hops, reverse), _:
+                keep = what
+                for s in _steps(hops):  # first whether the steps are there at all
+                    for c in exists(self.g.sites[s.site], s.u, s.n):
+                        if any(value(c, e) < 0 for e in some):
+                            return branch(c, what)
+                decided = self._decided(premises, sub.start, hops)
+                if isinstance(decided, Term):
+                    return branch(decided, what)
+                payload = Along(decided, reverse)
+                try:
+                    needs = sub.along(Along(decided), frozenset(self._names(decided)))
+                except RejectedError as e:
+                    raise NotFoundError(f"no path: {e}") from None
+            case Follows(), Constraints(terms):
+                payload, needs = what, terms
+            case SameEvent(), _:
+                payload, needs = what, [*equal(U, U2), *equal(N, N2)]
+            case _:
+                raise NotFoundError("nothing that meets the obligation")
+        sums: list[Sum] = []
+        for need in needs:
+            by = shown(premises, need)
+            if by is not None and by[1]:
+                return Absurd(by[0])
+            if by is None:
+                return self._split(premises, some, goal, need, depth, done, pool, keep)
+            sums.append(by[0])
+        return Leaf(payload, tuple(sums))
+
+    @staticmethod
+    def _names(hops: Hops) -> set[str]:
+        return {x for s in _steps(hops) for t in (s.u, s.n) for x in t.names()}
+
+    def _split(
+        self, premises: list[Term], some: list[Sample], goal: object, need: Term, depth: int, done: _Done,
+        pool: frozenset[Named], keep: Hint,
+    ) -> Tree:  # fmt: skip
+        if depth <= 0:
+            raise NotFoundError(f"{need} >= 0 does not follow")
+        bad = [e for e in some if value(need, e) < 0]
+        if bad:
+            good = [e for e in some if value(need, e) >= 0]
+            yes = self.solve([*premises, need], good, goal, depth - 1, done, pool, keep)
+            return Split(need, yes, self.solve([*premises, -need - 1], bad, goal, depth - 1, done, pool))
+        # no sample shows it: orders of tiles may make axioms apply
+        for c in (need, *self.orders(premises)):
+            try:
+                up = [e for e in some if value(c, e) >= 0]
+                down = [e for e in some if value(c, e) < 0]
+                yes = self.solve([*premises, c], up, goal, depth - 1, done, pool)
+                return Split(c, yes, self.solve([*premises, -c - 1], down, goal, depth - 1, done, pool))
+            except NotFoundError:
+                continue
+        raise NotFoundError(f"{need} >= 0 does not follow")
+
+    def _level(self, premises: list[Term], low: Sequence[Term], high: Sequence[Term]) -> int | Term:
+        """The level at which a rank grows, or what to split on."""
+        for level, (a, b) in enumerate(zip(low, high, strict=True)):
+            d = b - a
+            if entails(premises, d - 1):
+                return level
+            if not entails(premises, d):
+                return d
+        return high[0] - low[0] - 1
+
+    def _decided(self, premises: list[Term], start: Step, hops: Hops) -> Hops | Term:
+        """The path with the levels of program order filled in, or what to split on."""
+        out: list[tuple[How, Step]] = []
+        here = start
+        for how, b in hops:
+            if isinstance(how, Program):
+                level = self._before(premises, here, b)
+                if isinstance(level, Term):
+                    return level
+                how = Program(level)
+            if isinstance(how, Drained):
+                first = here.site if how.twin is None else how.twin
+                chain = [Step(first, Half.OUT, here.u, here.n), *how.commits, b]
+                levels: list[int] = []
+                for x, y in pairwise(chain):
+                    level = self._before(premises, x, y)
+                    if isinstance(level, Term):
+                        return level
+                    levels.append(level)
+                how = Drained(how.commits, tuple(levels), how.twin)
+            out.append((how, b))
+            here = b
+        return tuple(out)
+
+    def _before(self, premises: list[Term], a: Step, b: Step) -> int | Term:
+        """The level that puts a before b in program order, or what to split on."""
+        for level, (x, y) in enumerate(zip(self.g.position(a), self.g.position(b), strict=True)):
+            d = y - x
+            if not d.parts:
+                if d.const > 0:
+                    return level
+                if d.const < 0:
+                    raise NotFoundError("against program order")
+                continue
+            if entails(premises, d - 1):
+                return level
+            if not entails(premises, d):
+                return d
+            if not entails(premises, -d):
+                return d - 1
+        raise NotFoundError("a step twice")
+
+    def covers(self, what: Candidate, some: list[Sample]) -> bool:
+        """Whether the steps of a path are there, and in order, in all samples."""
+        search = PathSearch(Steps(self.g, some, frozenset()), what.goal)
+        for e in some:
+            here = what.goal.start
+            for how, b in what.hops:
+                chain = [here, b]
+                if isinstance(how, Drained):
+                    first = here.site if how.twin is None else how.twin
+                    chain = [Step(first, Half.OUT, here.u, here.n), *how.commits, b]
+                ordered = isinstance(how, Program | Drained)
+                for x, y in pairwise(chain):
+                    if ordered and not search.earlier(x, y, e):
+                        return False
+                    if not search.steps.inside(self.g.sites[y.site], y.u, y.n, e):
+                        return False
+                here = b
+        return True
+
+    # ---------------------------------------------------------------- choices
+
+    def choices(
+        self, goal: object, premises: list[Term], some: list[Sample], pool: frozenset[Named]
+    ) -> Iterator[Choice]:
+        """What a leaf may be, best first."""
+        match goal:
+            case Higher():
+                yield Grows(0)
+            case Constraints():
+                yield Follows()
+            case Reaches():
+                yield from self._paths([(goal, False)], premises, some, pool)
+            case Either(forth, back, same):
+                if same:
+                    even = [*equal(U, U2), *equal(N, N2)]
+                    alike = sum(holds(even, e) for e in some)
+                    if alike:
+                        yield SameEvent()
+                    if alike == len(some):
+                        return
+                yield from self._paths([(forth, False), (back, True)], premises, some, pool)
+
+    def _paths(
+        self,
+        ways: list[tuple[Reaches, bool]],
+        premises: list[Term],
+        some: list[Sample],
+        pool: frozenset[Named],
+    ) -> Iterator[Candidate | Introduction]:
+        found: list[tuple[float, bool, Candidate | Introduction]] = []
+        for goal, reverse in ways:
+            search = PathSearch(Steps(self.g, [dict(e) for e in some], pool, premises), goal)
+            for f in search.found():
+                if f.introduction is not None:
+                    found.append((f.covers, True, f.introduction))
+                elif f.hops is not None:
+                    found.append((f.covers, False, Candidate(goal, f.hops, reverse)))
+        found.sort(key=lambda f: (-f[0], f[1]))
+        yield from (f[2] for f in found[:4])
+
+    def introduce(
+        self, what: Introduction, premises: list[Term], some: list[Sample], goal: object, depth: int,
+        done: _Done, pool: frozenset[Named],
+    ) -> Tree | None:  # fmt: skip
+        """A node that names a tile or a quotient, with the tree below."""
+
+        def below(more: list[Term], there: list[Sample], named: Named) -> Tree:
+            return self.solve([*premises, *more], there, goal, depth - 1, done, pool | {named})
+
+        if depth <= 0:
+            return None
+        try:
+            return self.named(what, premises, some, below)
+        except NotFoundError:
+            pass
+        if not isinstance(what, NewTile):
+            return None
+        top = self.tops[0] if self.tops else num(1)
+        missing = [x for x in self._range(what, top) if not entails(premises, x)]
+        for c in (*self.orders(premises), *missing[:1]) if missing else ():
+            try:
+                up = [e for e in some if value(c, e) >= 0]
+                down = [e for e in some if value(c, e) < 0]
+                yes = self.solve([*premises, c], up, goal, depth - 1, done, pool)
+                return Split(c, yes, self.solve([*premises, -c - 1], down, goal, depth - 1, done, pool))
+            except NotFoundError:
+                continue
+        return None
+
+    @staticmethod
+    def _range(what: NewTile, top: Term) -> tuple[Term, Term, Term]:
+        return what.term, apply(what.function, top) - what.term - 1, top
+
+    def named(
+        self, what: Introduction, premises: list[Term], some: list[Sample],
+        below: Callable[[list[Term], list[Sample], Named], Tree],
+    ) -> Tree:  # fmt: skip
+        """The node of an introduction; NotFoundError where it may not stand here."""
+        self.fresh += 1
+        name = f"%{self.fresh}"
+        v = var(name)
+        if isinstance(what, NewTile):
+            top = self.tops[0] if self.tops else num(1)
+            sums: list[Sum] = []
+            for goal in self._range(what, top):
+                by = shown(premises, goal)
+                if by is None or by[1]:
+                    raise NotFoundError("a tile that may not exist")
+                sums.append(by[0])
+            f, there = what.function, []
+            for e in some:
+                x, t = value(what.term, e), 0
+                while e[f](t + 1) <= x:
+                    t += 1
+                there.append({**e, name: t})
+            more = [what.term - apply(f, v), apply(f, v + 1) - what.term - 1, v, top - v - 1]
+            kid = below(more, there, (v, 0, 1))
+            return Tile(f, what.term, top, name, (sums[0], sums[1], sums[2]), kid)
+        kids: list[Tree] = []
+        r = what.modulus
+        for w in range(r):
+            there = [
+                {**e, name: (value(what.term, e) - w) // r}
+                for e in some
+                if (value(what.term, e) - w) % r == 0
+            ]
+            kids.append(below(equal(what.term, v * r + w), there, (v, w, r)))
+        return Residues(what.term, name, tuple(kids))
+
+    # ---------------------------------------------------------------- one obligation
+
+    def tree(self, o: Owed) -> Tree:
+        """The tree of an obligation."""
+        self.left = MOST_NODES
+        premises = [*self.base, *o.premises]
+        some = self.meeting(o.premises)
+        named = {a for h in o.premises for a in h.names()}
+        pool: set[Named] = set()
+        for v, i in zip(("u", "u'"), o.sites, strict=False):
+            s = self.g.sites[i]
+            if s.position.tiles and v in named:
+                tiles = self.p.roles[s.role].body[s.position.segment // 2]
+                assert isinstance(tiles, Tiles)
+                pool.add((var(v), tiles.first, tiles.stride))
+        try:
+            return self.solve(premises, some, o.goal, DEEPEST, frozenset(), frozenset(pool))
+        except NotFoundError as e:
+            raise NotFoundError(f"{o.key}: {e}") from None
+
+
+def _steps(hops: Hops) -> Iterator[Step]:
+    for how, b in hops:
+        if isinstance(how, Drained):
+            yield from how.commits
+        yield b
+
+
+def _wrapped(wraps: Sequence[Wrap], tree: Tree) -> Tree:
+    for w in reversed(wraps):
+        tree = w(tree)
+    return tree
+
+
+def _monotone(f: str, a: Term, b: Term, by: Sum) -> Wrap:
+    return lambda kid: Monotone(f, a, b, by, kid)
+
+
+def _instance(schema: int, at: Term) -> Wrap:
+    return lambda kid: Instance(schema, at, kid)

@@ -1,0 +1,152 @@
+"""Small sizes of a protocol, as samples for the search: which events exist, what terms are worth.
+
+A sample gives a number to every parameter and a table to every function. What holds in all samples may still
+be wrong: the kernel has the last word.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.checker.kernel.linear import Apply, Term
+from syncverify.checker.kernel.protocol import Loop, Protocol, Site, Tiles, places
+
+#: Values of names, and functions from numbers to numbers.
+Sample = dict[str, Any]
+#: The counters of loops, and of tiles, are looked for below these.
+MOST_STEPS, MOST_TILES = 44, 8
+
+
+def value(t: Term, e: Sample) -> int:
+    """The value of a term in a sample."""
+    total = t.const
+    for a, k in t.parts.items():
+        if a.__class__ is str:
+            total += k * e[a]
+        else:
+            assert isinstance(a, Apply)
+            total += k * e[a.function](value(a.argument, e))
+    return total
+
+
+def holds(constraints: Iterable[Term], e: Sample) -> bool:
+    return all(value(c, e) >= 0 for c in constraints)
+
+
+def prefix(steps: Sequence[int]) -> Callable[[int], int]:
+    """The prefix sums of trip counts; below 0 the identity, behind the last constant."""
+    table = [0, *itertools.accumulate(steps)]
+    return lambda a: table[a] if 0 <= a < len(table) else (a if a < 0 else table[-1])
+
+
+def mark(seed: int) -> Callable[[int], int]:
+    """Some function of which nothing is known."""
+    return lambda a: (a * 7 + seed * 13 + (a * a) % 5) % 5 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Which parameters of a protocol are which: depths stay small, numbers of tiles too."""
+
+    names: tuple[str, ...]
+    depths: frozenset[str]
+    tiles: frozenset[str]
+    counts: tuple[Term, ...]  # of tiles
+
+
+def shape(p: Protocol) -> Shape:
+    loops = [part for r in p.roles for part in r.body if isinstance(part, Tiles)]
+    depths = {x for t in (*(r.depth for r in p.rings.values()), *p.buffers.values()) for x in t.names()}
+    tiles = {x for t in loops for x in t.count.names()}
+    return Shape(
+        tuple(sorted(p.parameters)), frozenset(depths), frozenset(tiles),
+        tuple(dict.fromkeys(t.count for t in loops)),
+    )  # fmt: skip
+
+
+def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
+    """Sizes that meet the facts: small ones, some without any step, some wide ones."""
+    s = shape(p)
+    found: list[Sample] = []
+    least = _bounds(p)
+    small = [_range(n, s, least, 3) for n in s.names]
+    total = 1
+    for r in small:
+        total *= len(r)
+    if total <= 4000:
+        picks: list[tuple[int, ...]] = list(itertools.product(*small))
+        rnd.shuffle(picks)
+    else:
+        picks = [tuple(rnd.choice(r) for r in small) for _ in range(2500)]
+    for values in picks:
+        for kind in range(2):
+            e = _sample(p, s, values, rnd, 0 if kind == 0 and rnd.random() < 0.2 else 3)
+            if e is not None:
+                found.append(e)
+        if len(found) >= 3 * many:
+            break
+    wide = [_range(n, s, least, 6 if n in s.tiles else 3 if n in s.depths else 9) for n in s.names]
+    for _ in range(many * 40):
+        if len(found) >= 4 * many:
+            break
+        e = _sample(p, s, tuple(rnd.choice(r) for r in wide), rnd, 7)
+        if e is not None:
+            found.append(e)
+    return found
+
+
+def _bounds(p: Protocol) -> dict[str, int]:
+    """The least value that the facts allow a parameter outright."""
+    out: dict[str, int] = {}
+    for f in p.facts:
+        if len(f.parts) == 1:
+            ((a, k),) = f.parts.items()
+            if isinstance(a, str) and k > 0:
+                out[a] = max(out.get(a, -10), -(f.const // k))
+    return out
+
+
+def _range(name: str, s: Shape, least: dict[str, int], span: int) -> range:
+    start = least.get(name, 1 if name in s.depths else 0)
+    return range(start, start + span + 1)
+
+
+def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, most: int) -> Sample | None:
+    e: Sample = dict(zip(s.names, values, strict=True))
+    if not holds((f for f in p.facts if not f.functions()), e):
+        return None
+    tiles = max([1, *(value(c, e) for c in s.counts)])
+    for f in p.prefix:
+        e[f] = prefix([rnd.randint(0, most) for _ in range(tiles)])
+    for f in p.marks:
+        e[f] = mark(rnd.randint(0, 9))
+    if not holds((f for f in p.facts if f.functions()), e):
+        return None
+    ok = all(value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
+    if any(value(t, e) < 1 for t in (*(r.depth for r in p.rings.values()), *p.buffers.values())):
+        return None
+    return e if ok else None
+
+
+def events(s: Site, e: Sample) -> list[tuple[int, int]]:
+    """All (u, n) of a site in a sample."""
+    found: list[tuple[int, int]] = []
+    for u in range(MOST_TILES) if s.position.tiles else (0,):
+        for n in range(MOST_STEPS) if s.position.loops else (0,):
+            if holds(s.domain, {**e, "u": u, "n": n}):
+                found.append((u, n))
+    return found
+
+
+def loops(p: Protocol) -> list[Loop]:
+    """All loops of a protocol."""
+    parts = [q for r in p.roles for b in r.body for q in (b.body if isinstance(b, Tiles) else (b,))]
+    return [q for q in parts if isinstance(q, Loop)]
+
+
+def all_events(p: Protocol, e: Sample) -> list[list[tuple[int, int]]]:
+    return [events(s, e) for s in places(p)[0]]

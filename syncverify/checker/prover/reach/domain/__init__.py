@@ -1,0 +1,1 @@
+"""The abstract domain: affine sets and their widening."""

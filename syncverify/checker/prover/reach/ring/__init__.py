@@ -1,0 +1,1 @@
+"""Rings of slots, and the symmetry of their rotation."""

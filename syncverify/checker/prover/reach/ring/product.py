@@ -1,0 +1,340 @@
+"""The rotations that a state stands for: agents at other places of a ring, beside those that are followed.
+
+What is on record (clocks, barriers, shadow memory) is kept once, at place 0: the slot that a copy will fill
+next. Agents stand some places further on, at several at once. Each of them must come to the same question
+wherever the others do, and to the same event, moved on by its place: then what is on record stays right for
+all of them. Where one does not, the exploration begins anew without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.checker.happens_before.handlers.waits import result_of
+from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.prover.reach.ring.action import own_parity, rotate, rotates
+from syncverify.checker.prover.reach.ring.symmetry import TOKENS, Ring
+from syncverify.checker.prover.reach.state.snapshot import Split, copies
+from syncverify.model.events import Ev, Event, Flag, LaneSplit
+from syncverify.symbolic.context import Open, Space, Term
+from syncverify.symbolic.phase_tokens import Token
+
+#: Of registers that differ between places: how much more than those of the agents that are followed.
+Offsets = dict[tuple[Any, ...], dict[int, int]]
+#: Questions in a row at which agents stand at different points, before they are taken to be different.
+MOST_APART = 64
+
+
+class Unequal(Exception):  # noqa: N818 -- control flow: begin again without
+    """Agents at another place of the ring do something else. ``counters``: registers (class and slot) that
+    were taken to go round the ring, and seem to count."""
+
+    def __init__(self, why: str, counters: frozenset[tuple[int, Any]] = frozenset()) -> None:
+        super().__init__(why)
+        self.counters = counters
+
+
+class Parted(Exception):  # noqa: N818 -- control flow: to be followed in several states
+    """Agents end their barriers in an order of their own, wherever in the ring they stand: ``groups`` of
+    places go on as one each."""
+
+    def __init__(self, groups: list[frozenset[int]]) -> None:
+        super().__init__()
+        self.groups = groups
+
+
+@dataclass(slots=True)
+class Rotations:
+    """``place``: of the agents that are followed; ``others``: agents at other places; ``newest``: the place
+    on record that a copy was last asked for."""
+
+    ring: Ring
+    place: int = 0
+    newest: int = -1
+    others: dict[int, list[Any]] = field(default_factory=dict)
+    stepped: dict[int, dict[int, Event]] = field(default_factory=dict)  # by class: events of unfinished steps
+    uneven: frozenset[int] = frozenset()  # classes that do not stand at the same point at all places
+    apart: int = 0  # questions since there are such
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return tuple(sorted([self.place, *self.others]))
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing has been moved yet."""
+        return self.place == 0 and not self.others
+
+    def fork(self, split: Split | None) -> Rotations:
+        others = {p: copies(agents, split) for p, agents in self.others.items()}
+        stepped = {cls: dict(done) for cls, done in self.stepped.items()}
+        return Rotations(self.ring, self.place, self.newest, others, stepped, self.uneven, self.apart)
+
+    # ------------------------------------------------------------ steps
+
+    def step(self, run: Run, t: Thread) -> Event:
+        """The next event of an agent, as it is on record, once it has come to it at all places. Raises
+        Unequal, and what agents raise."""
+        ring, done = self.ring, self.stepped.setdefault(t.cls, {})
+        steps = self._steps(t)
+        if self.place not in done:
+            try:
+                done[self.place] = _next(t.agent, t, steps)
+            except Open as o:
+                same = [self._asks_too(run, place, t, o, done, steps) for place in self.others]
+                self.uneven = self.uneven - {t.cls} if all(same) and not done else self.uneven | {t.cls}
+                raise
+        for place, agents in self.others.items():
+            if place not in done:
+                self.uneven |= {t.cls}  # should it ask
+                done[place] = _stepped(agents[t.cls], t, steps)
+        found = ring.event(done[self.place], -self.place)
+        for place, event in done.items():
+            if ring.event(event, -place) != found:
+                if event[0] == found[0] == Ev.INVAL:
+                    raise Parted(self._alike(done))
+                why = f"{done[self.place]} at {self.place}, {event} at {place}"
+                raise Unequal(why, self._out_of_turn(run))
+        here = t.agent.point()  # type: ignore[attr-defined]
+        for place, agents in self.others.items():
+            if not self._beside(here, agents[t.cls], place):
+                raise Unequal("agents stand at different points")
+        self.uneven -= {t.cls}
+        self.apart = self.apart if self.uneven else 0
+        del self.stepped[t.cls]
+        self._follow(run, found)
+        t.emitted = done[self.place]
+        return own_parity(run, found)
+
+    def _steps(self, t: Thread) -> Any:
+        """What agents of a class note of a step that they take one after the other, on one path."""
+        steps = getattr(t.agent, "steps", None)
+        return steps() if steps is not None and self.others else None
+
+    def _alike(self, done: dict[int, Event]) -> list[frozenset[int]]:
+        """The places at which an agent has come to the same event, moved on by its place."""
+        groups: dict[Event, set[int]] = {}
+        for place, event in done.items():
+            groups.setdefault(self.ring.event(event, -place), set()).add(place)
+        return [frozenset(g) for g in groups.values()]
+
+    def stay(self, run: Run, places: frozenset[int]) -> None:
+        """Stands for some of its places only."""
+        self.others[self.place] = [t.agent for t in run.threads]
+        self.others = {p: agents for p, agents in self.others.items() if p in places}
+        self.stepped = {
+            cls: {p: event for p, event in done.items() if p in places} for cls, done in self.stepped.items()
+        }
+        self.uneven = self.uneven if len(places) > 1 else frozenset()
+        if self.place not in places:
+            self.place = min(places)
+            run.rotation = self.ring, self.place
+        for t, agent in zip(run.threads, self.others.pop(self.place), strict=True):
+            t.agent = agent
+            if t.event is not None:
+                t.emitted = self.ring.event(own_parity(run, t.event), self.place)
+
+    def waits_longer(self) -> None:
+        """One more question while agents stand apart. Raises Unequal."""
+        self.apart += 1
+        if self.apart > MOST_APART:
+            raise Unequal("agents ask other questions")
+
+    def polls_alike(self, run: Run, t: Thread) -> None:
+        """Whether a poll is for the same at all places. Raises Unequal, and Open."""
+        assert t.event is not None and t.emitted is not None
+        mine, event = result_of(t.agent, t.emitted), own_parity(run, t.event)
+        for place, agents in self.others.items():
+            if result_of(agents[t.cls], self.ring.event(event, place)) != mine:
+                raise Unequal("a poll is for something else")
+
+    def _asks_too(self, run: Run, place: int, t: Thread, o: Open, done: dict[int, Event], steps: Any) -> bool:
+        """Whether the same is asked at another place."""
+        if place in done:
+            return False
+        try:
+            done[place] = _stepped(self.others[place][t.cls], t, steps)
+        except Open as e:
+            if e.parts == o.parts and e.c != o.c:
+                self._suspect(run, t, self.others[place], e.c - o.c)
+            return (e.c, e.parts) == (o.c, o.parts) and self._beside(
+                t.agent.point(),  # type: ignore[attr-defined]
+                self.others[place][t.cls],
+                place,
+            )
+        return False
+
+    def _suspect(self, run: Run, t: Thread, others: list[Any], by: int) -> None:
+        """Raises Unequal for registers that make a question another one, and are beyond the ring's slots;
+        with those that differ as much in other classes, which will soon ask as well."""
+        if self._counting(t, others[t.cls], by):
+            found = (self._counting(x, others[x.cls], by) for x in run.threads if not x.done)
+            raise Unequal("registers count", frozenset().union(*found))
+
+    def _counting(self, t: Thread, other: Any, by: int) -> set[tuple[int, Any]]:
+        mine, theirs = t.agent.live(), other.live()  # type: ignore[attr-defined]
+        return {
+            (t.cls, slot)
+            for slot, a in mine.items()
+            if isinstance(a, int) and isinstance(b := theirs.get(slot), int) and abs(a - b) == abs(by)
+            and not (0 <= a < self.ring.size and 0 <= b < self.ring.size)
+        }  # fmt: skip
+
+    def _out_of_turn(self, run: Run) -> frozenset[tuple[int, Any]]:
+        """Registers beyond the ring's slots that differ where agents are at one slot: these seem to count."""
+        found: set[tuple[int, Any]] = set()
+        for t in (t for t in run.threads if not t.done):
+            live = {p: agents[t.cls].live() for p, agents in self.others.items()}
+            live[self.place] = t.agent.live()  # type: ignore[attr-defined]
+            for slot, value in live[self.place].items():
+                values = {p: known[slot] for p, known in live.items() if isinstance(known.get(slot), int)}
+                near = {p: v for p, v in values.items() if -1 <= v < self.ring.size}
+                at_one = {(p % self.ring.size, v) for p, v in values.items()}
+                if isinstance(value, int) and near != values and len(at_one) > len({p for p, _ in at_one}):
+                    found.add((t.cls, slot))
+        return frozenset(found)
+
+    def _beside(self, here: Any, other: Any, place: int) -> bool:
+        """Whether an agent stands at the same point at another place."""
+        there, ring = other.point(), self.ring
+        return here == there or bool(ring.point(here, -self.place) == ring.point(there, -place))
+
+    def _follow(self, run: Run, event: Event) -> None:
+        """Takes note of the place that a copy is asked for."""
+        code = event[0]
+        if code in TOKENS or (code == Ev.ARRIVE and event[5] & Flag.TOKEN):
+            raise Unequal("tokens of phases")
+        if code != Ev.EXPECT_TX and not (code == Ev.ARRIVE and event[4] >= 0):
+            return
+        slot, s = self.ring.barriers.get(event[2]), run.barriers.get(event[2])
+        if slot is not None and s is not None and run.info.barriers[event[2]].cta == 0:
+            self.newest = slot + self.ring.size * ((s.auto.phase + s.flip) % 2)
+
+    def begin_at_next(self, run: Run) -> bool:
+        """Moves what is on record so that place 0 is the one that is to be filled next; whether that was
+        another. Raises Unequal."""
+        ring = self.ring
+        by = -(self.newest + 1) % ring.places
+        if not by:
+            return False
+        if not rotates(run, ring):
+            raise Unequal("what is on record cannot be moved")
+        rotate(run, ring, by)
+        self.others = {(p - by) % ring.places: agents for p, agents in self.others.items()}
+        self.stepped = {
+            cls: {(p - by) % ring.places: event for p, event in done.items()}
+            for cls, done in self.stepped.items()
+        }
+        self.place = (self.place - by) % ring.places
+        self.newest = -1
+        run.rotation = ring, self.place
+        return True
+
+    # ------------------------------------------------------------ registers
+
+    def offsets(self, run: Run, space: Space) -> Offsets:
+        """Where registers of agents at other places differ, and by how much. Raises Unequal."""
+        out: Offsets = {}
+        for t in run.threads if self.others else ():
+            if t.done:
+                continue
+            mine = t.agent.live()  # type: ignore[attr-defined]
+            for place, agents in self.others.items():
+                theirs = agents[t.cls].live()
+                if theirs.keys() != mine.keys():
+                    raise Unequal("other registers are live")
+                for slot, value in mine.items():
+                    other = theirs[slot]
+                    if value is other:
+                        continue
+                    for where, by in _apart(("register", t.cls, slot), value, other, space):
+                        out.setdefault(where, {})[place] = by
+        for by_place in out.values():
+            for place in (self.place, *self.others):
+                by_place.setdefault(place, 0)
+        return out
+
+    def flush(self, run: Run, of: Callable[[Any], Any]) -> None:
+        """Brings registers up to what the path has rewritten."""
+        for agents in self.others.values():
+            for t in run.threads:
+                agent = agents[t.cls]
+                for slot, value in () if t.done else agent.live().items():
+                    new = of(value)
+                    if new is not value:
+                        agent.put(slot, new)
+
+    def put(
+        self,
+        run: Run,
+        new: dict[tuple[Any, ...], Any],
+        offsets: Offsets,
+        places: Sequence[int],
+        split: Split | None,
+    ) -> None:
+        """Agents at all ``places``, with registers as ``new`` says of those that are followed."""
+        before = self.others
+        mine = [t.agent for t in run.threads]
+        self.others = {p: before.get(p) or copies(mine, split) for p in places if p != self.place}
+        for place, agents in self.others.items():
+            for t in () if not new else run.threads:
+                agent = agents[t.cls]
+                for slot, old in () if t.done else list(agent.live().items()):
+                    value = _at(new, offsets, ("register", t.cls, slot), place, old)
+                    if value is not None and not same(value, old):
+                        agent.put(slot, value)
+
+
+def same(value: Any, old: Any) -> bool:
+    """Whether a register holds a number, a term or one for each lane already."""
+    if value.__class__ is tuple and old.__class__ is tuple:
+        return len(value) == len(old) and all(map(same, value, old))
+    return value is old or (value.__class__ is int and old.__class__ is int and value == old)
+
+
+def _next(agent: Any, t: Thread, steps: Any) -> Event:
+    """An agent's next event."""
+    event: Event = agent.step(t.answer) if steps is None else agent.step_beside(t.answer, steps)
+    return event
+
+
+def _stepped(agent: Any, t: Thread, steps: Any) -> Event:
+    try:
+        event = _next(agent, t, steps)
+    except LaneSplit as e:
+        raise Unequal(repr(e)) from None
+    return event
+
+
+def _at(new: dict[Any, Any], offsets: Offsets, where: tuple[Any, ...], place: int, old: Any) -> Any:
+    """What a register is to hold at a place; None: what it does."""
+    if where in new:
+        return new[where] + offsets.get(where, {}).get(place, 0)
+    if (*where, 0) not in new:
+        return None
+    lanes = [(*where, i) for i in range(len(old))]
+    return tuple([new[x] + offsets.get(x, {}).get(place, 0) for x in lanes])
+
+
+def _apart(where: tuple[Any, ...], value: Any, other: Any, space: Space) -> list[tuple[Any, int]]:
+    """By how much a register differs, or the lanes of one."""
+    if isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+        if not isinstance(other, tuple) or len(other) != len(value):
+            raise Unequal(f"{value} and {other}")
+        found = [_apart((*where, i), a, b, space) for i, (a, b) in enumerate(zip(value, other, strict=True))]
+        return [x for some in found for x in some]
+    if isinstance(value, Token) or isinstance(other, Token):
+        raise Unequal("tokens of phases")
+    if not (isinstance(value, int | Term) and isinstance(other, int | Term)):
+        if value != other:
+            raise Unequal(f"{where}: {value} and {other}")
+        return []
+    (c, parts), (d, there) = space.of(space.resolved(value)), space.of(space.resolved(other))
+    if parts != there:
+        raise Unequal(f"{where}: {value!r} and {other!r}")
+    return [(where, d - c)] if c != d else []
+
+
+__all__ = ["Rotations", "Unequal", "same"]

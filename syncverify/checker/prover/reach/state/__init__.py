@@ -1,0 +1,1 @@
+"""Symbolic states: what of a run later events depend on."""

@@ -1,0 +1,339 @@
+"""The state of a run as later verdicts see it: equal normal forms have equal futures.
+
+Two runs that stand at equal normal forms, and whose agents emit the same events from there on, meet the same
+failures. What becomes of each field is listed in ``TREATED``; a test holds it against the classes.
+
+- *Clocks*: a later comparison asks whether an entry has reached some *threshold*: the time of an access
+  that the shadow still holds, of a contribution, wait, expect, init or use on record, a tag, the phases c
+  and c - 1.
+  An entry is kept as the number of thresholds of its column that it has reached, a threshold as its rank.
+  What is recorded later has a number above all entries of today.
+- *Counters* of phases and groups: relative to their newest value, and what any comparison tells apart below.
+- *Columns*: a barrier has one for each of its lives; they are named by how many lives ago that was.
+- *Shadow memory*: segments with the ranks of their accesses, those left out that every thread knows of in all
+  ways: nothing that follows can fail against them.
+- Left out: the order in which agents go on, for all orders end alike; what only explanations read (sites of
+  waits, positions, pasts kept for witnesses).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable
+from typing import Any
+
+from syncverify.checker.happens_before import flag_state as flags
+from syncverify.checker.happens_before.handlers.accesses import product_after
+from syncverify.checker.happens_before.handlers.control import Request
+from syncverify.checker.happens_before.handlers.execution_barriers import Cluster, Generation, Named
+from syncverify.checker.happens_before.handlers.global_memory import Location, Spin, Write
+from syncverify.checker.happens_before.handlers.mbarriers import Barrier, Phase, awaits_twins
+from syncverify.checker.happens_before.handlers.tensor_maps import Map
+from syncverify.checker.happens_before.run import Run, Thread
+from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
+from syncverify.checker.happens_before.vector_clocks import ROWS, E
+from syncverify.checker.prover.reach.state import (
+    cluster_effects,
+    deferred_failures,
+    flag_chain_state,
+    tensor_map_state,
+)
+from syncverify.checker.prover.reach.state.collectives import together
+from syncverify.checker.prover.reach.state.phase_tokens import point, relative, relative_event, waits_on
+from syncverify.checker.prover.reach.thresholds import (
+    ALL,
+    ASKING,
+    COMPARED,
+    ORDER,
+    SEEN,
+    Kept,
+    Thresholds,
+    counts,
+)
+from syncverify.model.proxies import Access
+from syncverify.symbolic.context import Symbolic
+
+#: Every field of the classes that make up a run: those that the form keeps (or derives), and those left out.
+TREATED: dict[type, tuple[str, str]] = {
+    Thread: (
+        "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
+        "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
+        "cluster_owed met meeting issues products stores",
+        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits release_site seen "
+        "suspect last_bulk last_mma",
+    ),
+    Barrier: (
+        "index column auto flip phases init_cls init_time untouched twins inits ready waits blocked last_use "
+        "async_phase touched uneven net_zero last_waited final_waits last_tx",
+        "init_site inval_site last_position bytes_expected bytes_completed copies arrivals expect_sites "
+        "waiters lanes",
+    ),
+    Phase: (
+        "m tx far con asynchronous expects completions sum_expect sum_complete drained quiet",
+        "again arrived sites waited remote",
+    ),
+    Record: (
+        "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free",
+        "fresh over position issue parts",
+    ),
+    Generation: ("m con previous waiting", "sites pasts"),
+    Named: ("auto column gen red partial ahead", "last"),
+    Cluster: ("auto column gen last", ""),
+    Request: ("cta group number sites registers need inc pasts times", "site position"),
+    Location: ("value writes waiting spins", ""),
+    Write: ("cls time value added past lanes released wide", "site"),
+    Spin: ("cls time compare value seen scope", "site"),
+    Map: ("edits edit_site whole released acquired uses open", ""),
+}
+
+
+def normal(run: Run) -> Hashable:
+    """The normal form of a run that stands between two steps."""
+    standing(run)
+    return Normal(run).form()
+
+
+def standing(run: Run) -> None:
+    """Raises Symbolic for runs that have no form."""
+    if run.pending or run.met:
+        raise Symbolic("operations in flight between two steps")
+    if run.far_writes:
+        raise Symbolic("plain stores to other CTAs")
+
+
+class Normal(Thresholds):
+    """The form of one run, and what it is made of."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.of_groups: dict[tuple[int, int], Hashable] = {}
+
+    # ------------------------------------------------------------ the form
+
+    def form(self) -> Hashable:
+        run = self.run
+        self.collect()
+        parts: list[Hashable] = [
+            tuple(sorted(t.cls for t in run.ready)),
+            tuple(sorted(run.live.items())),
+            frozenset(run.judged),
+            frozenset(run.failures),
+            tuple((what, self.keep(past)) for what, past in deferred_failures.pending(run)),
+            frozenset((cls, *early[3:]) for cls, early in run.early.items()),
+            (run.all_waited, *(self.at(*w, kind) for w in run.grid_waits for kind in ALL)),
+            tuple((c, self.at(column, v)) for c, column, v in self.unseen()),
+            tuple((k, self.at(k[0], u[0], x)) for k, u in sorted(run.remote_uses.items()) for x in ALL),
+            tuple((cta, self.keep(m)) for cta, m in sorted(run.exits.items())),
+            tuple((i, p.free, tuple(p.held.items()), tuple(p.served.items())) for i, p in run.pools.items()),
+            tuple(self.request(r) for r in run.requests),
+            together(run),
+            tensor_map_state.form(run, self.everywhere),
+            (flag_chain_state.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
+            cluster_effects.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
+            flags.form(run, lambda x: tuple(self.at(x.cls, x.time, k) for k in (ORDER, SEEN)), self.keep),
+        ]
+        parts += [self.thread(t) for t in run.threads]
+        parts += [(b, self.barrier(s)) for b, s in sorted(run.barriers.items())]
+        parts += [(key, self.named(n)) for key, n in sorted(run.named.items())]
+        parts += [(key, self.cluster(c)) for key, c in sorted(run.clusters.items())]
+        pending = {id(r): reg for t in run.threads for reg, r in t.registers.items() if not r.used}
+        for memory, segments in self.shadows.items():
+            parts += self.merged(memory, segments, pending)
+        return (*parts, self.ranked())
+
+    # ------------------------------------------------------------ shadow memory
+
+    def merged(self, memory: int, segments: list[Kept], pending: dict[int, int]) -> list[Hashable]:
+        """The form of segments; neighbours that hold the same are one."""
+        forms: dict[int, Hashable] = {}
+
+        def form(r: Record) -> Hashable:
+            found = forms.get(id(r))
+            if found is None:
+                found = forms[id(r)] = self.record(r, pending)
+            return found
+
+        out: list[tuple[int, int, int, Hashable]] = []
+        held_as: dict[int, Hashable] = {}
+        for lo, hi, what in segments:
+            held = held_as.get(id(what))
+            if held is None:
+                write, reads = what
+                held = held_as[id(what)] = (
+                    None if write is None else form(write),
+                    frozenset((used, form(r)) for used, r in reads),
+                    len(reads),
+                )
+            if out and out[-1][2] == lo and out[-1][3] == held:
+                out[-1] = (memory, out[-1][1], hi, held)
+            else:
+                out.append((memory, lo, hi, held))
+        return [*out]
+
+    def record(self, r: Record, pending: dict[int, int]) -> Hashable:
+        fence: Hashable = None
+        if r.kind == Access.GENERIC_READ:
+            after = tuple(self.at(column, number, SEEN) for column, number in self.products_after(r))
+            fence = self.at(r.cls, self.fence_after(r), SEEN), after, product_after(self.run, r)[1]
+        tag: Hashable = r.tag_value
+        if r.kind.asynchronous and r.tag_value < IN_FLIGHT:
+            tag = self.at(r.tag, r.tag_value, SEEN) if r.tag >= 0 else None
+            if r.kind == Access.MMA_READ:
+                tag = (tag, self.of_warpgroup(r))
+        used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
+        where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
+        time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
+        flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
+        tagged = self.name(r.tag) if r.tag >= 0 else None
+        return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
+
+    def of_warpgroup(self, r: Record) -> Hashable:
+        """What of a wgmma's group is asked of all classes of its warpgroup."""
+        key = self.run.warpgroups[r.cls][0], r.tag_value
+        found = self.of_groups.get(key)
+        if found is None:
+            found = tuple([self.at(c, r.tag_value, SEEN) for c in self.siblings(r.cls)])
+            self.of_groups[key] = found
+        return found
+
+    def request(self, r: Any) -> Hashable:
+        pasts = tuple((c, self.keep(p)) for c, p in sorted(r.pasts.items()))
+        asked = (r.cta, r.group, r.number, r.registers, r.need, r.inc)
+        return (asked, tuple(sorted(r.sites.items())), self.ranks(r.times), pasts)
+
+    def thread(self, t: Thread) -> Hashable:
+        return ("gone",) if self.run.gone(t) else self.running(t)
+
+    def running(self, t: Thread) -> Hashable:
+        event = relative_event(self.run, t.event)
+        return (
+            point(self.run, t),
+            (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
+            (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            opened(t.stores),
+            (self.keep(t.clock.m), self.own(t)),
+            (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),
+            tuple(sorted(t.columns.items())),
+            self.groups(t),
+            tuple(sorted(reg for reg, r in t.registers.items() if not r.used)),
+            tuple((b, self.keep(m), flags) for b, (m, flags) in sorted(t.polled.items())),
+        )
+
+    def own(self, t: Thread) -> Hashable:
+        """What a class of several lanes knows of its own progress."""
+        if not t.clock.multi:
+            return ()
+        own = sorted(t.clock.own.items())
+        return tuple(
+            (column, tuple(self.rank(column, int(v[row]), kind) for kind in ALL for row in ASKING[kind]))
+            for column, v in own
+        )
+
+    def base(self, t: Thread) -> int:
+        """The wgmmas that all classes of a warpgroup know to be over."""
+        peers = [self.run.threads[c] for c in self.run.warpgroups[t.cls]]
+        return min(o.clock.knows(E, o.columns["mma"], True) for o in peers if "mma" in o.columns)
+
+    def groups(self, t: Thread) -> Hashable:
+        """Committed groups that a wait may still newly cover, by what their end makes known."""
+        out: list[Hashable] = []
+        for kinds, groups in ((("bulk.read", "bulk.full"), t.bulk), (("cp",), t.cp)):
+            columns = [t.columns[k] for k in kinds if k in t.columns]
+            known = [t.clock.knows(E, c, True) for c in columns]
+            now = tuple(map(self.number, columns, known))
+            # a wait that reaches no further threshold cannot be told from none
+            ahead = groups.committed[bisect_right(groups.committed, min(known, default=0)) :]
+            ranked = [tuple(map(self.number, columns, [max(x, k) for k in known])) for x in ahead]
+            ends = tuple(x for x in ranked if x != now)
+            newest = tuple(self.number(c, groups.issued) for c in columns)
+            out.append((ends, newest, groups.issued > 0, self.open(groups.committed, groups.issued)))
+        column = t.columns.get("mma", -1)
+        if column >= 0:
+            base = self.base(t)
+            left = [x for x in t.mma.committed if x > base]
+            out.append((t.mma.issued - base, tuple((x - base, self.number(column, x)) for x in left),
+                        t.clock.knows(E, column, True) - base, base > 0, opened(t.products),
+                        tuple(self.keep(m) for m in t.issues[base:])))  # fmt: skip
+            out.append(tuple((f, self.at(column, s[0]), s[1]) for f, s in sorted(t.fragments.items())))
+        return tuple(out)
+
+    @staticmethod
+    def open(committed: list[int], issued: int) -> bool:
+        """Whether operations were issued since the last commit."""
+        return issued > (committed[-1] if committed else 0)
+
+    def phase(self, p: Phase, back: int) -> Hashable:
+        if back > 1:
+            return (self.ranks(p.con), p.asynchronous)
+        kept: tuple[Hashable, ...] = ()
+        if back == 0:
+            expects = frozenset((self.at(e.cls, e.time), e.bytes) for e in p.expects)
+            completions = tuple((n, self.keep(past)) for n, past, _, _ in p.completions)
+            quiet = tuple((self.at(q[0], q[1]), q[3]) for q in p.quiet)
+            kept = (expects, len(p.expects), completions, quiet, p.sum_expect, p.sum_complete, p.drained)
+            kept = (*kept, self.keep(p.tx))
+        return (self.keep(p.m), self.keep(p.far), self.ranks(p.con), p.asynchronous, kept)
+
+    def barrier(self, s: Barrier) -> Hashable:
+        if s.touched:
+            raise Symbolic("data over the bytes of a barrier")
+        if self.dead(s):
+            return (s.inits > 0, s.inits > 1, s.uneven, s.net_zero > 0)
+        a = s.auto
+        last = s.last_waited
+        waited = (min(a.phase - last, 2), min(last, 0), s.last_tx == a.phase, s.last_tx > last, s.last_tx < 0)
+        return (
+            (a.live, a.count, a.pending, a.tx, (a.phase + s.flip) % 2, min(a.phase, 2), min(s.inits, 2)),
+            tuple(self.at(s.column, value) for value in counts(s)),
+            (
+                s.init_cls,
+                self.at(s.init_cls, s.init_time, SEEN) if s.init_cls >= 0 else None,
+                (awaits_twins(self.run, s), tuple((c, self.at(c, time, SEEN)) for c, time in s.twins)),
+                frozenset(s.ready),
+            ),
+            (waited, s.async_phase >= 0, s.uneven, s.net_zero > 0),
+            self.ranks({c: w[0] for c, w in s.waits.items()}),
+            self.ranks({c: u[0] for c, u in s.last_use.items()}),
+            self.ranks(s.final_waits),
+            tuple(sorted(t.cls for t in s.blocked)),
+            tuple(self.phase(p, i) for i, p in enumerate(s.phases[:COMPARED])),
+        )
+
+    def generation(self, g: Generation | None) -> Hashable:
+        if g is None:
+            return None
+        waiting = tuple(sorted(t.cls for t in g.waiting))
+        return (self.keep(g.m), self.ranks(g.con), self.ranks(g.previous), waiting)
+
+    def named(self, n: Any) -> Hashable:
+        a = n.auto
+        partial = tuple((w, self.generation(g)) for w, g in sorted(n.partial.items()))
+        state = (
+            n.red,
+            a.threads,
+            frozenset(a.arrived.items()),
+            frozenset(a.marked),
+            a.again,
+            min(a.generation, 1),
+            tuple(sorted(t.cls for t in n.ahead)),
+        )
+        # what the last generation handed on, all that waited for it have received
+        return (state, self.generation(n.gen), partial)
+
+    def cluster(self, c: Any) -> Hashable:
+        a = c.auto
+        state = (frozenset(a.expected), frozenset(a.arrived), min(a.generation, 1))
+        return (state, self.generation(c.gen), self.generation(c.last))
+
+
+def sites(r: Record) -> Hashable:
+    """Where in the source an access is, or which of its parts is where."""
+    return tuple([(p.fp, p.site) for p in r.parts]) or r.site
+
+
+def opened(records: list[Record]) -> Hashable:
+    """What the next commit of wgmmas joins, or the next event by which others learn of it."""
+    return tuple((r.fp, r.site) for r in records)
+
+
+__all__ = ["ROWS", "Normal", "normal", "opened", "sites"]

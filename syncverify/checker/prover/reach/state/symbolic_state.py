@@ -1,0 +1,401 @@
+"""A run together with what is known of the sizes, and the register values that it stands for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from syncverify.checker.happens_before.failure import Failure
+from syncverify.checker.happens_before.run import LATER, Run, Thread
+from syncverify.checker.prover.reach.ring.positions import Places
+from syncverify.checker.prover.reach.ring.product import Rotations, same
+from syncverify.checker.prover.reach.ring.symmetry import Ring
+from syncverify.checker.prover.reach.state.canonical_state import normal
+from syncverify.checker.prover.reach.state.phase_tokens import point, relative
+from syncverify.checker.prover.reach.state.snapshot import fork
+from syncverify.model.events import Event
+from syncverify.symbolic.context import Space, Symbolic, Term, mapped
+from syncverify.symbolic.inequalities import Sum
+from syncverify.symbolic.loop_havoc import AGAIN
+from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.phase_tokens import Token
+from syncverify.symbolic.protocol import TEAM, SizedAgent
+from syncverify.symbolic.quotients import RATIO, lasting
+
+#: Where a row comes from: ("register", class, slot, lane), ("size", name), and of each entry ("value", which)
+#: and ("key", which, i) for what its key is made of.
+Place = tuple[Any, ...]
+#: Bounds of sizes beyond this are not told apart.
+FAR = 1 << 16
+
+
+@dataclass(slots=True, eq=False)
+class State:
+    """A point between two steps. ``parent``: the node it comes from; ``looked``: failures looked at;
+    ``widened``: since its last step, after so many widenings of the states there."""
+
+    run: Run
+    path: Path
+    parent: int = -1
+    looked: int = 0
+    widened: int = 0
+    moved: int = 0  # steps of agents
+    asked_at: int = -1  # how far all agents had moved when something was last asked
+
+    places: dict[int, int] = field(default_factory=dict)  # where unfinished steps began, by class
+    answer: bool | None = None  # to the parent's question
+    formed: tuple[Hashable, Hashable] | None = None  # the normal form, and where the agents stood
+    weight: int = 0  # bytes that it takes, roughly
+    tails: tuple[Failure, ...] = ()  # failures that only the end may show to be harmless
+    traced: int = 0  # events of its run when it was taken up
+    asked_after: dict[int, int] | None = None  # who let others go first, after which step; None: nobody
+    general: bool = False  # it comes from a state that was made to know less
+    cluster: int = 0  # which of those that run one after the other was last seen
+    rotations: Rotations | None = None  # agents at other places of a ring, for which it stands too
+    open: set[int] = field(default_factory=set)  # who has asked what is open, and lets others ask first
+
+    def asks_later(self, t: Thread) -> bool:
+        """Whether an agent that has let others go first lets them go on, since they have moved: it is last
+        of those that are ready then."""
+        if not self.run.ready or self.asked_after is None:
+            return False
+        if self.asked_after.get(t.cls, self.moved) == self.moved:
+            return False
+        self.asked_after[t.cls] = self.moved
+        self.run.ready.append(t)
+        return True
+
+    def hesitates(self, t: Thread) -> bool:
+        """Whether an agent lets others ask first, as long as these go on in turns that they have."""
+        if self.asked_after is None or not self.path.space.dealing:
+            return False
+        if not getattr(t.agent, "hesitates", False):
+            return False
+        for x in self.run.ready:
+            if not getattr(x.agent, "hesitates", False):
+                return True
+        return False
+
+    def turned(self, t: Thread) -> bool:
+        """Whether others go first before an agent asks: where it has jumped back in a step that is not over,
+        as after a step; or always, as long as one of them goes on."""
+        if t.cls not in self.places:
+            return False  # its event is there, and what it means is asked
+        if self.asked_after is not None:
+            waited = self.asked_after.get(t.cls) == self.moved
+            self.asked_after[t.cls] = self.moved
+            return not waited
+        place = self.agent(t).place()
+        back = bool(place < self.places[t.cls])
+        self.places[t.cls] = place
+        return back
+
+    def progress(self) -> int:
+        """Grows with every step of an agent, and where agents say so with parts of steps."""
+        return self.moved + sum(getattr(t.agent, "ticks", 0) for t in self.run.threads)
+
+    def fetched(self, t: Thread) -> None:
+        """An agent has come to its next event."""
+        del self.places[t.cls]
+        self.moved += 1
+        if self.asked_after is not None:
+            self.asked_after.pop(t.cls, None)
+
+    def fork(self) -> State:
+        """A copy, to follow another answer; both may be answers to what others ask as well."""
+        split = getattr(self.run.system, "fork_agents", None)
+        run, path = fork(self.run, split), self.path.fork()
+        places = dict(self.places)
+        new = State(run, path, self.parent, self.looked, self.widened, self.moved, self.asked_at, places)
+        new.answer, new.tails = self.answer, self.tails
+        if self.asked_after is not None:
+            self.asked_after, new.asked_after = {}, {}
+        new.general, new.cluster = self.general, self.cluster
+        if self.rotations is not None:
+            new.rotations = self.rotations.fork(split)
+        return new
+
+    def step(self, t: Thread) -> Event:
+        """The next event of an agent, as it is on record."""
+        return t.agent.step(t.answer) if self.rotations is None else self.rotations.step(self.run, t)
+
+    def part(self, groups: list[frozenset[int]]) -> list[State]:
+        """Stands for the first group of its places only; the states that stand for the others."""
+        assert self.rotations is not None
+        others = [(self.fork(), g) for g in groups[1:]]
+        for one, places in [(self, groups[0]), *others]:
+            assert one.rotations is not None
+            one.rotations.stay(one.run, places)
+            one.formed = None
+        return [one for one, _ in others]
+
+    def begin_at_next(self) -> None:
+        """Moves what is on record to where the next slot of the ring is the first."""
+        if self.rotations is not None and self.rotations.begin_at_next(self.run):
+            self.formed = None
+
+    def weigh(self) -> None:
+        """Estimates its bytes: matrices, segments of shadow memory, the trace."""
+        run = self.run
+        matrices = sum(t.clock.m.nbytes for t in run.threads)
+        phases = sum(s.phases[0].m.nbytes + s.phases[0].tx.nbytes for s in run.barriers.values())
+        segments = sum(len(s._segments) for s in run.memory.values())
+        self.weight = matrices + phases + 600 * segments + 8 * len(run.trace)
+
+    def agent(self, t: Thread) -> SizedAgent:
+        return cast(SizedAgent, t.agent)
+
+    def begin(self) -> None:
+        """Brings registers up to the path. Clusters that run one after the other get unknowns of their own
+        for the sizes that loops read anew, where these are forgotten: more than the kernel does."""
+        self.path.stale = True
+        self.flush()
+        space, info = self.path.space, self.run.info
+        if info.relay or not (info.in_turn and space.forgets):
+            return
+        own: dict[tuple[int, str], Any] = {}
+        for t in self.run.threads:
+            cluster = t.info.cta // info.ctas
+            for name, slot in getattr(t.agent, "anew", {}).items() if cluster else ():
+                if (cluster, name) not in own:
+                    own[cluster, name] = space.anew(name)
+                    space.forgotten.add(name)
+                self.agent(t).put(slot, own[cluster, name])
+
+    def flush(self) -> None:
+        """Brings registers up to what the path has rewritten."""
+        if not self.path.stale:
+            return
+        space = self.path.space
+        for t in self.run.threads:
+            agent = self.agent(t)
+            for slot, value in () if t.done else agent.live().items():
+                new = mapped(value, space.resolved)
+                if new is not value:
+                    agent.put(slot, new)
+        if self.rotations is not None:
+            self.rotations.flush(self.run, lambda value: mapped(value, space.resolved))
+        self.path.stale = False
+
+    def forget(self, names: set[str]) -> None:
+        """Forgets turns that nobody will ask for again, and sizes that turn anew."""
+        path = self.path
+        turns, begins = self.turns(), self.begins()
+        if begins and path.space.forgets and not self.run.info.relay:
+            path.space.forgotten.add(AGAIN)
+            names = names | path.sizes.keys()
+        for name in names:
+            path.sizes.pop(name, None)
+        for key in list(path.entries):
+            if begins and key[0] in names:
+                del path.entries[key]
+            elif key[0] in ("//", "%") or (key[0] in turns and _passed(key[-1], turns[key[0]])):
+                del path.entries[key]
+            elif key[0] == AGAIN and AGAIN not in turns:
+                del path.entries[key]
+            elif key[0] == RATIO and not lasting(path, key):
+                del path.entries[key]
+        if path.space.summing:  # who asked first is no matter
+            order = sorted(zip(self._keys(), path.entries.items(), strict=True), key=lambda x: repr(x[0][0]))
+            path.entries = dict(item for _, item in order)
+
+    def begins(self) -> bool:
+        """Whether another cluster runs than before: it takes all its sizes anew."""
+        info, before = self.run.info, self.cluster
+        running = (t.info.cta // info.ctas for t in self.run.threads if not t.done)
+        self.cluster = min(running, default=before) if info.in_turn else before
+        return self.cluster != before
+
+    def turns(self) -> dict[str, list[Any]]:
+        """The next turns of agents that take a size turn by turn; of those that wait only if they have begun:
+        that a turn is forgotten too early allows more than the kernel does, no less."""
+        out: dict[str, list[Any]] = {}
+        for t in self.run.threads:
+            if not t.done and t.waits_on != LATER:
+                for name, turn in self.agent(t).turns().items():
+                    if name != AGAIN or not t.blocked or not isinstance(turn, int) or turn:
+                        out.setdefault(name, []).append(turn)
+        return out
+
+    # ------------------------------------------------------------ rows
+
+    def view(self, form: Hashable | None = None) -> View:
+        """Everything that the future depends on: a key, and rows of numbers and terms.
+        ``form``: in place of the normal form."""
+        shape: list[Hashable] = []
+        apart: list[Hashable] = []
+        again = self.path.space.forgotten
+        pending, bits, steady = (self._slots(of) for of in ("size_slots", "bit_slots", "steady_slots"))
+        rows: dict[Place, Sum] = {}
+        for place, value in self._values():
+            kind, of = place[0], place[1]
+            if kind == "register":
+                slot = place[2]
+                if slot in bits[of]:
+                    shape.append((place, value))
+                    continue
+                if slot in steady[of] and (isinstance(value, int) or self.of_team(value)):
+                    apart.append((place, self.path.space.of(value)))
+                coarse = slot in pending[of]
+            else:  # a turn that is yet to be taken, or a size that is read again
+                coarse = (kind == "value" and of[0] != RATIO) or (kind == "size" and of in again)
+            if coarse:
+                apart.append((place, self.coarse(value)))
+            if isinstance(value, int) and not isinstance(value, Token):
+                rows[place] = (value, ())
+            elif isinstance(value, Term):
+                rows[place] = (value.c, value.parts)
+            elif isinstance(value, tuple) and any(isinstance(x, Term) for x in value):
+                if any(isinstance(x, Token) for x in value):
+                    raise Symbolic("lanes of one register hold tokens and sizes")
+                for lane, x in enumerate(value):
+                    rows[(*place, lane)] = self.path.space.of(x)
+            else:
+                shape.append((place, relative(self.run, value)))
+        at = Places()
+        if self.rotations is not None:
+            r = self.rotations
+            at = Places(r.place, r.places, r.offsets(self.run, self.path.space))
+        return View(self.form() if form is None else form, tuple(shape), rows, tuple(apart), at)
+
+    def _slots(self, of: str) -> dict[int, Container[Any]]:
+        """What agents say of their registers, by class."""
+        return {t.cls: getattr(t.agent, of, ()) for t in self.run.threads if not t.done}
+
+    def of_team(self, value: Any) -> bool:
+        """Whether a value is told from the number of a team alone."""
+        number = self.path.sizes.get(TEAM)
+        return isinstance(value, Term) and isinstance(number, Term) and _atoms(value) == _atoms(number)
+
+    def where(self) -> tuple[Hashable, Hashable]:
+        """Where all agents and barriers stand."""
+        return (
+            tuple(point(self.run, t) for t in self.run.threads),
+            tuple(
+                (b, (s.auto.phase + s.flip) % 2, s.auto.pending) for b, s in sorted(self.run.barriers.items())
+            ),
+        )
+
+    def beside(self, ring: Ring) -> Hashable:
+        """The parities of barriers that do not go round."""
+        barriers = self.run.barriers.items()
+        return tuple((b, (s.auto.phase + s.flip) % 2) for b, s in sorted(barriers) if b not in ring.barriers)
+
+    def form(self) -> Hashable:
+        """The normal form of the run, made once for each point."""
+        where = (tuple(t.cls for t in self.run.ready), tuple(self.agent(t).point() for t in self.run.threads))
+        if self.formed is None or self.formed[0] != where:
+            self.formed = (where, normal(self.run))
+        return self.formed[1]
+
+    def coarse(self, value: Any) -> Hashable:
+        """What is known of a size that an agent has yet to use: states that differ in it are not mixed."""
+        low, high = self.path.space.bounds(value)
+        if self.path.space.summing:  # more than a lap each
+            return low if low == high else None
+        return (
+            low if low == high else low is not None and low > 0,
+            max(high, -1) if high is not None and high < FAR else None,
+        )
+
+    def _values(self) -> Iterator[tuple[Place, Any]]:
+        for t in self.run.threads:
+            if not t.done:
+                for slot, value in self.agent(t).live().items():
+                    yield ("register", t.cls, slot), value
+        for name, value in self.path.sizes.items():
+            yield ("size", name), value
+        for (which, parts), value in zip(self._keys(), self.path.entries.values(), strict=True):
+            for i, part in parts.items():
+                yield ("key", which, i), part
+            yield ("value", which), value
+
+    def _keys(self) -> Iterator[tuple[Hashable, dict[int, Any]]]:
+        """Of each entry what tells it from others, and the parts of its key that are compared as rows are:
+        terms, and the turns of sizes, which are told apart by how far they are ahead."""
+        first = {name: turns[0] for name, turns in self.turns().items()}
+        alike: Counter[Hashable] = Counter()
+        for key in self.path.entries:
+            parts = {i: part for i, part in enumerate(key) if isinstance(part, Term)}
+            shape = [None if i in parts else part for i, part in enumerate(key)]
+            if key[0] in first:
+                ahead = key[-1] - first[key[0]]
+                parts = parts | {len(key) - 1: key[-1]}
+                shape = [*shape[:-1], ahead if isinstance(ahead, int) else "?"]
+            alike[tuple(shape)] += 1
+            yield (*shape, alike[tuple(shape)]), parts
+
+    def put(self, rows: Mapping[Place, Sum], path: Path, earlier: View) -> None:
+        """Puts widened rows into the registers, and the widened path in place of this one; ``earlier``: seen
+        from the main place of this one, with the places of both."""
+        new: dict[Place, Any] = {p: self.path.space.term(*row) for p, row in rows.items()}
+        self.take(new, path)
+        if self.rotations is not None:
+            split = getattr(self.run.system, "fork_agents", None)
+            self.rotations.put(self.run, new, earlier.at.offsets, earlier.at.all, split)
+
+    def take(self, new: dict[Place, Any], path: Path) -> None:
+        """Puts other values in place of all rows, and another path in place of this one."""
+        space = self.path.space
+        values, keys = dict(self._values()), list(self._keys())
+        for t in self.run.threads:
+            for slot in () if t.done else list(self.agent(t).live()):
+                place = ("register", t.cls, slot)
+                old = values[place]
+                value = new.get(place, old)
+                if (*place, 0) in new:
+                    value = tuple(new[(*place, lane)] for lane in range(len(old)))
+                if not same(value, old):
+                    self.agent(t).put(slot, value)
+        path.sizes = {name: new["size", name] for name in self.path.sizes}
+        path.entries = {}
+        for (which, _), key in zip(keys, self.path.entries, strict=True):
+            moved = tuple(new.get(("key", which, i), part) for i, part in enumerate(key))
+            path.entries[moved] = new["value", which]
+        path.stale |= self.path.stale
+        self.path = space.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``form`` and ``shape`` are equal for points that may be compared; ``rows`` by place.
+    ``apart``: what the search tells further apart, so as not to mix too much; no proof rests on it."""
+
+    form: Hashable
+    shape: Hashable
+    rows: dict[Place, Sum]
+    apart: Hashable = ()
+    at: Places = field(default_factory=Places)  # of a ring
+
+    @property
+    def sizes(self) -> tuple[tuple[str, Sum], ...]:
+        """The sizes that are known, as sums."""
+        return tuple((p[1], row) for p, row in self.rows.items() if p[0] == "size")
+
+    @property
+    def key(self) -> Hashable:
+        return (*self.comparable, self.apart)
+
+    @property
+    def comparable(self) -> tuple[Hashable, ...]:
+        """Equal where one point may stand for the other."""
+        return (self.form, self.shape, tuple(self.rows))
+
+
+def _atoms(value: Term) -> set[int]:
+    return {a for a, _ in value.parts}
+
+
+def _passed(turn: Any, nexts: list[Any]) -> bool:
+    """Whether all agents are beyond a turn."""
+    ahead = [n - turn for n in nexts]
+    return all(isinstance(d, int) and d > 0 for d in ahead)
+
+
+def known(space: Space, path: Path) -> str:
+    """What a path knows, as text."""
+    atoms = sorted({*path.low, *path.high})
+    facts = [f"{space.atoms[a].name} in {path.interval(a)}" for a in atoms]
+    return ", ".join([*facts, *(f"{space.text(c, p)} >= 0" for p, c in path.cons.items())])

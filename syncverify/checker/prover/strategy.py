@@ -1,0 +1,132 @@
+"""What is tried for a kernel, in which order, and what each step may cost: the one table of all entries.
+
+A check climbs the ladder from the top. Each step is another way of looking at the kernel; a later one is
+taken only where an earlier one left the verdict undecided for one of its ``causes``.
+
+    step              looks at                                          taken where undecided because
+    ----------------  ------------------------------------------------  ------------------------------
+    exact             the launch, every size a number                   always first
+    contents-as-data  the same; what shared memory holds is data        its contents decided
+    every-size        sizes as terms, all trip counts at once           a size is open
+    loads-as-sizes    the same; loaded numbers are sizes too            loaded data decided
+    any-grid          the same for a grid of any extents                blocks differ, or loads decided
+    small-sizes       the smallest sizes, to refute                     nothing was decided
+    followed          plain accesses to global memory followed          blocks read what others write
+
+Nothing chosen here can be unsound: each step's verdict is one of the checker. Costs are counts of events and
+decisions, so that two runs agree; time and memory are guards above all steps (``base.deadline``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from syncverify.base.reason import Cause
+from syncverify.checker.outcome import Budget
+from syncverify.checker.prover.budget import Limits
+
+
+class Step(StrEnum):
+    """The steps of the ladder, in their order."""
+
+    EXACT = "exact"
+    CONTENTS_AS_DATA = "contents-as-data"
+    EVERY_SIZE = "every-size"
+    LOADS_AS_SIZES = "loads-as-sizes"
+    ANY_GRID = "any-grid"
+    SMALL_SIZES = "small-sizes"
+    FOLLOWED = "followed"
+
+
+#: Causes that another way of looking may remove, by the step that does; steps without a row need none.
+CAUSES: dict[Step, frozenset[Cause]] = {
+    Step.CONTENTS_AS_DATA: frozenset({Cause.SHARED_CONTENTS}),
+    Step.LOADS_AS_SIZES: frozenset({Cause.GLOBAL_DATA}),
+    Step.ANY_GRID: frozenset({Cause.GRID_CASES, Cause.GLOBAL_DATA, Cause.SHARED_CONTENTS}),
+}
+#: Exact checks that a proof for every size may ask for.
+MOST_EXACT = 8
+#: Questions about data and parameters of which both answers are tried together.
+MAX_CHOICES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What the proofs of one entry may cost.
+
+    launch       one launch, by its events
+    first        the look before all others, of which only a proof or a refutation counts
+    rest         each of the others; None: there are none
+    for_barrier  decisions more of the first look for each mbarrier
+    each         each cluster by itself, of clusters that share global memory as a team
+    two, three   then the only look at teams of so many clusters; None: there is none
+    more         and at larger ones
+    small        small sizes are tried where nothing was decided
+    refutes      a failing run is taken to numbers by exact checks
+    """
+
+    launch: Budget = Budget()
+    first: Limits | None = None
+    rest: Limits | None = Limits()
+    for_barrier: int = 0
+    each: Limits | None = None
+    two: Limits | None = None
+    three: Limits | None = None
+    more: Limits | None = None
+    small: bool = True
+    refutes: bool = True
+
+    def team(self, clusters: int) -> Limits | None:
+        """What the look at teams of so many clusters may cost."""
+        return {2: self.two, 3: self.three}.get(clusters, self.more)
+
+
+class Entry(StrEnum):
+    """Who asks for a verdict."""
+
+    IR = "ir"  # a kernel of the IR: check, the API, certificates, the gate's first stage
+    IR_TEAM_LAUNCH = "ir-team-launch"  # one launch of blocks that share global memory in teams
+    PTX = "ptx"  # PTX or CUDA: check, the API, certificates
+    GATE_FIRST = "gate-first"  # the gate's second stage: a right kernel needs no more than this
+    GATE = "gate"  # and what is looked at once the usual sizes are proved
+
+
+_TEAMS = Limits(events=600_000, nodes=3_000, failures=0, asks_last=True)
+_THREE = replace(_TEAMS, events=1_500_000, nodes=8_000)
+_MORE = replace(_TEAMS, events=100_000, nodes=500)
+#: The first look asks only when no agent can go on: states mostly repeat soonest then.
+_FIRST = Limits(events=200_000, nodes=400, soon=30_000, failures=0, asks_last=True)
+_PTX = Limits(events=200_000, path=30_000, nodes=1_200, failures=1, brief=4)
+_PTX_FIRST = replace(
+    _PTX, events=40_000, nodes=300, soon=20_000, failures=0, asks_last=True, stretch=16
+)  # fmt: skip
+#: A proof of the gate is made once and kept, so it may cost more.
+_GATE = Limits(events=800_000, long=60_000, path=60_000, nodes=3_000, failures=1, stretch=2)
+_GATE_FIRST = replace(_GATE, events=200_000, nodes=500, soon=40_000, asks_last=True, stretch=4)
+_GATE_TEAMS = Limits(events=2_000_000, nodes=6_000, failures=0, asks_last=True)
+_GATE_LAUNCH = Budget(max_events=4_000_000)
+#: One run, of any length.
+_TEAM_LAUNCH = replace(_TEAMS, events=3_000_000, path=3_000_000, nodes=500)
+
+EFFORTS: dict[Entry, Effort] = {
+    Entry.IR: Effort(first=_FIRST, for_barrier=40, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE),
+    Entry.IR_TEAM_LAUNCH: Effort(first=_TEAM_LAUNCH, rest=None, small=False),
+    Entry.PTX: Effort(
+        first=_PTX_FIRST, rest=_PTX, each=_TEAMS, two=_TEAMS, three=_THREE, more=_MORE, small=False
+    ),
+    Entry.GATE_FIRST: Effort(
+        _GATE_LAUNCH,
+        _GATE_FIRST,
+        None,
+        each=_TEAMS,
+        two=_GATE_TEAMS,
+        three=_THREE,
+        more=_MORE,
+        small=False,
+        refutes=False,
+    ),
+    Entry.GATE: Effort(_GATE_LAUNCH, None, _GATE),
+}
+
+__all__ = ["CAUSES", "EFFORTS", "MAX_CHOICES", "MOST_EXACT", "Effort", "Entry", "Step"]

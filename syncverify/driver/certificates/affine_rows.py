@@ -1,0 +1,154 @@
+"""Rows of registers as certificates write them, and the test that one set of them includes another.
+
+Atoms have no numbers of their own there: the rows of a point name them, in the order in which they appear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from syncverify.checker.kernel.exact.data import RejectedError, digest, listed, number
+from syncverify.symbolic.context import Space
+from syncverify.symbolic.inequalities import Parts, Sum, combined
+from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.product_facts import residues, told
+
+
+def order(rows: Iterable[Sum]) -> list[int]:
+    """The atoms of rows, in the order of their appearance."""
+    return list(dict.fromkeys(a for _, parts in rows for a, _ in parts))
+
+
+def plain(s: Sum, atoms: Sequence[int]) -> list[Any]:
+    """A sum over atoms as ``[number, [atom, factor], ...]``."""
+    at = {a: i for i, a in enumerate(atoms)}
+    return [s[0], *(list(p) for p in sorted((at[a], k) for a, k in s[1]))]
+
+
+def read(data: Any, atoms: Sequence[int], where: str) -> Sum:
+    """What ``plain`` wrote."""
+    c, *pairs = listed(data, where) or [None]
+    parts: dict[int, int] = {}
+    last = -1
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise RejectedError(where, "not a sum")
+        i, k = number(pair[0], where, 0), number(pair[1], where)
+        if not last < i < len(atoms) or atoms[i] in parts or not k:
+            raise RejectedError(where, "not a sum of these atoms, in order")
+        last = i
+        parts[atoms[i]] = k
+    return number(c, where), tuple(sorted(parts.items()))
+
+
+def replaced(found: dict[int, Sum], s: Sum) -> Sum:
+    """A sum with all its atoms replaced."""
+    return combined([(1, (s[0], ())), *((k, found[a]) for a, k in s[1])])
+
+
+def question(space: Space, s: Sum) -> str:
+    """A question as text; unknowns without a name of their own are numbered as they appear."""
+    seen: dict[str, str] = {}
+
+    def renamed(m: re.Match[str]) -> str:
+        return seen.setdefault(m[0], f"u{len(seen)}")
+
+    return re.sub(r"\bu\d+\b", renamed, space.text(*s)) + " >= 0"
+
+
+def state(rows: Sequence[Sum], path: Path) -> str:
+    """A short hash of registers and of all that is known of them."""
+    names = order(rows)
+    more = order((0, p) for p in path.cons)
+    atoms = [*names, *(a for a in more if a not in names)]
+    known = sorted(plain((c, p), atoms) for p, c in path.cons.items())
+    return digest([[plain(r, atoms) for r in rows], known, [path.interval(a) for a in names]])[:16]
+
+
+def products(space: Space, made: Sequence[int], names: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Which of some atoms are products of others of them, or of those with names; and of which."""
+    out: dict[int, tuple[int, int]] = {}
+    whole = [a for a in made if space.atoms[a].factors is None]
+    for a in made:
+        factors = space.atoms[a].factors
+        if factors is not None and all(f in whole or f in names or f in out for f in factors):
+            out[a] = factors
+    return out
+
+
+def needed(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> list[Sum]:
+    """The facts without which less would be known of the rows."""
+    whole, kept = _effect(space, rows, facts), list(facts)
+    for s in facts:
+        fewer = [x for x in kept if x != s]
+        if _effect(space, rows, fewer) == whole:
+            kept = fewer
+    return kept
+
+
+def _effect(space: Space, rows: Sequence[Sum], facts: Sequence[Sum]) -> str:
+    path = Path(space)
+    for s in facts:
+        path.assume(*s)
+    resolved = [path.resolve(*r) for r in rows]
+    path.project({a for _, parts in resolved for a, _ in parts})
+    return state(resolved, path)
+
+
+def includes(
+    space: Space, rows: Sequence[Sum], path: Path, later: Sequence[Sum], there: Path, found: dict[int, Sum]
+) -> str | None:
+    """Why ``found`` does not show that the later point is a case of the earlier; None if it does.
+
+    ``found``: the atoms of the earlier rows as sums of the later ones. The rows must then be equal, and all
+    that the earlier path knows must follow from what the later knows.
+    """
+    if len(rows) != len(later):
+        return "other registers are live"
+    if any(replaced(found, r) != s for r, s in set(zip(rows, later, strict=True))):
+        return "the substitution does not give the registers"
+    for s in told(path, found.keys()):
+        value = _translated(space, found, s)
+        if value is None or not there.implies(*there.resolve(*value)):
+            return "what the other state knows does not follow"
+    for s, m in residues(path, found.keys()):
+        value = _translated(space, found, s)
+        c, parts = (1, ()) if value is None else there.resolve(*value)
+        if any(k % m for k in (c, *(k for _, k in parts))):
+            return "what the other state knows does not follow"
+    for a in found:
+        factors = space.atoms[a].factors
+        if factors is not None and not _is_product(space, found, a, factors, there):
+            return "a product is not that of its factors"
+    return None
+
+
+def _translated(space: Space, found: dict[int, Sum], s: Sum) -> Sum | None:
+    """A sum with its atoms replaced; a product without a value of its own is that of its factors."""
+    terms: list[tuple[int, Sum]] = [(1, (s[0], ()))]
+    for a, k in s[1]:
+        value = found.get(a)
+        if value is None:
+            values = [_translated(space, found, (0, ((f, 1),))) for f in space.atoms[a].factors or ()]
+            x, y = values or (None, None)
+            value = None if x is None or y is None else space.times(x, y)
+        if value is None:
+            return None
+        terms.append((k, value))
+    return combined(terms)
+
+
+def _is_product(space: Space, found: dict[int, Sum], a: int, factors: tuple[int, int], there: Path) -> bool:
+    known = [f in found for f in factors]
+    if not all(known):
+        return not any(known)
+    path, space.path = space.path, there
+    x, y = (space.term(*there.resolve(*found[f])) for f in factors)
+    both = space.resolved(x * y)
+    space.path = path
+    return bool(space.of(both) == there.resolve(*found[a]))
+
+
+__all__ = ["Parts", "includes", "order", "plain", "question", "read", "replaced"]

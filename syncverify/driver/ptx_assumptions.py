@@ -1,0 +1,170 @@
+"""What a verdict on a PTX kernel takes for granted, as the report's ``assumptions`` say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.decode.global_access import space_of
+from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.syntax.nodes import Function
+from syncverify.model.events import Undefined
+
+#: Clusters that run together; so few have a place on the device at the same time.
+MAX_TOGETHER = 16
+_ZERO = "flags and counters in global memory are zero at launch"
+_APART = "tensor maps and pointers of different names lead to different memory"
+_CONDITION = "right only if "
+
+
+def of_hand_over(program: Program, clusters: int | None) -> list[str]:
+    """What a verdict on data that blocks hand over through global memory rests on."""
+    if program.handing is None:
+        if program.unseen is None:
+            return []
+        return [f"line {program.unseen}: no other kernel takes data of bulk copies by what is released there"]
+    found = [_APART]
+    if program.handing.spins or program.handing.locks:
+        found.append(_ZERO)
+    if program.handing.together and clusters is not None and 1 < clusters <= MAX_TOGETHER:
+        found.append(f"the {clusters} clusters of the grid run at the same time")
+    elif program.handing.together and program.handing.spins:
+        found.append("blocks start in the order of their numbers")
+    return found
+
+
+def of_stores(program: Program) -> list[str]:
+    """Stores whose lanes write the same bytes, and accesses whose place is data."""
+    alike = sorted({program.sites[s].span.line for s in program.alike})
+    loose = sorted({program.sites[s].span.line for s in program.loose})
+    return [f"line {line}: lanes that store to the same bytes store the same value" for line in alike] + [
+        f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
+    ]
+
+
+def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
+    """Where the kernel would stop itself, or divide by 0; ``stopped``: by line, what some sizes lead to."""
+    data = {program.sites[s].span.line for s in program.trusted}
+    found = dict.fromkeys(data, "no assertion fails there")
+    for line, reason in stopped.items():
+        by_zero = isinstance(reason, Undefined)
+        found[line] = "what decides was not divided by 0" if by_zero else "no assertion fails there"
+    return [f"line {line}: {text}" for line, text in sorted(found.items())]
+
+
+def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
+    """What a proof takes for granted where any team of blocks stands for all; ``restores``: flags are left as
+    they are found."""
+    if program.teams is None:
+        return []
+    index = {p.name: i for i, p in enumerate(program.function.params)}
+    names = set()
+    for x in program.teams.written:
+        parameter, placed, offset = x.partition("+")
+        if parameter in index:
+            size = 8 if placed else program.function.params[index[parameter]].size
+            x = facts.leaf(index[parameter], int(offset or 0), size).name or x
+        names.add(x)
+    found = ["every launch leaves the flags as it finds them"] if restores else []
+    return found + ([f"no place of {', '.join(sorted(names))} is written twice"] if names else [])
+
+
+def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
+    """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
+    found = {
+        f"line {d.span.line}: {d.message.split(_CONDITION, 1)[1]}": None
+        for d in diagnostics
+        if d.severity is Severity.WARNING and _CONDITION in d.message
+    }
+    return list(found)
+
+
+def pointers_apart(facts: PtxFacts) -> bool:
+    """Whether no pointer is given at two places."""
+    named = [leaf.name for leaves in facts.params for leaf in leaves if leaf.kind == "ptr" and leaf.name]
+    return len(named) == len(set(named))
+
+
+_INTEGERS = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "bool"})
+
+
+def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
+    """The places ``parameter+offset`` that hold a number: no address is made of them."""
+    return frozenset(
+        f"{p.name}+{leaf.offset}"
+        for p, leaves in zip(function.params, facts.params, strict=False)
+        for leaf in leaves
+        if leaf.given and leaf.kind in _INTEGERS
+    )
+
+
+def holds(facts: PtxFacts) -> bool:
+    """Whether the launch file says what some pointer leads to."""
+    return any(leaf.holds for leaves in facts.params for leaf in leaves)
+
+
+def of_memory(facts: PtxFacts, program: Program) -> list[str]:
+    """That nobody changes what the launch file says of global memory, but for counters."""
+    named = dict.fromkeys(leaf.name for leaves in facts.params for leaf in leaves if leaf.holds)
+    counters = _counters(facts, program) & named.keys()
+    found = [f"what {name} holds stays as the launch file says" for name in named
+             if not program.reads_only and name not in counters]  # fmt: skip
+    found += [f"{name} holds at launch what the launch file says, and only this grid counts there"
+              for name in sorted(counters)]  # fmt: skip
+    return [_APART, *found] if counters and program.handing is None else found
+
+
+def of_words(facts: PtxFacts, program: Program) -> list[str]:
+    """That nobody changes the words that were taken as sizes."""
+    names = sorted(_pointers(facts, program, program.words & program.slice.pure))
+    found = [f"what {name} leads to stays the same while the kernel runs" for name in names]
+    return [_APART, *found] if found else []
+
+
+def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]]) -> list[str]:
+    """That nobody changes the memory of which all threads compute what was asked."""
+    if not any(isinstance(q[0], tuple) and q[0][0] == "common" for q in asked):
+        return []
+    names = sorted(_pointers(facts, program, {x.load for x in program.common.values()}))
+    return [_APART, *(f"what {name} leads to stays the same while the kernel runs" for name in names)]
+
+
+def of_overlaps(facts: PtxFacts, program: Program) -> list[str]:
+    """That no thread reads what another one writes by accesses to global memory that have no events."""
+    followed = program.handing.accesses if program.handing is not None else {}
+    index = {p.name for p in program.function.params}
+    flow, found = program.flow, {"ld": dict[str, int](), "st": dict[str, int]()}
+    for k, i in enumerate(program.body):
+        if i.op not in found or k in followed or not space_of(i) or flow.block_of[k] not in flow.reached:
+            continue
+        for place in program.origins.of(i.operands[i.op == "ld"]):
+            if place.rpartition("+")[0] in index:
+                found[i.op].setdefault(place, program.module.span(i).line)
+    reads, writes = found["ld"], found["st"]
+    return [
+        f"line {writes[x]}: no other thread reads (line {reads[x]}) what is written through {name} there"
+        for x in writes
+        if x in reads
+        for name in _named(facts, program, [x])
+    ]
+
+
+def _counters(facts: PtxFacts, program: Program) -> set[str]:
+    """The names of pointers to counters whose numbers steer."""
+    return _pointers(facts, program, program.takes & program.slice.pure)
+
+
+def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set[str]:
+    """The names of the pointers that some accesses go by."""
+    return _named(
+        facts, program, {x for k in accesses for x in program.origins.of(program.body[k].operands[1])}
+    )
+
+
+def _named(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
+    """The names of the pointers at some places ``parameter+offset``."""
+    index = {p.name: i for i, p in enumerate(program.function.params)}
+    found = [x.rpartition("+") for x in places]
+    return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}

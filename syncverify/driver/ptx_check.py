@@ -1,0 +1,310 @@
+"""The check of a PTX file's kernels: launch facts into systems, their outcomes into reports.
+
+What decides (``judge``) and how outcomes are merged comes from the caller, one floor up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
+from syncverify.base.kernel_names import matches
+from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
+from syncverify.base.source import InputError
+from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
+from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
+from syncverify.driver.ptx_systems import outcomes, question_of
+from syncverify.driver.ptx_task import (
+    Checker,
+    Kernel,
+    NotShownError,
+    Prove,
+    compiled,
+    elected,
+    in_teams,
+    inferred,
+    narrowed,
+)
+from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
+from syncverify.frontends.ptx.launch.facts import PtxFacts, demand_launch, ptx_facts, text
+from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
+from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
+from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
+from syncverify.frontends.ptx.syntax.nodes import Module
+from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
+from syncverify.ir.expr import Var, names
+from syncverify.symbolic.context import Symbolic
+
+
+def check_module(
+    module: Module,
+    facts: LaunchFacts,
+    policy: Policy,
+    checker: Checker,
+    *,
+    kernel: str | None = None,
+    values: Mapping[str, int] | None = None,
+    source_hash: str = "",
+    on_error: Callable[[InputError], None] | None = None,
+    scope: ScopeKind = ScopeKind.EXACT,
+    infer: bool = True,
+) -> list[KernelReport]:
+    """A report for each entry whose name (or its part before the template arguments) matches ``kernel``.
+
+    ``values``: numbers for sizes that the facts leave open. ``infer``: boxes of tensor maps that the facts
+    leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
+    that do not fit a kernel; with ``on_error`` it is handed there and the others are still checked.
+    """
+    reports = []
+    for f in module.entries:
+        if kernel is not None and not matches(f.name, kernel):
+            continue
+        try:
+            known = ptx_facts(facts, f)
+            wanted = {n: v for n, v in (values or {}).items() if n in known.symbols()}
+            if values and len(module.entries) == 1:
+                wanted = dict(values)
+            bound = known.bind(wanted) if wanted else known
+            granted = demand_launch(facts, f, known, wanted)
+            k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
+            k, report = _checked(k)
+            report = _every_size(k, report) if scope is ScopeKind.ALL else report
+            report = _looked_again(k, report)
+            reports.append(replace(report, assumptions=(*granted, *report.assumptions)))
+        except InputError as e:
+            if on_error is None:
+                raise
+            on_error(e)
+    return reports
+
+
+def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
+    """The kernel and its report for the launch, if need be with what lies in shared memory as data."""
+    report = _check(k)
+    if report.verdict is Verdict.UNKNOWN and causes_of(report.reason) & CAUSES[Step.CONTENTS_AS_DATA]:
+        loose = replace(k, contents=False, program=[], assumptions=[])
+        again = _check(loose)
+        if again.verdict is not Verdict.UNKNOWN:
+            return loose, again
+    return k, report
+
+
+def _every_size(k: Kernel, report: KernelReport) -> KernelReport:
+    """A proof for every size that is left open, where the report cannot do without a number; or the smallest
+    sizes that refute the kernel; or the report, with a note."""
+    if report.verdict is not Verdict.UNKNOWN or k.checker.prove is None or k.facts.block is None:
+        return _smallest(k, report)
+    start = time.perf_counter()
+    k, found = _with_words(k, report)
+    if found is None:
+        undecided = bool(causes_of(report.reason) & CAUSES[Step.ANY_GRID])
+    else:
+        undecided = found.verdict is Verdict.UNKNOWN
+    if undecided and (wider := _any_grid(k)) is not None:
+        wider, again = _with_words(wider, report)
+        # where no assertion fails for some grid, one may for this
+        if again is not None and again.verdict is Verdict.PROVED and not again.stopped:
+            k, found = wider, again
+    if found is None:
+        return _smallest(k, report)
+    if found.verdict is Verdict.REFUTED:
+        bound = replace(k, facts=_bound(k, found.values), assumptions=[])
+        return replace(_check(bound), seconds=time.perf_counter() - start)
+    if found.verdict is Verdict.PROVED:
+        return replace(
+            report,
+            verdict=Verdict.PROVED,
+            reason=None,
+            seconds=report.seconds + time.perf_counter() - start,
+            assumptions=(*_assumptions(k, found.diagnostics), NO_WRAP),
+            diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in found.diagnostics),
+            stats=found.stats,
+        )
+    why = caused(found.reason or "", Cause.NO_PROOF)
+    reason = Reason(f"this is not shown for every size: {why}", parts=(why,))
+    note = Diagnostic("SV902", Severity.NOTE, reason, k.span)
+    first = report.reason
+    if found.reason != report.reason:
+        first = Reason(f"{reason}; {report.reason}", parts=(reason, report.reason or ""))
+    return _smallest(k, replace(report, reason=first, diagnostics=(note, *report.diagnostics)))
+
+
+def _with_words(k: Kernel, report: KernelReport) -> tuple[Kernel, Any]:
+    """What is found for every size, if need be with what is loaded and has no number as sizes too, or with
+    what lies in shared memory as data."""
+    found = _tried(k)
+    if causes_of(report.reason if found is None else found.reason) & CAUSES[Step.LOADS_AS_SIZES]:
+        words = replace(k, words=True, program=[], assumptions=[])
+        again = _tried(words)
+        if again is not None and again.verdict is Verdict.PROVED:
+            return words, again
+    causes = causes_of(report.reason if found is None else found.reason)
+    if k.contents and causes & CAUSES[Step.CONTENTS_AS_DATA]:
+        loose = replace(k, contents=False, program=[], assumptions=[])
+        again = _tried(loose)
+        if again is not None and again.verdict is not Verdict.UNKNOWN:
+            return loose, again
+    return k, found
+
+
+def _any_grid(k: Kernel) -> Kernel | None:
+    """The same launched with any number of CTAs, where the facts give it: what holds for every grid holds for
+    that one, and of blocks that are known by number each is another state. None if they do not give it."""
+    any_ = (Var("grid.x"), Var("grid.y"), Var("grid.z"))
+    x, y, z = (e if e == 1 or not isinstance(e, int) else v for e, v in zip(k.facts.grid, any_, strict=True))
+    if (x, y, z) == k.facts.grid:
+        return None
+    return replace(k, facts=replace(k.facts, grid=(x, y, z), _cache={}), program=[], assumptions=[])
+
+
+def _tried(k: Kernel) -> Any:
+    """What is found for every size; None if nothing can be."""
+    assert k.checker.prove is not None
+    try:
+        return _proof(k, k.checker.prove)
+    except Symbolic:
+        return None
+
+
+def _bound(k: Kernel, values: Mapping[str, int]) -> PtxFacts:
+    """The facts for numbers; extents of the grid that nothing depends on are as small as can be."""
+    least = dict(zip(("grid.x", "grid.y", "grid.z"), k.facts.cluster or (1, 1, 1), strict=True))
+    known = k.facts.symbols()
+    return k.facts.bind({n: v for n, v in least.items() if n in known} | dict(values))
+
+
+def _proof(k: Kernel, prove: Prove) -> Any:
+    """What is found for every size, with every answer to questions that have one for all agents; None if no
+    size is open."""
+    launch, whole = compiled(k)
+    program = narrowed(k, launch, whole)
+    clusters = 1
+    if program.handing is not None:
+        program = in_teams(k, program)
+        assert program.teams is not None
+        clusters = program.teams.size // launch.ctas
+    program = program.for_sizes
+    sizes = open_sizes(k.facts, program)
+    if not (sizes or program.words):
+        return None
+    k.assumptions += of_words(k.facts, program)
+    if k.boxes is not None and copies_tensors(program):
+        launch = inferred(k, launch, whole)
+    facts = tuple(c for c in k.facts.constraints() if names(c) <= sizes.keys())
+    left = [MOST_EXACT]
+
+    def exact(values: Mapping[str, int]) -> Verdict:
+        left[0] -= 1
+        if left[0] < 0:
+            return Verdict.UNKNOWN
+        with whole.stores_kept():
+            return _check(replace(k, facts=_bound(k, values), assumptions=[])).verdict
+
+    answers: list[dict[Any, int]] = [{}]
+    steered: set[Any] = set()
+    stopped: dict[int, str] = {}
+    last: Any = None
+    while answers:
+        taken = answers.pop()
+        asked: dict[Any, str] = {}
+        opened = replace(launch, answers=taken)
+        lanes = elected(k, program, launch, None)
+        systems = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True)
+        alone = None
+        if clusters > 1:
+            alone = open_systems(program, opened, k.facts, lanes, k.hash, asked, apart=True, alone=True)
+        more = asked if len(taken) < MAX_CHOICES else {}
+        try:
+            last = prove(sizes, facts, systems, exact, k.policy, clusters, alone)
+            unknown, reason = last.verdict is Verdict.UNKNOWN, last.reason or ""
+        except NotShownError as e:
+            if not any(made_of(e.reason, why) for why in more.values()):
+                raise
+            unknown, reason = True, e.reason
+        if unknown and more:
+            question = question_of([reason], more)
+            answers += [{**taken, question: 1}, {**taken, question: 0}]
+            steered.add(question)
+        elif last.verdict is not Verdict.PROVED:
+            return last
+        else:
+            stopped |= last.stopped
+    k.assumptions += [*of_stores(program), *of_common(k.facts, program, steered)]
+    k.assumptions += of_stops(program, stopped)
+    if last is not None:
+        k.assumptions += of_teams(k.facts, program, last.restores)
+    return last
+
+
+def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
+    """Where open sizes leave a kernel undecided: the smallest of the first few that refute it, if any do."""
+    if report.verdict is not Verdict.UNKNOWN:
+        return report
+    for sizes in small_sizes(k.facts):
+        found = _check(replace(k, facts=k.facts.bind(sizes), assumptions=[]))
+        if found.verdict is Verdict.REFUTED:
+            return found
+        if found.verdict is Verdict.UNKNOWN:
+            break  # larger ones will not do better
+    return report
+
+
+def _looked_again(k: Kernel, report: KernelReport) -> KernelReport:
+    """The report; or a refutation where blocks read what others write, with nothing to wait for."""
+    if report.verdict is Verdict.REFUTED or not k.checker.again or not k.program:
+        return report
+    if k.program[0].exchanges is None:
+        return report
+    start = time.perf_counter()
+    followed = replace(k, followed=True, program=[], assumptions=[])
+    for facts in [k.facts] if not k.facts.symbols() else some_sizes(k.facts):
+        found = _check(replace(followed, facts=facts, assumptions=[]))
+        if found.verdict is Verdict.REFUTED and found.stats.get("exchange"):
+            return replace(found, seconds=report.seconds + time.perf_counter() - start)
+    return report
+
+
+def _check(k: Kernel) -> KernelReport:
+    start = time.perf_counter()
+    for program in k.program:
+        program.forget_stores()
+    outcome = k.checker.merge(outcomes(k))
+    witness = outcome.witness
+    values = numbers_of(k.facts)
+    if witness is not None:
+        witness = replace(
+            witness,
+            kernel=k.function.name,
+            file=k.module.path,
+            source_hash=k.hash,
+            policy=k.policy,
+            values=values,
+        )
+    return KernelReport(
+        name=k.function.name,
+        file=k.module.path,
+        verdict=outcome.verdict,
+        policy=k.policy,
+        scope=Scope(covered(k.facts), values, tuple(map(text, k.facts.assume))),
+        reason=outcome.reason,
+        seconds=time.perf_counter() - start,
+        witness=witness,
+        assumptions=_assumptions(k, outcome.diagnostics),
+        diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
+        stats=outcome.stats,
+    )
+
+
+def _assumptions(k: Kernel, diagnostics: Iterable[Diagnostic]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*k.assumptions, *_boxes_taken(k), *of_warnings(diagnostics))))
+
+
+def _boxes_taken(k: Kernel) -> list[str]:
+    return [] if k.boxes is None else k.boxes.assumptions(k.module.path)
+
+
+__all__ = ["Checker", "check_module"]

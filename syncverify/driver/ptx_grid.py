@@ -1,0 +1,76 @@
+"""Grids whose blocks hand data over to each other through global memory: their clusters run together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from syncverify.base.diagnostics import Diagnostic, Severity, Verdict
+from syncverify.base.reason import Cause, Reason, caused
+from syncverify.base.source import Span
+from syncverify.checker.outcome import Outcome
+from syncverify.checker.prover.modular.block_groups import Undetermined, team_kinds, traced
+from syncverify.driver.ptx_assumptions import MAX_TOGETHER
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.exec.system import PtxSystem
+
+#: Clusters of a larger grid that are looked at, and what may go wrong there for want of the others.
+FIRST = 4
+#: Clusters of a larger grid that are run alone, to see which of them share data.
+MAX_TRACED = 512
+_WAITS = ("O6", "O7")
+
+
+def together(program: Program, clusters: int | None, span: Span, fresh: Callable[[int, int], PtxSystem],
+             judge: Callable[[PtxSystem], Outcome]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcome of the clusters as one system, which ``fresh`` makes of so many, from a number on.
+
+    Of more than can run together those are that share data, one team of each kind. Where teams are too large
+    nothing is proved; a race among the first clusters is one all the same, while those that wait for ever
+    there may wait for others.
+    """
+    assert program.handing is not None
+    where = f"blocks hand data over through global memory (line {program.handing.line})"
+    if clusters is None:
+        yield undecided(Reason(f"{where}: give grid in a launch file", Cause.MISSING_FACT), span)
+        return
+    whole = clusters <= MAX_TOGETHER
+    why = ""
+    if not whole:
+        try:
+            found = list(_teams(program, clusters, fresh))
+        except Undetermined as found_out:
+            why = f" ({found_out})"
+        else:
+            yield from map(judge, found)
+            return
+    outcome = judge(fresh(clusters if whole else FIRST, 0))
+    harmful = outcome.verdict is Verdict.REFUTED and outcome.stats.get("obligation") not in _WAITS
+    if whole or harmful:
+        yield outcome
+        return
+    reason = outcome.reason if outcome.verdict is Verdict.UNKNOWN else None
+    most = f"{where} and the grid has {clusters} clusters; at most {MAX_TOGETHER} are run together{why}"
+    told = most if reason is None else Reason(f"{most}; {reason}", parts=(reason,))
+    yield undecided(caused(told, Cause.BUDGET), span)
+
+
+def _teams(program: Program, clusters: int, fresh: Callable[[int, int], PtxSystem]) -> Iterator[PtxSystem]:
+    """A system for each kind of team. Raises Undetermined."""
+    if clusters > MAX_TRACED:
+        raise Undetermined(f"at most {MAX_TRACED} are compared")
+    if program.steers:
+        raise Undetermined("what a block does depends on data")
+    first = fresh(1, 0)
+    traces = [traced(first.at(c)) for c in range(clusters)]
+    if first.tables.unplaced:
+        raise Undetermined(first.tables.unplaced[0])
+    for team in team_kinds(traces, MAX_TOGETHER):
+        system = fresh(len(team), team[0])
+        system.info.cooperative = False  # others of the grid may have taken their places
+        yield system
+
+
+def undecided(reason: str, span: Span) -> Outcome:
+    """An outcome that only gives a reason."""
+    note = Diagnostic("SV902", Severity.WARNING, reason, span)
+    return Outcome(Verdict.UNKNOWN, (note,), None, reason, {})

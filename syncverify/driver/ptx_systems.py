@@ -1,0 +1,312 @@
+"""The outcomes of all systems that stand for a kernel's launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from syncverify.base.diagnostics import Severity, Verdict
+from syncverify.base.reason import Cause, Reason, has, made_of
+from syncverify.checker.outcome import Outcome
+from syncverify.checker.prover.strategy import MAX_CHOICES
+from syncverify.driver.ptx_assumptions import (
+    of_common,
+    of_hand_over,
+    of_memory,
+    of_overlaps,
+    of_stops,
+    of_stores,
+)
+from syncverify.driver.ptx_grid import together
+from syncverify.driver.ptx_task import Kernel, compiled, elected, inferred, unknown, with_boxes
+from syncverify.frontends.launch_facts import beside
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.exec.concrete_launch import Launch
+from syncverify.frontends.ptx.exec.system import PtxSystem
+from syncverify.frontends.ptx.launch.concretize import uses_clusters
+from syncverify.frontends.ptx.launch.tensormap_boxes import copies_tensors, lacks_box
+from syncverify.frontends.ptx.values.atomic_tickets import Question, Taken, Tickets
+
+#: Clusters of a grid that are run one by one.
+MAX_CLUSTERS = 16
+#: Clusters whose events are compared, so that those alike are run once.
+MAX_COMPARED = 512
+#: Decides where it is not known what does.
+_SOME_DATA = Reason("data", Cause.DATA)
+#: Ways in which a kernel's atomics hand numbers out.
+MAX_SEQUENCES = 256
+
+
+def outcomes(k: Kernel) -> Iterator[Outcome]:
+    """The outcomes of all systems that stand for the launch."""
+    if k.facts.block is None:
+        example = f'{beside(k.module.path)}, with the lines [kernel."*"] and block = [128]'
+        text = f"the number of threads is not known: give block in a launch file, say {example}"
+        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
+        return
+    if k.facts.cluster is None and uses_clusters(k.function):
+        example = "give cluster in a launch file, [1, 1, 1] if it is launched without"
+        text = f"the kernel is written for clusters: {example}"
+        yield unknown(Reason(text, Cause.MISSING_FACT), k.span)
+        return
+    launch, program = compiled(k)
+    if k.facts.registers is None and launch.registers is not None:
+        k.assumptions.append(f"{launch.registers} registers per thread at entry")
+    clusters = None if launch.grid is None else prod(launch.grid) // launch.ctas
+    k.assumptions += of_hand_over(program, clusters)
+    k.assumptions += of_memory(k.facts, program)
+    k.assumptions += of_overlaps(k.facts, program)
+    whole = 0 if clusters == 1 else None
+    answers: list[dict[Any, int]] = [{}]
+    asked_before: dict[Any, str] = {}
+    steered: set[Any] = set()
+    while answers:
+        taken = answers.pop()
+        asked: dict[Any, str] = {}
+        outcomes = list(_counted(k, program, replace(launch, answers=taken), whole, clusters, asked))
+        unknown_ = any(o.verdict is Verdict.UNKNOWN for o in outcomes)
+        refuted = any(o.verdict is Verdict.REFUTED for o in outcomes)
+        if unknown_ and not refuted and asked and len(taken) < MAX_CHOICES:
+            question = question_of([o.reason for o in outcomes], asked)
+            answers += [{**taken, question: 1}, {**taken, question: 0}]
+            asked_before |= asked
+            steered.add(question)
+            continue
+        yield from (_under(o, taken, asked_before) for o in outcomes) if taken else outcomes
+        asked_before |= asked
+    k.assumptions += [*of_stores(program), *of_stops(program, {}), *of_common(k.facts, program, steered)]
+
+
+def question_of(reasons: Iterable[str | None], asked: Mapping[Any, str]) -> Any:
+    """The question to answer next: one that the reason of a run without a verdict names."""
+    told = list(reasons)
+    found = (q for q, why in asked.items() if any(made_of(reason, why) for reason in told))
+    return next(found, next(iter(asked)))
+
+
+def _under(outcome: Outcome, taken: Mapping[Any, int], why: Mapping[Any, str]) -> Outcome:
+    """What a finding under assumed answers is worth: whether they can be so is not known."""
+    if outcome.verdict is not Verdict.REFUTED:
+        return outcome
+    return _perhaps(outcome, list(dict.fromkeys(why.get(q, _SOME_DATA) for q in taken)))
+
+
+def _perhaps(outcome: Outcome, on: Sequence[str]) -> Outcome:
+    """A refutation that rests on something unknown."""
+    first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+    harm = first.message if first is not None else ""
+    text = Reason(f"whether this goes wrong depends on {'; '.join(on)}: {harm}", parts=on)
+    found = tuple(
+        replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d
+        for d in outcome.diagnostics
+    )
+    return Outcome(Verdict.UNKNOWN, found, None, text, outcome.stats)
+
+
+def _counted(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+             asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes for every way in which atomics may hand numbers out, up to one that is not proved."""
+    work: list[dict[Question, int]] = [{}]
+    all_ = Taken()
+    for _ in range(MAX_SEQUENCES):
+        if not work:
+            break
+        tickets = Tickets(work.pop())
+        found = list(_answered(k, program, replace(launch, tickets=tickets), whole, clusters, asked))
+        if not tickets.counters:
+            yield from found
+            return
+        yield from (_alone(o, tickets) for o in found)
+        trouble = tickets.trouble()
+        if trouble:
+            yield unknown(trouble, k.span)
+            return
+        if any(o.verdict is not Verdict.PROVED for o in found):
+            return
+        all_.add(tickets)
+        work += tickets.others()
+    if work:
+        text = f"a counter's numbers lead to more than {MAX_SEQUENCES} ways"
+        yield unknown(Reason(text, Cause.BUDGET), k.span)
+        return
+    again = all_.starts_anew(clusters)
+    if again is not None:
+        yield unknown(again, k.span)
+
+
+def _alone(outcome: Outcome, tickets: Tickets) -> Outcome:
+    """What a finding is worth where several agents take numbers, or not all is followed: whether they can be
+    so is not known."""
+    alone = all(len(c.takes) < 2 for c in tickets.counters.values())
+    trouble = tickets.trouble()
+    if outcome.verdict is not Verdict.REFUTED or (alone and not trouble):
+        return outcome
+    return _perhaps(outcome, [trouble] if trouble else [c.why for c in tickets.counters.values()])
+
+
+def _answered(k: Kernel, program: Program, launch: Launch, whole: int | None, clusters: int | None,
+              asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes under some answers; ``asked``: questions without one that came up."""
+    if program.handing is not None and program.handing.together:
+        yield from _handing_over(k, program, launch, clusters, asked)
+        return
+    lanes = elected(k, program, launch, whole)
+    firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
+    if k.boxes is not None and any(lacks_box(reason) for first in firsts for reason in first.stuck):
+        launch = inferred(k, launch, program)
+        firsts = [PtxSystem.fresh(program, launch, whole, lane, k.hash) for lane in lanes]
+    try:
+        yield from _placed(k, firsts, clusters)
+    finally:
+        for first in firsts:
+            asked.update(first.tables.asked)
+
+
+def _handing_over(k: Kernel, program: Program, launch: Launch, clusters: int | None,
+                  asked: dict[Any, str]) -> Iterator[Outcome]:  # fmt: skip
+    """The outcomes of a kernel whose blocks may wait for each other."""
+    if k.boxes is not None and copies_tensors(program):
+        for number in sorted({0, (clusters or 1) - 1}):
+            alone = PtxSystem.fresh(program, launch, number, 0, k.hash)
+            if any(map(lacks_box, alone.stuck)):
+                launch = inferred(k, launch, program, number)
+    for lane in elected(k, program, launch, 0):
+
+        def fresh(n: int, at: int, lane: int = lane) -> PtxSystem:
+            return PtxSystem.fresh(program, launch, at, lane, k.hash, asked=asked, clusters=n)
+
+        yield from together(program, clusters, k.span, fresh, lambda s: _in_turns(k, s, asked))
+
+
+def _in_turns(k: Kernel, system: PtxSystem, asked: dict[Any, str]) -> Outcome:
+    """The outcome of a system for the orders in which its blocks may hold locks."""
+    locks, handing = system.tables.locks, system.program.handing
+    if not locks.taken:
+        return _judged(k, system)
+    more = handing is not None and handing.spins
+    why = "a kernel with a lock waits for something else too" if more else locks.problem()
+    if why is not None:
+        return unknown(why, k.span)
+    found = []
+    for rows in locks.orders():
+        launch = replace(system.launch, rows=rows)
+        lane, clusters = system.info.elected_lane, system.info.clusters
+        again = PtxSystem.fresh(
+            system.program, launch, system.cluster, lane, k.hash, asked=asked, clusters=clusters
+        )
+        found.append(_judged(k, again))
+        if found[-1].verdict is not Verdict.PROVED:
+            break
+        if again.tables.locks.taken != locks.taken:
+            return unknown("who takes a lock depends on who held it before", k.span)
+    return k.checker.merge(found)
+
+
+def _placed(k: Kernel, firsts: list[PtxSystem], clusters: int | None) -> Iterator[Outcome]:
+    """The outcomes for every place in the grid."""
+    if not any(_place(reason) for first in firsts for reason in first.stuck):
+        outcomes = [_judged(k, first) for first in firsts]
+        if not any(o.verdict is Verdict.UNKNOWN and _place(o.reason) for o in outcomes):
+            yield from outcomes
+            return
+    if clusters is None or clusters == 1:
+        yield unknown(_asked(firsts[0].stuck), k.span)
+        return
+    if clusters > MAX_COMPARED:
+        wrong = _wrong_somewhere(k, firsts[0], (0, clusters - 1))
+        if wrong is not None:
+            yield wrong
+            return
+        text = (
+            f"what a block does depends on its place in the {clusters} clusters of the grid: "
+            f"at most {MAX_COMPARED} are compared"
+        )
+        yield unknown(Reason(text, Cause.GRID_CASES), k.span)
+        return
+    yield from _each_cluster(k, firsts[0], clusters)
+
+
+def _wrong_somewhere(k: Kernel, first: PtxSystem, numbers: Iterable[int]) -> Outcome | None:
+    """What one of some clusters does wrong, which is wrong in the whole grid."""
+    for number in numbers:
+        for lane in elected(k, first.program, first.launch, number, first):
+            system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            outcome = _judged(k, system)
+            if outcome.verdict is Verdict.REFUTED:
+                return outcome
+    return None
+
+
+def _each_cluster(k: Kernel, first: PtxSystem, clusters: int) -> Iterator[Outcome]:
+    """One run for each cluster, or for each of those whose events differ."""
+    seen: set[Any] = set()
+    runs = 0
+    for number in range(clusters):
+        for lane in elected(k, first.program, first.launch, number, first):
+            system = PtxSystem.fresh(first.program, first.launch, number, lane, k.hash, first)
+            if k.boxes is not None and any(map(lacks_box, system.stuck)):
+                launch = inferred(k, first.launch, first.program, number)
+                if launch.maps != first.launch.maps:
+                    again = PtxSystem.fresh(first.program, launch, None, lane, k.hash)
+                    yield from _each_cluster(k, again, clusters)
+                    return
+            if clusters > MAX_CLUSTERS or not system.answered:
+                if system.fingerprint in seen:
+                    continue
+                seen.add(system.fingerprint)
+            runs += 1
+            if runs > 4 * MAX_CLUSTERS:
+                text = f"the blocks of the grid differ in more than {4 * MAX_CLUSTERS} ways"
+                yield unknown(Reason(text, Cause.GRID_CASES), k.span)
+                return
+            outcome = _judged(k, system)
+            yield outcome
+            if outcome.verdict is Verdict.UNKNOWN and has(outcome.reason, Cause.BUDGET):
+                return  # the others take as long, most likely
+
+
+def _judged(k: Kernel, system: PtxSystem) -> Outcome:
+    """The outcome of a system. Boxes that something other than equations gave do not refute by themselves."""
+    outcome = k.checker.judge(system, k.policy)
+    if outcome.verdict is Verdict.PROVED and system.tables.unplaced:
+        return unknown(system.tables.unplaced[0], k.span)
+    if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
+        sure = k.checker.judge(_anew(k, system, replace(system.launch, sure=True)), k.policy)
+        if sure.verdict is not Verdict.REFUTED:
+            return unknown(next(iter(system.tables.perhaps.values())), k.span)
+        return sure
+    if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
+        return outcome
+    unsure = k.boxes.unsure(system.tables.map_names)
+    if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
+        least = _anew(k, system, with_boxes(system.launch, k.boxes.facts(least=True)))
+        if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
+            unsure = []
+    if unsure:
+        first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
+        maps = ", ".join(f"{b.name} (taken as {b.bytes} bytes)" for b in unsure)
+        text = f"whether this goes wrong depends on the boxes of {maps}: {first.message if first else ''}"
+        return unknown(Reason(text, Cause.MISSING_BOX), k.span if first is None else first.span)
+    torn = k.boxes.contradiction()
+    if torn is None:
+        return outcome
+    others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
+    return replace(outcome, diagnostics=(torn, *others))
+
+
+def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:
+    """The same clusters of another launch."""
+    lane, clusters = system.info.elected_lane, system.info.clusters
+    return PtxSystem.fresh(system.program, launch, system.cluster, lane, k.hash, clusters=clusters)
+
+
+def _place(reason: str | None) -> bool:
+    """Whether a reason names the block's place in the grid."""
+    return has(reason, Cause.BLOCK_PLACE)
+
+
+def _asked(reasons: Iterable[str]) -> str:
+    text = "control depends on the grid: give grid in a launch file"
+    return next(iter(reasons), Reason(text, Cause.MISSING_FACT))

@@ -1,0 +1,1 @@
+"""CUDA sources to PTX on the lines of their author."""

@@ -1,0 +1,149 @@
+"""Which lanes a kernel tells apart: the elected lane to try, and the role a class belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from syncverify.frontends.ir.code import Program
+from syncverify.ir import nodes as n
+from syncverify.ir.evaluate import bodies, closure, fold, mentions, statements
+from syncverify.ir.expr import LANE_BUILTINS, Binary, Expr, Int, Unary, Var, evaluate, names, walk
+from syncverify.ir.launch_grid import Grid
+from syncverify.model.events import ThreadClass
+
+_THREAD = ("tid", "tid.x", "tid.y", "tid.z", "lane", "warp", "wg")
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """A lane that no guard names; whether some role may both elect and name lanes; whether a guard inside
+    the elected lane's own code names lanes."""
+
+    free: int
+    beside_guards: bool
+    nested: bool
+
+
+def elections(kernel: n.Kernel, values: Mapping[str, int], grid: Grid) -> Elections:
+    """What the source says about the choice of elected lanes."""
+    if not any(isinstance(s, n.Elect) for s in statements(kernel.body)):
+        return Elections(0, False, False)
+    known: dict[str, Expr] = {k: Int(v) for k, v in values.items()}
+    guards = _Guards(known, grid, {})
+    named: set[int] = set()
+    for s in statements(kernel.body):
+        named |= guards.named(s)
+    free = next((lane for lane in range(1, 32) if lane not in named), 1)
+    elected = frozenset(s.name for s in statements(kernel.body) if isinstance(s, n.Elect))
+    return Elections(free, _both(kernel.body, guards), _nested(kernel.body, guards, elected))
+
+
+def _nested(body: tuple[n.Stmt, ...], guards: _Guards, elected: frozenset[str]) -> bool:
+    """Whether a guard under ``if p``, ``p`` elected, names lanes."""
+    for s in statements(body):
+        if isinstance(s, n.If) and mentions(s.cond, elected):
+            if any(guards.named(inner) for inner in statements((*s.then, *s.orelse))):
+                return True
+    return False
+
+
+@dataclass(slots=True)
+class _Guards:
+    """Finds the lanes that a guard singles out of their warp."""
+
+    known: Mapping[str, Expr]
+    grid: Grid
+    seen: dict[int, set[int]]
+
+    def named(self, s: n.Stmt) -> set[int]:
+        """Lanes that the statement's guard singles out in some warp."""
+        if id(s) not in self.seen:
+            self.seen[id(s)] = {lane for atom in self._atoms(s) for lane in self._singled_out(atom)}
+        return self.seen[id(s)]
+
+    def _atoms(self, s: n.Stmt) -> Iterator[Expr]:
+        if isinstance(s, n.If):
+            yield from _conjuncts(fold(s.cond, self.known))
+        elif isinstance(s, n.Role) and s.unit == "threads":
+            yield fold(Binary("<=", s.lo, Var("tid")), self.known)
+            yield fold(Binary("<", Var("tid"), s.hi), self.known)
+
+    def _singled_out(self, atom: Expr) -> Iterator[int]:
+        if not mentions(atom, LANE_BUILTINS):
+            return
+        if names(atom) <= set(_THREAD):
+            yield from self._minorities(atom)
+            return
+        # more than the thread decides: the numbers in the guard, and their neighbours, are its lanes
+        for x in walk(atom):
+            if isinstance(x, Int):
+                yield from ((x.value + d) % 32 for d in (-1, 0, 1))
+        yield 0
+
+    def _minorities(self, atom: Expr) -> Iterator[int]:
+        """In each warp that the guard splits, the lanes on the smaller side."""
+        read = closure(atom, {name: i for i, name in enumerate(_THREAD)})
+        x, y, _ = self.grid.block
+        for warp in range(self.grid.warps):
+            sides: dict[bool, list[int]] = {}
+            for lane in range(self.grid.warp_mask(warp).bit_length()):
+                t = 32 * warp + lane
+                place = [t, t % x, t // x % y, t // (x * y), lane, warp, warp // 4]
+                try:
+                    sides.setdefault(bool(read(place)), []).append(lane)
+                except ArithmeticError:
+                    return
+            if len(sides) > 1:
+                yield from min(sides.values(), key=len)
+
+
+def _conjuncts(e: Expr) -> Iterator[Expr]:
+    match e:
+        case Binary("and" | "or", a, b):
+            yield from _conjuncts(a)
+            yield from _conjuncts(b)
+        case Unary("not", a):
+            yield from _conjuncts(a)
+        case _:
+            yield e
+
+
+def _both(body: tuple[n.Stmt, ...], guards: _Guards) -> bool:
+    """Whether some role, or the code outside roles together with a role that uses its election, has both."""
+    outside = tuple(_without_roles(body))
+    elects = any(isinstance(s, n.Elect) for s in outside)
+    named = any(guards.named(s) for s in outside)
+    if elects and named:
+        return True
+    kept = frozenset(s.name for s in outside if isinstance(s, n.Elect))
+    for role in (s for s in statements(body) if isinstance(s, n.Role)):
+        inside = [role, *statements(role.body)]
+        here = any(isinstance(s, n.Elect) or (isinstance(s, n.If) and mentions(s.cond, kept)) for s in inside)
+        if here and (named or any(guards.named(s) for s in inside)):
+            return True
+    return False
+
+
+def _without_roles(body: tuple[n.Stmt, ...]) -> Iterator[n.Stmt]:
+    for s in body:
+        if isinstance(s, n.Role):
+            continue
+        yield s
+        for inner in bodies(s):
+            yield from _without_roles(inner)
+
+
+def role_of(program: Program, c: ThreadClass) -> str:
+    """The first role whose range holds the class's first lane, by its launch-time bounds."""
+    first = (c.lanes & -c.lanes).bit_length() - 1
+    number = {"threads": 32 * c.warp + first, "warps": c.warp, "warpgroups": c.warp // 4}
+    for s in statements(program.kernel.body):
+        if isinstance(s, n.Role):
+            try:
+                lo, hi = (evaluate(fold(e, program.known), {}) for e in (s.lo, s.hi))
+            except (KeyError, ArithmeticError, TypeError):
+                continue
+            if lo <= number[s.unit] < hi:
+                return s.name
+    return ""

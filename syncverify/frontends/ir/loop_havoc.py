@@ -1,0 +1,123 @@
+"""Sizes that loops take anew in every turn: see ``Space.again``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from syncverify.frontends.ir.code_text import CodeText
+from syncverify.ir import nodes as n
+from syncverify.ir.evaluate import choice, chosen_ends, control_names, statements
+from syncverify.ir.expr import LANE_BUILTINS, Expr, Int, names
+from syncverify.symbolic.conditional_lengths import CHOSEN, chosen
+
+if TYPE_CHECKING:
+    from syncverify.frontends.ir.code import Program
+
+#: Among how many roles turns are dealt out.
+DEALT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """The sizes that a loop takes anew in every turn. ``dealt``: its turns are those of one role of several;
+    ``first``: statements up to the last loop inside that reads these sizes."""
+
+    names: tuple[str, ...]
+    dealt: bool
+    first: int
+
+
+class TurnText(CodeText):
+    """Code that takes sizes anew."""
+
+    program: Program
+    turns: dict[str, int]  # sizes that loops take anew in every turn -> the slot that counts
+    inside: list[str]  # variables of the loops around
+    hesitant: set[int]  # blocks in which it is asked whether a role has a further turn
+
+    def _turning(self, s: n.For) -> Turning:
+        """Sizes that control inside the loop reads, and not the loop itself: each turn takes them anew."""
+        space = self.program.space
+        if space is None:
+            return Turning((), False, 0)
+        own = frozenset[str]().union(*(names(self._ready(e)) for e in (s.lo, s.hi, s.step)))
+        # for how many lanes a condition holds would tell turns apart, if each had its own number
+        control = control_names(s.body, LANE_BUILTINS, chosen_ends(self.program.kernel))
+        found = sorted((control - own) & set(self.program.kernel_sizes))
+        for name in found:
+            if name not in self.turns:
+                self.turns[name] = self._slot()
+        if not found or space.deals is None or not dealt_out(s):
+            return Turning(tuple(found), False, 0)
+        space.deals.names.update(found)
+        return Turning(tuple(found), True, _readers(s, set(found)))
+
+    def _begin(self, turning: Turning, var: int) -> None:
+        """The first turn of a role, before it is asked whether there is one."""
+        if turning.dealt:
+            self._pause()
+            self._text(f"if r[{var}]:")
+            self._take(turning, f"r[{var}]", "    ")
+
+    def _next(self, turning: Turning) -> None:
+        """The sizes of the next turn that the role has; others begin to read them in their own turn."""
+        if turning.dealt:
+            self._pause()
+        self._take(turning, str(DEALT - 1 if turning.dealt else 1))
+
+    def _choose(self, name: str, e: Expr) -> str | None:
+        """Text for what comparisons choose in this turn, where that is one of a loop; else None."""
+        space, found = self.program.space, choice(e)
+        if space is None or found is None or not self.inside or name not in chosen_ends(self.program.kernel):
+            return None
+        key = CHOSEN + found.form
+        turn = self.turns.setdefault(key, -1)
+        if turn < 0:
+            turn = self.turns[key] = self._slot()
+        parts = (found.differences, found.values)
+        keys, arms = (", ".join(self._value(x, decision=False) for x in part) for part in parts)
+        again = self._constant(lambda *given: chosen(space, key, *given))
+        self._text(f"r[{turn}] = r[{turn}] + 1")
+        return f"{again}([{keys}], [{arms}], r[{turn}], lambda: {self._value(e, decision=False)})"
+
+    def _pause(self) -> None:
+        label = self._label()
+        self._jump(label)
+        self._open(label)
+        self.hesitant.add(label)
+
+    def _take(self, turning: Turning, on: str, indent: str = "") -> None:
+        """Takes the sizes of so many turns further on."""
+        for name in turning.names:
+            turn, slot, again = self.turns[name], self.slots[name], self._constant(self._again(name))
+            self._text(f"{indent}r[{turn}] = r[{turn}] + {on}")
+            self._text(f"{indent}r[{slot}] = {again}(r[{turn}])")
+
+    def _again(self, name: str) -> Callable[[Any], Any]:
+        space = self.program.space
+        assert space is not None
+        return lambda turn: space.again(name, turn)
+
+
+def dealt_out(s: n.For) -> bool:
+    """Whether each role takes some turns of a loop only: in ``for i in wg..turns step 2``."""
+    first = names(s.lo)
+    return isinstance(s.step, Int) and s.step.value == DEALT and bool(first) and first <= {"wg", "warp"}
+
+
+def _readers(s: n.For, sizes: set[str]) -> int:
+    """Statements of a loop up to the last with a loop that some sizes end."""
+    return max(
+        (
+            i + 1
+            for i, x in enumerate(s.body)
+            for y in statements((x,))
+            if isinstance(y, n.For) and not sizes.isdisjoint(names(y.lo) | names(y.hi))
+        ),
+        default=0,
+    )
+
+
+__all__ = ["TurnText", "Turning", "dealt_out"]

@@ -1,0 +1,161 @@
+"""Systems of a kernel whose sizes have no number, at any place of a grid of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from syncverify.checker.prover.modular.group_positions import any_member, members, one_team
+from syncverify.checker.prover.modular.group_strides import Strides
+from syncverify.frontends.ir.block_groups import in_rows, team_size, told_from_block, tracked
+from syncverify.frontends.ir.cluster_classes import features, representatives
+from syncverify.frontends.ir.code import Program
+from syncverify.frontends.ir.flag_chain import Moved, flag_tensors, placed, two_blocks, written
+from syncverify.frontends.ir.flatten_counters import counted
+from syncverify.frontends.ir.lane_classes import elections
+from syncverify.frontends.ir.slice_silent import without_quiet
+from syncverify.frontends.ir.systems import IrSystem, elected_lanes
+from syncverify.frontends.ir.tables import synchronizes_globally, tables
+from syncverify.ir import nodes as n
+from syncverify.ir.expr import Binary, Expr, Int, evaluate, names
+from syncverify.ir.launch_grid import Grid
+from syncverify.model.events import ANY, TENSOR_SHIFT
+from syncverify.symbolic.context import Space, Symbolic, Term
+from syncverify.symbolic.protocol import MEMBER, TEAM
+
+#: Clusters of a grid with a number that are run one by one.
+MOST_BLOCKS = 8
+_AXES = ("x", "y", "z")
+
+
+def launch_facts(kernel: n.Kernel) -> list[Expr]:
+    """What a launch needs of its grid: at least one block, and whole clusters."""
+    out: list[Expr] = []
+    for e, c in zip(kernel.launch.grid, kernel.launch.cluster, strict=True):
+        if names(e):
+            out.append(Binary(">=", e, Int(c)))
+            out += [Binary("==", Binary("%", e, Int(c)), Int(0))] if c > 1 else []
+    return out
+
+
+def open_systems(
+    kernel: n.Kernel, values: Mapping[str, int], sizes: Mapping[str, Any], space: Space, alone: bool = False
+) -> Iterator[IrSystem]:
+    """The systems for every value that the path allows to ``sizes``, which are terms or numbers.
+
+    ``values`` has a number for every parameter: fixed ones keep it, the others only lend it to declarations
+    that do not matter. ``alone``: clusters of a team each by itself. Raises Symbolic where numbers would
+    matter.
+    """
+    team = team_size(kernel)
+    kernel = counted(without_quiet(kernel, tracked(kernel) if team else None))
+    _declarations(kernel, set(sizes))
+    values = {**values, **{name: v for name, v in sizes.items() if isinstance(v, int)}}
+    grid = Grid.of(kernel, values)
+    flags = flag_tensors(kernel)
+    if not team and synchronizes_globally(kernel) and (not flags or grid.ctas > 1):
+        raise Symbolic("blocks synchronize through global memory")
+    known = {name: v for name, v in values.items() if name not in sizes}
+    symbols: dict[str, Any] = dict(sizes)
+    builtins: dict[str, int] = dict(grid.sizes())
+    across: list[Any] = [evaluate(e, {**known, **sizes}) for e in kernel.launch.grid]
+    if any(isinstance(x, Term) for x in across):
+        total = across[0] * across[1] * across[2]
+        for name, value in [*zip((f"grid.{a}" for a in _AXES), across, strict=True), ("grid", total)]:
+            del builtins[name]
+            symbols[name] = value
+    placing = ("block", *(f"block.{a}" for a in _AXES), *([TEAM, MEMBER] if team else []))
+    named = symbols | dict.fromkeys(placing)
+    choice = elections(kernel, known, grid)
+    for blocks in two_blocks(across, space) if flags and not team else ():
+        laid = tables(kernel, values, len(blocks), True, written(kernel))
+        laid.relay = tuple(laid.range_of(name) for name in sorted(flags))
+        laid.moved = Moved(laid, space, blocks)
+        program = Program(kernel, known | builtins, laid, named, space)
+        here = placed(space, blocks)
+        for lane in elected_lanes(program, grid, 0, choice, symbols, here):
+            yield IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, here)
+    if team:
+        clusters = team // grid.ctas
+        laid = tables(kernel, values, 1 if alone else clusters, True, tracked(kernel))
+        laid.team = True
+        anyone = alone and in_rows(kernel) > 0
+        if anyone:
+            laid.anyone, laid.of_each = Strides(clusters, _tensor_of), told_from_block(kernel)
+            each = [(ANY, any_member(team, grid.ctas, space))]
+        else:
+            here, laid.alone = one_team(across, team, space, in_rows(kernel) > 0)
+            each = list(enumerate(members(here, grid.ctas) if alone else [here]))
+        program = Program(kernel, known | builtins, laid, named, space)
+        for i, some in each:
+            for lane in elected_lanes(program, grid, 0, choice, symbols, some):
+                system = IrSystem.fresh(program, grid, dict(values), 0, lane, "", symbols, some)
+                if alone:
+                    info = replace(system.info, in_turn=False, member=(i, clusters), neighbours=laid.anyone)
+                    system = replace(system, info=info)
+                yield system
+        return
+    if flags:
+        return
+    places: dict[int, dict[str, Any]] = {}
+    program = Program(kernel, known | builtins, tables(kernel, values, 1, False), named, space)
+    control = program.code(several_lanes=True).control
+    firsts: list[int] | None = [0]
+    if features(control, grid):
+        firsts = None if len(symbols) > len(sizes) else representatives(control, grid)
+        if firsts is None or len(firsts) > MOST_BLOCKS:
+            places = _anywhere(grid, across, space)
+    for cluster in [0] if places or firsts is None else firsts:
+        here = places or _placed(grid, cluster)
+        for lane in elected_lanes(program, grid, cluster, choice, symbols, here):
+            yield IrSystem.fresh(program, grid, dict(values), cluster, lane, "", symbols, here)
+
+
+def _tensor_of(address: int) -> int:
+    """Where the tensor starts that an address lies in."""
+    return address >> TENSOR_SHIFT << TENSOR_SHIFT
+
+
+def _placed(grid: Grid, cluster: int) -> dict[int, dict[str, Any]]:
+    """Where the blocks of one cluster are."""
+    out: dict[int, dict[str, Any]] = {}
+    for cta in range(grid.ctas):
+        block = grid.block_of(cluster, cta)
+        at = zip((f"block.{a}" for a in _AXES), grid.coordinates(block), strict=True)
+        out[cta] = {"block": block, **dict(at)}
+    return out
+
+
+def _anywhere(grid: Grid, across: list[Any], space: Space) -> dict[int, dict[str, Any]]:
+    """Where the blocks of any cluster of the grid are."""
+    clusters: list[Any] = []
+    for a, size, c in zip(_AXES, across, grid.cluster, strict=True):
+        if isinstance(size, int) and size == c:
+            clusters.append(0)
+            continue
+        at = space.atom(f"block.{a}" if c == 1 else f"cluster.{a}", 0, None)
+        space.path.assume(*space.of(size - c - at * c))
+        clusters.append(at)
+    out: dict[int, dict[str, Any]] = {}
+    for cta in range(grid.ctas):
+        inner = Grid(grid.cluster, grid.block, (1, 1, 1)).coordinates(cta)
+        x, y, z = (at * c + i for at, c, i in zip(clusters, grid.cluster, inner, strict=True))
+        block = x + across[0] * (y + across[1] * z)
+        out[cta] = {"block": block, "block.x": x, "block.y": y, "block.z": z}
+    return out
+
+
+def _declarations(kernel: n.Kernel, unknown: set[str]) -> None:
+    """Shared memory and barriers must have their sizes."""
+    sized: list[Expr] = []
+    for s in kernel.shared:
+        sized += [*s.shape, *([s.offset] if s.offset is not None else [])]
+    for b in kernel.barriers:
+        sized += [b.count, *([b.offset] if b.offset is not None else [])]
+    found = sorted(frozenset[str]().union(*map(names, sized)) & unknown)
+    if found:
+        raise Symbolic(f"the layout of shared memory depends on {', '.join(found)}")
+
+
+__all__ = ["launch_facts", "open_systems"]

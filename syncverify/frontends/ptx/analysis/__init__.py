@@ -1,0 +1,1 @@
+"""What the text of a function tells before it runs."""

@@ -1,0 +1,145 @@
+"""What blocks that share global memory in teams reach there: see docs/symbolic.md, "Teams of blocks"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncverify.checker.prover.modular.group_positions import multiples
+from syncverify.checker.prover.modular.group_strides import Strides
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
+from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.decode.parts import spaces
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
+from syncverify.frontends.ptx.values.register_values import INTS, Vec
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.model.events import Footprint
+from syncverify.symbolic.context import Space, Symbolic, Term
+
+#: What agents hold the number of their team by, and that of their cluster among all.
+TEAM, MEMBER = "%team", "%member"
+
+
+@dataclass(frozen=True, slots=True)
+class Teams:
+    """``size``: blocks of a team; ``rows``: which is a row of the grid. ``quiet``: copies and accesses whose
+    place in global memory is not compared. ``tracked``: those where it is; ``more`` of them, which nobody
+    waits for; ``each``: where it is told from which block of a row a block is. ``written``: where none is
+    compared."""
+
+    size: int
+    quiet: frozenset[int]
+    tracked: frozenset[int]
+    more: Mapping[int, Access]
+    written: tuple[str, ...]
+    rows: bool = False
+    each: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class Places:
+    """Where the blocks of a team reach tracked memory: each place moves with the number of the team by so
+    many bytes as lie between the places of two teams, and all that one reaches there lies between.
+
+    ``base_of``: where the memory starts that an address lies in; ``alone``: there is no other team; ``team``:
+    its number at the start; ``number``: the same, as the agent holds it that runs."""
+
+    space: Space
+    base_of: Callable[[int], int | None]
+    alone: bool
+    team: Any
+    number: Any = 0
+    strides: dict[int, int] = field(default_factory=dict)
+    member: Any = 0  # the number of the cluster, if that is any one of a team
+    anyone: Strides | None = None
+    each: bool = False  # whether the place that is told moves with the cluster
+
+    def told_by(self, number: Any, each: bool) -> None:
+        """Takes note of the number that the next place is told by: of the team, or of ``each`` cluster."""
+        self.number, self.each = number, each
+
+    def told(self, values: tuple[Any, ...]) -> tuple[tuple[int, ...], int]:
+        """Addresses as numbers, without the part that moves with the team; and how far that moves them."""
+        plain, number = tuple(map(_term, values)), _term(self.number)
+        found, times = self.space.placed(plain, number)
+        if self.anyone is not None:
+            found = tuple([x + self.anyone.ahead(times, self.each) for x in found])
+        return found, times
+
+    def keep_within(self, step: int, reached: Footprint) -> None:
+        """Raises Symbolic where another team may reach the same."""
+        low = min(a for a, _ in reached.intervals)
+        base = self.base_of(low)
+        if base is None:
+            raise Symbolic("teams of blocks reach global memory that no pointer is known to lead to")
+        if self.anyone is not None:
+            self.anyone.keep(base, step, self.each, reached.intervals)
+            return
+        if self.alone:
+            return
+        if self.strides.setdefault(base, step) != step:
+            raise Symbolic("teams of blocks reach one tensor in several ways")
+        if any(a < base or base + step < b for a, b in reached.intervals):
+            raise Symbolic("teams of blocks may reach the same places in global memory")
+
+
+def only_place(key: tuple[Any, ...]) -> bool:
+    """Whether of what decides the event of an access nothing but its place holds sizes, and that the number
+    of the team alone, which comes last: it is told from that whatever is known of it."""
+    _, address, *others, number = key
+    if not (isinstance(number, Size) and isinstance(number.term, Term)) or any(map(sized, others)):
+        return False
+    lanes = address.lanes if address.__class__ is Vec else (address,)
+    terms = [x.term for x in lanes if x.__class__ is Size]
+    alike = multiples((x for x in terms if isinstance(x, Term)), number.term)
+    return alike and all(x.__class__ is Size or x.__class__ in INTS for x in lanes)
+
+
+def sized(value: Any) -> bool:
+    """Whether a register holds a size, of which what is told may not hold elsewhere."""
+    return isinstance(value, Size) or (value.__class__ is Vec and not value.fixed)
+
+
+def _term(value: Any) -> Any:
+    return getattr(value, "term", value)
+
+
+# ---------------------------------------------------------------- effects
+
+
+class _Elsewhere:
+    """What an effect sees that need not tell where in global memory it is."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+        return -1
+
+    def global_box(self, tensor_map: Value, coords: Any, writes: bool = False) -> int:
+        return -1
+
+
+_NOWHERE = Imm(0)
+
+
+def elsewhere(i: Instr, effect: Effect) -> Effect:
+    """The effect of a copy without its place in global memory."""
+
+    def emit(ctx: Context, site: int, v: Any) -> Any:
+        return effect.emit(_Elsewhere(ctx), site, v)
+
+    operands = list(effect.operands)
+    if "tensor" in i.mods:
+        n = max((len(o.coords) for o in i.operands if isinstance(o, Mem)), default=0)
+        operands[len(operands) - n :] = [_NOWHERE] * n
+    else:
+        operands[0 if spaces(i.mods)[:1] == ["global"] else 1] = _NOWHERE
+    return replace(effect, emit=emit, operands=tuple(operands))
+
+
+__all__ = ["MEMBER", "TEAM", "Places", "Teams", "elsewhere", "only_place", "sized"]

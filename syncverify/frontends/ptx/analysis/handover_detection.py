@@ -1,0 +1,438 @@
+"""Whether a kernel hands data over through global memory, and where: only then global accesses have events.
+
+A hand-over inside one kernel has somebody who waits, or decides by what others have written; without such a
+consumer the order of global accesses is no business of the kernel's own synchronization. Bulk copies are
+looked at besides where they meet other accesses to the memory that one parameter names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncverify.frontends.ptx.analysis.locks import freed_by
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE, Origins
+from syncverify.frontends.ptx.decode.global_access import (
+    COMPARISONS,
+    NEGATED,
+    SWAPPED,
+    GlobalAccess,
+    GlobalSpin,
+    decode_global,
+    semantics,
+    space_of,
+)
+from syncverify.frontends.ptx.decode.parts import spaces
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Label, Mem, Operand, Reg
+from syncverify.frontends.ptx.syntax.operands import harmless, registers, results, sources
+from syncverify.model.events import Flag
+
+_WIDE = ("cluster", "gl", "gpu", "sys")
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """What a kernel does with global memory that other blocks, or its own async copies, may look at.
+
+    ``accesses`` and ``spins``: by instruction. ``line``: where the first consumer stands, for reasons.
+    ``together``: blocks may wait for each other, or combine atomics and bulk reductions.
+    """
+
+    accesses: Mapping[int, GlobalAccess]
+    spins: Mapping[int, GlobalSpin]
+    line: int
+    together: bool
+    settled: Mapping[int, tuple[str, int]] = field(default_factory=dict)  # setp -> its predicate after a spin
+    polls: frozenset[int] = frozenset()  # atomics by which a whole block waits, turn by turn
+    locks: Mapping[int, int] = field(default_factory=dict)  # those that take a lock -> what lets it go
+    consumers: frozenset[int] = frozenset()  # what waits for, or decides by, what others have written
+
+
+def hand_over(
+    flow: Flow,
+    generic: Mapping[int, bool],
+    apart: bool = True,
+    numbers: frozenset[str] = frozenset(),
+    takes: frozenset[int] = frozenset(),
+) -> HandOver | None:
+    """The hand-over of a function; None where there is none.
+
+    ``generic``: accesses without a state space, and whether their address may be in shared memory. ``apart``:
+    pointers of different parameters lead to different memory. ``numbers``: places of parameters,
+    ``name+offset``, that hold no pointer. ``takes``: atomics that hand out numbers of a counter: no polls.
+    """
+    body = flow.body
+    places: Sequence[int] = [
+        k for k, i in enumerate(body)
+        if flow.block_of[k] in flow.reached and (space_of(i) == "global" or k in generic)
+    ]  # fmt: skip
+    spins = global_spins(flow, places)
+    turns = [k for k in places if k not in spins and _block_poll(flow, k, places)]
+    origins = Origins(flow, apart, numbers)
+    locks = _locks(flow, turns, places, origins) if apart else {}
+    polls = frozenset(k for k in turns if _same(flow.body[k]) or k in locks)
+    consumers = sorted({*spins, *polls, *_deciding(flow, places, takes)})
+    mixed = _mixed(flow, [k for k in places if not generic.get(k, False)], origins)
+    if not consumers and mixed is None:
+        return None
+    if apart:
+        places = _met(flow, places, consumers, origins)
+    accesses = {k: a for k in places if (a := decode_global(body[k], generic.get(k, False))) is not None}
+    settled = {s.decides: (s.predicate, s.passed) for s in spins.values()}
+    line = body[consumers[0]].line if consumers else body[mixed or 0].line
+    atomics = mixed is not None and any(body[k].op in ("atom", "red") for k in accesses)
+    together = bool(consumers) or atomics
+    return HandOver(accesses, spins, line, together, settled, polls, locks, frozenset(consumers))
+
+
+def _deciding(flow: Flow, accesses: Collection[int], takes: Collection[int]) -> list[int]:
+    """Loads and atomics whose value decides what happens, where it may say what others have written."""
+    body = flow.body
+    fenced = any(wide_fence(i) for i in body)
+    released = fenced or any(semantics(body[k]) & Flag.RELEASE for k in accesses)
+    readers: dict[str, list[Instr]] = {}
+    asked = _asked_again(flow) if any(body[k].op in ("ld", "atom") for k in accesses) else {}
+    out = []
+    for k in accesses:
+        i = body[k]
+        flags = semantics(i)
+        acquires = flags & Flag.ACQUIRE and i.op in ("ld", "atom")
+        strong = flags & Flag.STRONG and i.op in ("ld", "atom") and fenced
+        if i.op == "ld" and flags & Flag.ACQUIRE:
+            out.append(k)
+        elif released and (acquires or strong) and _steers(flow, k, readers):
+            out.append(k)
+        elif i.op in ("ld", "atom") and k not in takes and _polled(flow, k, asked):
+            out.append(k)
+    return out
+
+
+def wide_fence(i: Instr) -> bool:
+    orders = i.op in ("fence", "membar") and i.mods[0] not in ("proxy", "mbarrier_init")
+    return orders and any(m in _WIDE for m in i.mods)
+
+
+def _steers(flow: Flow, k: int, readers: dict[str, list[Instr]]) -> bool:
+    """Whether a value comes to a guard, or to shared memory where others may decide by it."""
+    if not readers:
+        for i in flow.body:
+            for name in sources(i):
+                readers.setdefault(name, []).append(i)
+    for i in _users(results(flow.body[k]), readers):
+        if i.op in ("bra", "brx", "exit", "ret") or i.guard is not None:
+            return True
+        if i.op in ("st", "shfl", "vote", "bar", "redux") and space_of(i) != "global":
+            return True
+    return False
+
+
+def _users(start: Collection[str], readers: Mapping[str, list[Instr]]) -> list[Instr]:
+    """The instructions that use some registers, or what is computed from them."""
+    seen, work = set(start), list(start)
+    out: list[Instr] = []
+    while work:
+        for i in readers.get(work.pop(), ()):
+            out.append(i)
+            for name in results(i):
+                if name not in seen:
+                    seen.add(name)
+                    work.append(name)
+    return out
+
+
+def _asked_again(flow: Flow) -> Mapping[frozenset[int], Collection[str]]:
+    """For each loop, the registers that say in it whether it is left."""
+    out = {}
+    for loop in flow.loops:
+        body = _body_of(flow, loop)
+        found = {g.name for g in _exit_guards(flow, loop) if g is not None}
+        grown = True
+        while grown:
+            new = {r for x in body if found.intersection(results(x)) for r in sources(x)} - found
+            grown = bool(new)
+            found |= new
+        out[loop] = found
+    return out
+
+
+def _polled(flow: Flow, k: int, asked: Mapping[frozenset[int], Collection[str]]) -> bool:
+    """Whether a loop looks at one place again and again, and is left by what it finds there."""
+    loop = _innermost(flow, k)
+    if loop is None or not set(results(flow.body[k])).intersection(asked[loop]):
+        return False
+    written = {r for x in _body_of(flow, loop) for r in results(x)}
+    return not written.intersection(registers(_address(flow.body[k])))
+
+
+def _innermost(flow: Flow, k: int) -> frozenset[int] | None:
+    inside = [loop for loop in flow.loops if flow.block_of[k] in loop]
+    return min(inside, key=len) if inside else None
+
+
+def _body_of(flow: Flow, loop: Collection[int]) -> list[Instr]:
+    return [flow.body[k] for b in sorted(loop) for k in range(flow.blocks[b].lo, flow.blocks[b].hi)]
+
+
+def _exit_guards(flow: Flow, loop: Collection[int]) -> list[Reg | None]:
+    return [flow.body[flow.blocks[b].hi - 1].guard for b in loop if set(flow.blocks[b].succ) - set(loop)]
+
+
+# ---------------------------------------------------------------- spins
+
+
+def global_spins(flow: Flow, accesses: Collection[int]) -> dict[int, GlobalSpin]:
+    """Strong loads in loops that end by one comparison of their value alone, and the same load and
+    comparison before such a loop (its first turn)."""
+    out: dict[int, GlobalSpin] = {}
+    for k in sorted(accesses):
+        i = flow.body[k]
+        if i.op != "ld" or not semantics(i) & Flag.STRONG or i.guard is not None:
+            continue
+        spin = _spin(flow, k)
+        if spin is not None:
+            out[k] = spin
+    for k in sorted(accesses):
+        if k not in out and flow.body[k].op == "ld":
+            peeled = next((p for s in list(out.values()) if (p := _first_turn(flow, k, s)) is not None), None)
+            if peeled is not None:
+                out[k] = peeled
+    return out
+
+
+def _spin(flow: Flow, k: int) -> GlobalSpin | None:
+    loop = _innermost(flow, k)
+    if loop is None:
+        return None
+    body = _body_of(flow, loop)
+    load = flow.body[k]
+    if not all(x is load or harmless(x) for x in body) or flow.counts(loop, load):
+        return None
+    moving = flow.moving(loop, load)
+    if moving.intersection(registers(load.operands[1])):
+        return None
+    exits = [b for b in loop if set(flow.blocks[b].succ) - set(loop)]
+    leaving = [b for b in exits if not all(flow.gives_up(s) for s in flow.blocks[b].succ if s not in loop)]
+    if len(leaving) != 1:
+        return None
+    (last,) = leaving
+    taken = _taken(flow, last)
+    if taken is None:
+        return None
+    spin = _decided_by(flow, k, flow.blocks[last].hi - 1, taken not in loop)
+    if spin is None or moving.intersection(registers(spin.bound)):
+        return None
+    decides = flow.block_of[spin.decides]
+    if sum(spin.predicate in results(x) for x in body) != 1 or decides not in loop:
+        return None
+    inside = flow.dominates(flow.block_of[k], decides) and flow.dominates(decides, last)
+    return spin if inside and (flow.block_of[k] != decides or k < spin.decides) else None
+
+
+def _taken(flow: Flow, block: int) -> int | None:
+    """The block that a guarded branch at the end of a block goes to."""
+    i = flow.body[flow.blocks[block].hi - 1]
+    target = next((o.target for o in i.operands if isinstance(o, Label)), None)
+    if i.op != "bra" or i.guard is None or target is None or target >= len(flow.body):
+        return None
+    return flow.block_of[target]
+
+
+def _decided_by(flow: Flow, k: int, branch: int, leaves: bool) -> GlobalSpin | None:
+    """The comparison of the load ``k`` that a branch asks; ``leaves``: taken, the branch ends the spin."""
+    guard = flow.body[branch].guard
+    assert guard is not None
+    setters = [j for j, x in enumerate(flow.body) if guard.name in results(x)]
+    at = [j for j in setters if flow.block_of[j] == flow.block_of[branch] and j < branch]
+    at = at or [j for j in setters if len(setters) == 1]
+    if not at:
+        return None
+    j = at[-1]
+    i = flow.body[j]
+    value = results(flow.body[k])
+    if i.op != "setp" or i.guard is not None or len(i.operands) != 3 or len(i.mods) != 2 or len(value) != 1:
+        return None
+    compare, (d, a, b) = COMPARISONS.get(i.mods[0]), i.operands
+    if compare is None or not isinstance(d, Reg):
+        return None
+    if isinstance(b, Reg) and b.name == value[0]:
+        compare, a, b = SWAPPED[compare], b, a
+    if not isinstance(a, Reg) or a.name != value[0] or not isinstance(b, Reg | Imm) or b == a:
+        return None
+    passed = int(leaves != flow.body[branch].negated)
+    unsigned = i.mods[0] not in ("eq", "ne") and i.mods[1][0] in "ub"
+    return GlobalSpin(k, compare if passed else NEGATED[compare], b, unsigned, j, d.name, passed)
+
+
+def _first_turn(flow: Flow, k: int, spin: GlobalSpin) -> GlobalSpin | None:
+    """A load before a spin's loop that asks the same: it is passed, or the loop goes on to ask."""
+    here, there = flow.body[k], flow.body[spin.load]
+    if here.mods != there.mods or here.operands[1] != there.operands[1] or here.guard is not None:
+        return None
+    block = flow.block_of[k]
+    last = flow.blocks[block].hi - 1
+    loop = _innermost(flow, spin.load)
+    taken = _taken(flow, block)
+    if loop is None or taken is None or len(flow.blocks[block].succ) != 2 or block in loop:
+        return None
+    exits = {s for b in loop for s in flow.blocks[b].succ if s not in loop and not flow.gives_up(s)}
+    other = next((s for s in flow.blocks[block].succ if s != taken), taken)
+    into = {taken, other} & set(loop)
+    if len(into) != 1 or not ({taken, other} - into) <= exits:
+        return None
+    found = _decided_by(flow, k, last, taken not in loop)
+    if found is None or (found.compare, found.bound, found.unsigned) != (
+        spin.compare, spin.bound, spin.unsigned
+    ):  # fmt: skip
+        return None
+    between = {r for x in flow.body[k : last + 1] for r in results(x)}
+    if between.intersection(registers(here.operands[1])) or between.intersection(registers(spin.bound)):
+        return None
+    return found if k < found.decides and flow.block_of[found.decides] == block else None
+
+
+def _block_poll(flow: Flow, k: int, places: Collection[int]) -> bool:
+    """Whether an atomic ``cas`` is what the turns of a loop are for: one thread asks, shared memory tells the
+    others, and barriers of the whole block frame it."""
+    i = flow.body[k]
+    if i.op != "atom" or "cas" not in i.mods or len(i.operands) != 4:
+        return False
+    loop = _innermost(flow, k)
+    if loop is None or sum(flow.block_of[p] in loop for p in places) != 1:
+        return False
+    body = _body_of(flow, loop)
+    met = [x for x in body if x.op in ("bar", "barrier")]
+    shared = [x for x in body if x.op in ("ld", "st") and any(m.startswith("shared") for m in x.mods)]
+    rest = [x for x in body if x is not i and x not in met and x not in shared]
+    whole = all("sync" in x.mods and len(x.operands) == 1 for x in met)
+    fixed = _changing(body, rest).intersection(sources(i))
+    alike = not flow.counts(loop, i) and _alike(flow, loop, k, shared)
+    return bool(met) and whole and all(map(harmless, rest)) and not fixed and alike
+
+
+def _alike(flow: Flow, loop: Collection[int], k: int, shared: Sequence[Instr]) -> bool:
+    """Whether all turns in vain of a loop around an atomic do the same, and hand nothing on to later ones."""
+    body = _body_of(flow, loop)
+    turned = flow.by_turns(loop, flow.body[k])
+    for x in body:
+        decides = x.guard is not None and x.guard.name in turned
+        if decides or (not turned.isdisjoint(sources(x)) and not harmless(x)):
+            return False
+    told = {r for x in shared if x.op == "ld" for r in results(x)}
+    before = any(x.op == "ld" for x in flow.body[:k] if any(x is y for y in shared))
+    grown = True
+    while grown:
+        more = {r for x in body if told.intersection(sources(x)) for r in results(x)}
+        grown = not more <= told
+        told |= more
+    kept = {r for x in shared if x.op == "st" for o in x.operands[1:] for r in registers(o)}
+    return not before and not kept & told
+
+
+def _changing(body: Sequence[Instr], rest: Sequence[Instr]) -> set[str]:
+    """The registers that turns of a loop may change; ``rest``: what computes from registers alone."""
+    changing = {r for x in body for r in results(x)}
+    while True:
+        moved = {
+            r
+            for x in body
+            if x not in rest or x.guard or changing.intersection(sources(x))
+            for r in results(x)
+        }
+        if moved == changing:
+            return changing
+        changing = moved
+
+
+def _same(i: Instr) -> bool:
+    """Whether a ``cas`` changes nothing: it compares with the value that it would store."""
+    return i.operands[2] == i.operands[3]
+
+
+def _locks(flow: Flow, turns: Sequence[int], places: Sequence[int], origins: Origins) -> dict[int, int]:
+    """The lock of a kernel that has one and waits for nothing else: what takes it, and what lets it go."""
+    if len(turns) != 1 or _same(flow.body[turns[0]]):
+        return {}
+    names = {k: origins.of(_address(flow.body[k])) for k in places}
+    if any(not x or ANYWHERE in x for x in names.values()):
+        return {}
+    (take,) = turns
+    others = [k for k in places if k != take and names[k] & names[take]]
+    bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    free = freed_by(flow, take, others)
+    return {} if free is None or bulk & names[take] or ANYWHERE in bulk else {take: free}
+
+
+# ---------------------------------------------------------------- bulk copies beside other accesses
+
+
+def bulk_copies(flow: Flow) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+    """Bulk copies to global memory, and from there; those through tensor maps left out."""
+    found: dict[str, list[int]] = {"to": [], "from": []}
+    for k, i in enumerate(flow.body):
+        if i.op == "cp" and "bulk" in i.mods and not {"prefetch", "tensor"}.intersection(i.mods):
+            ways = spaces(i.mods)
+            if flow.block_of[k] in flow.reached and "global" in ways:
+                found["to" if ways[0] == "global" else "from"].append(k)
+    return ("to", found["to"]), ("from", found["from"])
+
+
+def _mixed(flow: Flow, accesses: Collection[int], origins: Origins) -> int | None:
+    """A bulk write of memory that the kernel accesses in another way too, or loads again; a bulk load of what
+    it writes otherwise."""
+    (_, writes), (_, loads) = bulk_copies(flow)
+    if not writes and not loads:
+        return None
+    seen = {k: origins.of(global_operand(flow.body[k])) for k in writes}
+    others = [(k, origins.of(_address(flow.body[k]))) for k in accesses]
+    others += [(k, origins.of(global_operand(flow.body[k]))) for k in loads]
+    for k in writes:
+        if any(seen[k] & (o - {ANYWHERE}) for _, o in others):
+            return k
+    for k in loads:
+        of = origins.of(global_operand(flow.body[k])) - {ANYWHERE}
+        if any(of & o for j, o in others if flow.body[j].op in ("st", "red", "atom")):
+            return k
+    return None
+
+
+def _address(i: Instr) -> Operand:
+    return next(o for o in i.operands if isinstance(o, Mem))
+
+
+def global_operand(i: Instr) -> Operand:
+    memory = [o for o in i.operands if isinstance(o, Mem)]
+    return memory[0] if spaces(i.mods)[:1] == ["global"] else memory[1]
+
+
+def _met(flow: Flow, places: Sequence[int], consumers: Collection[int], origins: Origins) -> Sequence[int]:
+    """Accesses without those to parameters' memory that the kernel only reads, only writes, or only combines
+    atomically: nothing is handed over there."""
+    names = {k: origins.of(_address(flow.body[k])) for k in places}
+    bulk = {x for _, of in bulk_copies(flow) for k in of for x in origins.of(global_operand(flow.body[k]))}
+    if not all(names.values()) or any(ANYWHERE in x for x in (bulk, *names.values())):
+        return places
+    group = {x: x for found in names.values() for x in found}
+
+    def head(x: str) -> str:
+        while group[x] != x:
+            x = group[x]
+        return x
+
+    for found in names.values():
+        first, *rest = found
+        for x in rest:
+            group[head(x)] = head(first)
+    uses: dict[str, set[str]] = {}
+    for k in places:
+        of = uses.setdefault(head(next(iter(names[k]))), set())
+        of.add(_USES[flow.body[k].op])
+        if k in consumers:
+            of.add("decides")
+    for x in bulk & group.keys():
+        uses[head(x)].add("bulk")
+    kept = {x for x, of in uses.items() if len(of - {"decides"}) > 1 or of == {"combines", "decides"}}
+    return [k for k in places if head(next(iter(names[k]))) in kept]
+
+
+_USES = {"ld": "reads", "ldu": "reads", "st": "writes", "atom": "combines", "red": "combines"}

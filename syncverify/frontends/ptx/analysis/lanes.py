@@ -1,0 +1,117 @@
+"""Lanes that matter to each other: what ``shfl`` and ``vote`` take from others, and who may be elected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.decode.effects import Effect
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Special
+from syncverify.frontends.ptx.syntax.operands import results, sources
+from syncverify.model.events import ThreadClass
+
+ACROSS = frozenset({"shfl", "vote", "redux", "match"})
+#: Special registers that differ between the lanes of a warp.
+LANES = ("%tid", "%laneid", "%lanemask")
+
+
+def crossing(flow: Flow, whole: Slice) -> Slice:
+    """What values that lanes take from other lanes depend on: registers, and branches that decide them."""
+    roots = {}
+    for k in whole.pure:
+        i = flow.body[k]
+        if i.op in ACROSS:
+            roots[k] = Effect(lambda ctx, site, v: (), i.operands[1:])
+    if not roots:
+        return Slice(frozenset(), frozenset(), frozenset(), frozenset())
+    return slice_of(flow, roots, control=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """``any``: some instruction elects; ``named``: guards tell lanes apart; ``nested``: so do guards that
+    only an elected lane comes to."""
+
+    any: bool
+    named: bool
+    nested: bool
+
+
+def elections(flow: Flow, whole: Slice, decided: Iterable[int]) -> Elections:
+    """What the function says about the choice of elected lanes. ``decided``: instructions with events."""
+    body = flow.body
+    if not any(body[k].op == "elect" for b in flow.reached for k in _span(flow, b)):
+        return Elections(False, False, False)
+    elected = _tainted(flow, whole, lambda i: i.op == "elect")
+    varying = _tainted(flow, whole, _names_lanes)
+    controllers = flow.controllers()
+    named = nested = False
+    for k in {*whole.branches, *decided}:
+        guard = body[k].guard
+        if guard is None or guard.name not in varying:
+            continue
+        named = True
+        nested |= _under(flow, controllers, flow.block_of[k], elected)
+    return Elections(True, named, nested)
+
+
+def ordered(classes: list[ThreadClass], elected: int, electing: set[tuple[int, int]]) -> list[ThreadClass]:
+    """Warp-major, then by lowest lane. An elected lane alone comes last in its warp: it then goes on as soon
+    as the lanes have met for the election."""
+
+    def key(c: ThreadClass) -> tuple[int, int, bool, int]:
+        last = c.lanes == 1 << elected and (c.cta, c.warp) in electing
+        return c.cta, c.warp, last, c.lanes & -c.lanes
+
+    return sorted(classes, key=key)
+
+
+def _span(flow: Flow, block: int) -> range:
+    return range(flow.blocks[block].lo, flow.blocks[block].hi)
+
+
+def _names_lanes(i: Instr) -> bool:
+    return any(isinstance(op, Special) and op.name.startswith(LANES) for op in i.operands)
+
+
+def _tainted(flow: Flow, whole: Slice, starts: Callable[[Instr], bool]) -> set[str]:
+    """Registers that may differ between lanes because of some instructions."""
+    found: set[str] = set()
+    changed = True
+    while changed:
+        changed = False
+        for k in whole.pure:
+            i = flow.body[k]
+            if _uniform(i):
+                continue
+            if starts(i) or (i.op != "elect" and not found.isdisjoint(sources(i))):
+                new = set(results(i)) - found
+                if new:
+                    found |= new
+                    changed = True
+    return found
+
+
+def _uniform(i: Instr) -> bool:
+    """Every lane gets the same, whatever lanes put in."""
+    if i.op == "shfl":
+        return "idx" in i.mods and len(i.operands) > 3 and all(isinstance(x, Imm) for x in i.operands[2:4])
+    return i.op in ("vote", "redux")
+
+
+def _under(flow: Flow, controllers: list[set[int]], block: int, elected: set[str]) -> bool:
+    """Whether some branch on an election decides whether a block is executed."""
+    work, seen = [block], set[int]()
+    while work:
+        b = work.pop()
+        if b in seen:
+            continue
+        seen.add(b)
+        for c in controllers[b]:
+            guard = flow.body[flow.blocks[c].hi - 1].guard
+            if guard is not None and guard.name in elected:
+                return True
+            work.append(c)
+    return False

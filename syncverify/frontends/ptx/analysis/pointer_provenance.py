@@ -1,0 +1,65 @@
+"""Which parameters addresses in global memory come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.operands import results
+
+ANYWHERE = "*"
+
+
+class Origins:
+    """Which parameters and variables an address may be computed from; ``*``: from what is in memory.
+
+    ``fine``: places inside a parameter count apart where they are loaded by their offset; ``numbers``: those
+    that no address is made of.
+    """
+
+    def __init__(self, flow: Flow, fine: bool, numbers: frozenset[str] = frozenset()) -> None:
+        types = flow.function.registers
+        self.known: dict[str, set[str]] = {}
+        users: dict[str, list[str]] = {}
+        places = parameter_pointers(flow.function) if fine else {}
+        for i in flow.body:
+            for name in results(i):
+                if types.get(name, "").endswith("64"):
+                    for x in _inputs(i, fine, places):
+                        if isinstance(x, Reg):
+                            users.setdefault(x.name, []).append(name)
+                        elif x not in numbers:
+                            self.known.setdefault(name, set()).add(x)
+        work = list(self.known)
+        while work:
+            name = work.pop()
+            for user in users.get(name, ()):
+                found = self.known.setdefault(user, set())
+                if not self.known[name] <= found:
+                    found |= self.known[name]
+                    work.append(user)
+
+    def of(self, op: Operand) -> frozenset[str]:
+        base = op.base if isinstance(op, Mem) else op
+        if isinstance(base, Sym):
+            return frozenset({base.name})
+        return frozenset(self.known.get(base.name, ())) if isinstance(base, Reg) else frozenset()
+
+
+def _inputs(i: Instr, fine: bool, places: Mapping[str, Sym]) -> list[Reg | str]:
+    """What an instruction's result is computed from: registers, and names of variables and parameters."""
+    if i.op in ("atom", "shfl", "call"):
+        return [ANYWHERE]
+    if i.op in ("ld", "ldu"):
+        m = i.operands[1]
+        if "param" not in i.mods or not isinstance(m, Mem):
+            return [ANYWHERE]
+        base = places.get(m.base.name) if isinstance(m.base, Reg) else m.base
+        if fine and isinstance(base, Sym):
+            return [f"{base.name}+{base.offset + m.offset}"]
+        operands: Sequence[Operand] = (m.base,)
+    else:
+        operands = [o.reg if isinstance(o, Not) else o for o in i.operands[1:]]
+    return [o if isinstance(o, Reg) else o.name for o in operands if isinstance(o, Reg | Sym)]

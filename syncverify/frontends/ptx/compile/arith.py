@@ -1,0 +1,223 @@
+"""Arithmetic on integers and their bits as Python text."""
+
+from __future__ import annotations
+
+from syncverify.frontends.ptx.compile.operands import NotPlain, Operands
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Reg
+from syncverify.frontends.ptx.syntax.operands import float_product
+from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.values.arith import PRMT_MODES
+
+
+class Arithmetic(Operands):
+    """Writes sums, products, quotients, shifts and what else integers are computed with."""
+
+    def _binary(self, i: Instr, sign: str) -> list[tuple[str, str]]:
+        _, bits, mask = self._typed(i)
+        if "sat" in i.mods:
+            x, y = (self.text(op, 32) for op in i.operands[1:3])
+            return self._one(i, f"clamped({x}, {y}, {sign}1)")
+        a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
+        total = f"{a} {sign} {b}" + (f" {sign} r[{self.carry}]" if i.op in ("addc", "subc") else "")
+        if "cc" in i.mods:
+            out = [("%carry", f"({total}) >> {bits} & 1")]
+            return [*self._one(i, f"({total}) & {mask}"), *out] if i.op in ("add", "sub") else [
+                ("%total", total), *self._one(i, f"r[{self.slot('%total')}] & {mask}"),
+                ("%carry", f"r[{self.slot('%total')}] >> {bits} & 1"),
+            ]  # fmt: skip
+        return self._one(i, f"({total}) & {mask}")
+
+    def op_add(self, i: Instr) -> list[tuple[str, str]]:
+        return self._carrying(i, "+")
+
+    def op_sub(self, i: Instr) -> list[tuple[str, str]]:
+        return self._carrying(i, "-")
+
+    op_addc, op_subc = op_add, op_sub
+
+    def _carrying(self, i: Instr, sign: str) -> list[tuple[str, str]]:
+        if "cc" not in i.mods and i.op in ("add", "sub"):
+            return self._binary(i, sign)
+        _, bits, mask = self._typed(i)
+        total = f"{self.text(i.operands[1], bits)} {sign} {self.text(i.operands[2], bits)}"
+        if i.op in ("addc", "subc"):
+            total += f" {sign} r[{self.carry}]"
+        t = f"r[{self.slot('%total')}]"
+        out = [("%total", total), *self._one(i, f"{t} & {mask}")]
+        return [*out, ("%carry", f"{t} >> {bits} & 1")] if "cc" in i.mods else out
+
+    def _product(self, i: Instr) -> tuple[str, int]:
+        """Text of a mul's or mad's product, and the bits of the result."""
+        k, bits, _ = self._typed(i)
+        a, b = i.operands[1], i.operands[2]
+        if "wide" in i.mods:
+            if k == "s":
+                return f"{self.signed(a, bits)} * {self.signed(b, bits)}", 2 * bits
+            return f"{self._wide(a, bits)} * {self._wide(b, bits)}", 2 * bits
+        if "hi" in i.mods:
+            x, y = self.text(a, bits), self.text(b, bits)
+            return (f"({x} * {y} >> {bits})" if k == "u" else f"mul_hi({x}, {y}, {bits}, 1)"), bits
+        return f"{self.text(a, bits)} * {self.text(b, bits)}", bits
+
+    def _wide(self, op: Operand, bits: int) -> str:
+        """An unsigned factor of a wider product."""
+        text = self.text(op, bits)
+        return (
+            f"({text} if ({text}).__class__ is int else widened({text}, {bits}))"
+            if isinstance(op, Reg)
+            else text
+        )
+
+    def op_mul(self, i: Instr) -> list[tuple[str, str]]:
+        if float_product(i):
+            x, y = (self.text(op, 32) for op in i.operands[1:])
+            return self._one(i, f"float_product({x}, {y}, {'ftz' in i.mods})")
+        text, bits = self._product(i)
+        return self._one(i, f"({text}) & {(1 << bits) - 1}")
+
+    def op_mad(self, i: Instr) -> list[tuple[str, str]]:
+        if "sat" in i.mods:
+            raise NotPlain
+        text, bits = self._product(i)
+        total = f"{text} + {self.text(i.operands[3], bits)}"
+        mask = (1 << bits) - 1
+        total += f" + r[{self.carry}]" if i.op == "madc" else ""
+        if "cc" in i.mods:
+            t = f"r[{self.slot('%total')}]"
+            return [("%total", f"(({text}) & {mask}) + {self.text(i.operands[3], bits)}"
+                     + (f" + r[{self.carry}]" if i.op == "madc" else "")),
+                    *self._one(i, f"{t} & {mask}"), ("%carry", f"{t} >> {bits} & 1")]  # fmt: skip
+        return self._one(i, f"({total}) & {mask}")
+
+    op_madc = op_mad
+
+    def op_mul24(self, i: Instr) -> list[tuple[str, str]]:
+        if "sat" in i.mods:
+            raise NotPlain
+        k, _, _ = self._typed(i)
+        a, b = (self.text(x, 32) for x in i.operands[1:3])
+        c = self.text(i.operands[3], 32) if i.op == "mad24" else "0"
+        return self._one(i, f"mul24({a}, {b}, {c}, {int('hi' in i.mods)}, {int(k == 's')})")
+
+    op_mad24 = op_mul24
+
+    def op_sad(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a, b, c = (self.text(x, bits) for x in i.operands[1:4])
+        return self._one(i, f"sad({a}, {b}, {c}, {bits}, {int(k == 's')})")
+
+    def _division(self, i: Instr, plain: str, name: str) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a, b = i.operands[1], i.operands[2]
+        if k == "u" and isinstance(b, Imm) and b.value & (1 << bits) - 1:
+            return self._one(i, f"{self.text(a, bits)} {plain} {self.text(b, bits)}")
+        args = f"{self.text(a, bits)}, {self.text(b, bits)}"
+        return self._one(i, f"u{name}({args})" if k == "u" else f"s{name}({args}, {bits})")
+
+    def op_div(self, i: Instr) -> list[tuple[str, str]]:
+        return self._division(i, "//", "div")
+
+    def op_rem(self, i: Instr) -> list[tuple[str, str]]:
+        return self._division(i, "%", "rem")
+
+    def op_abs(self, i: Instr) -> list[tuple[str, str]]:
+        _, bits, _ = self._typed(i)
+        return self._one(i, f"sabs({self.text(i.operands[1], bits)}, {bits})")
+
+    def op_neg(self, i: Instr) -> list[tuple[str, str]]:
+        _, bits, mask = self._typed(i)
+        return self._one(i, f"(0 - {self.text(i.operands[1], bits)}) & {mask}")
+
+    def _extreme(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a, b = self.text(i.operands[1], bits), self.text(i.operands[2], bits)
+        found = f"s{i.op}({a}, {b}, {bits})" if k == "s" else f"u{i.op}({a}, {b})"
+        if "relu" in i.mods:
+            if i.mods[-1] != "s32":
+                raise NotPlain
+            found = f"smax({found}, 0, {bits})"
+        return self._one(i, found)
+
+    op_min = op_max = _extreme
+
+    def _bits(self, i: Instr) -> list[tuple[str, str]]:
+        sign, bits = {"and": "&", "or": "|", "xor": "^"}[i.op], width(i.mods[-1])
+        a, b = i.operands[1:3]
+        text = f"{self.text(a, bits)} {sign} {self.text(b, bits)}"
+        keeps = isinstance(b, Imm) and b.value & (1 << bits) - 1 != 1 << bits - 1
+        return self._one(i, text if keeps or bits == 1 or sign != "^" else f"flipped({text}, {bits})")
+
+    op_and = op_or = op_xor = _bits
+
+    def op_not(self, i: Instr) -> list[tuple[str, str]]:
+        return self._one(i, f"{self.text(i.operands[1], b := width(i.mods[-1]))} ^ {(1 << b) - 1}")
+
+    def op_cnot(self, i: Instr) -> list[tuple[str, str]]:
+        return self._one(i, f"equal({self.text(i.operands[1])}, 0) & 1")
+
+    def op_shl(self, i: Instr) -> list[tuple[str, str]]:
+        bits = width(i.mods[-1])
+        a, n = i.operands[1], i.operands[2]
+        if isinstance(n, Imm):
+            text = f"({self.text(a, bits)} << {n.value}) & {(1 << bits) - 1}"
+            return self._one(i, text if 0 <= n.value < bits else "0")
+        return self._one(i, f"shl({self.text(a, bits)}, {self.text(n, 32)}, {bits})")
+
+    def op_shr(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, mask = self._typed(i)
+        a, n = i.operands[1], i.operands[2]
+        if k == "s":
+            if isinstance(n, Imm) and n.value >= 0:
+                return self._one(i, f"({self.signed(a, bits)} >> {min(n.value, bits)}) & {mask}")
+            return self._one(i, f"sar({self.text(a, bits)}, {self.text(n, 32)}, {bits})")
+        if isinstance(n, Imm) and n.value >= 0:
+            return self._one(i, f"{self.text(a, bits)} >> {min(n.value, 64)}")
+        return self._one(i, f"shr({self.text(a, bits)}, {self.text(n, 32)}, {bits})")
+
+    def op_shf(self, i: Instr) -> list[tuple[str, str]]:
+        a, b, n = (self.text(x, 32) for x in i.operands[1:4])
+        return self._one(i, f"shf({a}, {b}, {n}, {int('l' in i.mods)}, {int('wrap' in i.mods)})")
+
+    def op_bfe(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a, pos, count = i.operands[1:4]
+        if k == "u" and isinstance(pos, Imm) and isinstance(count, Imm):
+            return self._one(
+                i, f"{self.text(a, bits)} >> {pos.value & 255} & {(1 << (count.value & 255)) - 1}"
+            )
+        return self._one(
+            i, f"bfe({self.text(a, bits)}, {self.text(pos)}, {self.text(count)}, {bits}, {int(k == 's')})"
+        )
+
+    def op_bfi(self, i: Instr) -> list[tuple[str, str]]:
+        bits = width(i.mods[-1])
+        a, b = (self.text(x, bits) for x in i.operands[1:3])
+        return self._one(i, f"bfi({a}, {b}, {self.text(i.operands[3])}, {self.text(i.operands[4])}, {bits})")
+
+    def op_prmt(self, i: Instr) -> list[tuple[str, str]]:
+        a, b, c = (self.text(x, 32) for x in i.operands[1:4])
+        if len(i.mods) > 1 and i.mods[1] not in PRMT_MODES:
+            raise NotPlain
+        mode = PRMT_MODES.index(i.mods[1]) if len(i.mods) > 1 else -1
+        return self._one(i, f"prmt({a}, {b}, {c}, {mode})")
+
+    def op_lop3(self, i: Instr) -> list[tuple[str, str]]:
+        if len(i.mods) > 1:
+            raise NotPlain
+        a, b, c = (self.text(x, 32) for x in i.operands[1:4])
+        return self._one(i, f"lop3({a}, {b}, {c}, {self.text(i.operands[4])}, 32)")
+
+    def _count(self, i: Instr) -> list[tuple[str, str]]:
+        k, bits, _ = self._typed(i)
+        a = self.text(i.operands[1], bits)
+        match i.op:
+            case "popc":
+                return self._one(i, f"popc({a})")
+            case "clz" | "brev":
+                return self._one(i, f"{i.op}({a}, {bits})")
+        return self._one(i, f"bfind({a}, {bits}, {int(k == 's')}, {int('shiftamt' in i.mods)})")
+
+    op_popc = op_clz = op_brev = op_bfind = _count
+
+
+__all__ = ["Arithmetic"]

@@ -1,0 +1,389 @@
+"""Blocks and branches as Python text: the functions of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM
+from syncverify.frontends.ptx.analysis.iteration_havoc import (
+    KEPT,
+    TURN,
+    asks_at,
+    begun,
+    dealing,
+    deals_of,
+    outer_loops,
+    renewed,
+    skipping,
+    taken_anew,
+)
+from syncverify.frontends.ptx.compile.events import Effects
+from syncverify.frontends.ptx.compile.if_conversion import Quiet
+from syncverify.frontends.ptx.compile.plan import Plan
+from syncverify.frontends.ptx.compile.runtime import NOT_ENTERED, entry, exiting, rejoin, trusting
+from syncverify.frontends.ptx.compile.state import (
+    CONTEXT,
+    DECIDE,
+    ENDED,
+    EVENT,
+    MASK,
+    PARTED,
+    QUEUED,
+    START,
+    Disagreement,
+    Registers,
+    Run,
+    agreed,
+)
+from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.frontends.ptx.syntax.nodes import Instr, Sym
+from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.values.register_values import Unknown, Vec
+from syncverify.model.events import END, Ev, Site
+
+
+def strayed(r: Registers) -> None:
+    """Control comes to a block that it was taken not to come to: the class is to have all of the code."""
+    raise Disagreement((r[MASK],))
+
+
+class Writer(Effects):
+    """Writes the functions of a program."""
+
+    def __init__(self, program: Plan) -> None:
+        super().__init__(program)
+        self.space["D"] = self._decide
+        self._targets: dict[int, int] = {}
+        #: blocks that a loop which may read sizes anew begins with
+        self.headers: set[int] = set()
+        self.after: set[int] = set()  # and those that it is left to
+        for header, loop, _ in outer_loops(self.flow) if program.sized else ():
+            self.headers.add(header)
+            self.after |= {s for b in loop for s in self.flow.blocks[b].succ if s not in loop}
+        if program.sized:
+            program.slot(TURN)
+        #: blocks behind loops in such loops, and those before these
+        self.deals, self.asking = (
+            dealing(self.flow) if program.sized else (frozenset[int](), frozenset[int]())
+        )
+        #: blocks that may go past a turn which is another's
+        self.skipping = {b for b in skipping(self.flow) if self._in_one_go(b)} if program.sized else set()
+        #: by branch, where the lanes go that hold 1, and those that hold 0
+        self.sides: dict[int, tuple[int, int]] = {}
+        #: by branch past a failed assertion, what a guard holds that goes past it, and the site
+        self.guarding: dict[int, tuple[int, int]] = {}
+        self.quiet = Quiet(program, lambda label, r: self.space[f"b{label}"](r, 0), self.target, self._marked)
+        self.parts: dict[int, tuple[int, tuple[int, ...]]] = {}  # branch -> its join, slots written between
+        #: blocks where lanes come together, and the branches they left at
+        self.joins: dict[int, set[int]] = {}
+        for k in program.crossing.branches:
+            self.joins.setdefault(self.flow.join(self.flow.block_of[k]), set()).add(k)
+
+    def _in_one_go(self, block: int) -> bool:
+        """Whether a block is one function: nothing in it is an event, and nobody pauses there."""
+        b = self.flow.blocks[block]
+        touched = any(k in self.p.decoded or k in self.p.touches for k in range(b.lo, b.hi))
+        return not touched and block not in self.asking
+
+    def target(self, block: int) -> int:
+        """The label at which control that comes to a block goes on: blocks without effect are passed over."""
+        found = self._targets.get(block)
+        if found is None:
+            seen: set[int] = set()
+            at = block
+            while at < self.flow.end and at not in seen and self._idle(at):
+                seen.add(at)
+                b = self.flow.blocks[at]
+                at = b.succ[0] if len(b.succ) == 1 else self.flow.join(at)
+            found = ENDED if at >= self.flow.end or (at in seen) else self._label_of(at)
+            self._targets[block] = found
+        return found
+
+    def _label_of(self, block: int) -> int:
+        return 8 * self.flow.blocks[block].lo + START
+
+    def _idle(self, block: int) -> bool:
+        b = self.flow.blocks[block]
+        p = self.p
+        return (
+            not any(
+                k in p.decoded
+                or k in p.touches
+                or k in p.slice.pure
+                or k in p.slice.branches
+                or self.body[k].op == "exit"
+                for k in range(b.lo, b.hi)
+            )
+            and block not in self.joins
+            and block not in self.headers
+            and block not in self.after
+            and block not in self.deals
+            and block not in p.stops
+        )
+
+    # ------------------------------------------------------------ functions
+
+    def compile(self) -> dict[int, Run]:
+        p = self.p
+        end = self.body[-1] if self.body else None
+        span = p.module.span(end) if end is not None else p.module.span(Instr("ret", (), (), p.function.line))
+        p.sites.append(Site(span, END))
+        self._open(QUEUED)
+        self._text("q = r[1]")
+        self._text(f"if q[1][0] != {int(Ev.UNKNOWN)}:")
+        self._text("    r[0], r[1] = (q[0], ()) if len(q) == 2 else (0, (q[0], *q[2:]))")
+        self._text("return q[1]")
+        self._open(ENDED)
+        self._text("r[0] = 1")
+        self._text(f"return {self._constant((Ev.EXIT, 0))}")
+        for n in sorted(self.flow.reached):
+            self._block(n)
+        text = "\n".join(self.lines)
+        exec(compile(text, f"<{p.function.name}>", "exec"), self.space)
+        p.text = text
+        return {label: self.space[f"b{label}"] for label in self.opened}
+
+    def _block(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        self._open(8 * b.lo + START)
+        if n in self.joins:
+            self.space["J"] = rejoin
+            self._text(f"if r[{PARTED}]: J(r, {n})")
+        if n in self.after:
+            self.space["O"] = self._restore
+            self._text(f"O(r, {n})")
+        if n in self.headers:
+            self.space["N"] = self._renew
+            self._text(f"N(r, {n})")
+        if n in self.deals:
+            self.space["M"] = self._deal
+            self._text(f"M(r, {n})")
+        if n in self.p.stops:
+            self.space["X"] = strayed
+            self._text("X(r)")
+            return
+        if n in self.skipping:
+            self.space["K"] = self._go_past
+            self._text(f"own = K(r, {n})")
+        pause = asks_at(self.flow, n) if n in self.asking else None
+        for k in range(b.lo, b.hi):
+            i = self.body[k]
+            self.p.at = k
+            if k == pause:
+                self._pause(8 * k + START, k == b.lo)
+            if k == b.hi - 1 and i.op in ("bra", "brx", "ret", "exit"):
+                if k in self.p.touches and i.op != "exit":
+                    self._touch(k)
+                break
+            if k in self.p.decoded:
+                self._effect(k)
+                continue
+            if k in self.p.touches:
+                self._touch(k)
+            if k in self.p.slice.pure:
+                self._pure(k)
+        if n in self.skipping:
+            self._text("for slot in own: r[slot] = own[slot]")
+        self._leave(n)
+
+    def _pause(self, label: int, first: bool) -> None:
+        """A point at which classes stop before they ask for a turn of their own, for others to go first."""
+        if not first:
+            self.space["Y"] = self._pauses
+            self._text(f"if Y(r, {label}): r[0] = {label}; return None")
+            self._text(f"return b{label}(r, a)")
+            self._open(label)
+
+    def _leave(self, n: int) -> None:
+        b = self.flow.blocks[n]
+        k = b.hi - 1
+        i = self.body[k]
+        if len(b.succ) == 1:
+            if i.op == "exit" and i.guard is None:
+                site = self._site(k)
+                self._text("r[0] = 1")
+                self._text(f"return {self._constant((Ev.EXIT, site))}")
+                return
+            self._goto(self.target(b.succ[0]))
+            return
+        if k not in self.p.slice.branches:
+            self._goto(self.target(self.flow.join(n)))
+            return
+        decide = 8 * k + DECIDE
+        for last in (False, True):
+            if last:
+                self._open(decide)
+            if i.op == "brx":
+                self._text(f"v = {self._index(i)}")
+                self._text(f"if v.__class__ is not int: r[0] = {decide}; v = D(r, v, {k})")
+                table = next(op.name for op in i.operands if isinstance(op, Sym))
+                labels = [self.p.function.labels[x] for x in self.p.function.tables[table]]
+                targets = [self.target(self._block_at(x)) for x in labels]
+                c = self._constant(tuple(targets))
+                self.space["B"] = entry
+                self._text(f"r[0] = B({c}, v)")
+                continue
+            assert i.guard is not None
+            p = f"r[{self.p.slot(i.guard.name)}]"
+            self._text(f"v = decided({p})" if i.guard.name in self.expr.choosing else f"v = {p}")
+            part = k in self.p.crossing.branches
+            name = "P" if part else "D"
+            self.space["P"] = self._part
+            self._text(f"if v.__class__ not in I: r[0] = {decide}; v = {name}(r, v, {k})")
+            taken, other = self._sides(n)
+            self._guards(n, k)
+            if i.negated:
+                taken, other = other, taken
+            self._text(f"if v is not None: r[0] = {taken} if v else {other}")
+            self.sides[k] = (taken, other)
+
+    def _guards(self, n: int, k: int) -> None:
+        """Notes of a branch that it keeps lanes from where an assertion has failed."""
+        failing = self.flow.failing
+        fails = [s in failing for s in self.flow.blocks[n].succ]
+        if fails.count(True) == 1:
+            end = failing[self.flow.blocks[n].succ[fails.index(True)]]
+            self.guarding[k] = (int(fails[1] != self.body[k].negated), self._site(end))
+
+    def _block_at(self, k: int) -> int:
+        return self.flow.end if k >= len(self.body) else self.flow.block_of[k]
+
+    def _sides(self, n: int) -> tuple[int, int]:
+        """Labels for the branch taken, and not."""
+        b = self.flow.blocks[n]
+        i = self.body[b.hi - 1]
+        after = self.target(self._block_at(b.hi))
+        if i.op == "bra":
+            return self.target(
+                self._block_at(next(x.target for x in i.operands if hasattr(x, "target")))
+            ), after
+        if i.op == "exit":
+            # an exit under a guard has a site of its own
+            return self._exit(b.hi - 1), after
+        return ENDED, after
+
+    def _exit(self, k: int) -> int:
+        label = 8 * k + EVENT
+        if label not in self.opened:
+            site = self._site(k)
+            self.space[f"b{label}"] = exiting((Ev.EXIT, site))
+            self.opened.append(label)
+        return label
+
+    def _index(self, i: Instr) -> str:
+        return self.expr.text(i.operands[0], 32)
+
+    def _marked(self, block: int) -> bool:
+        """Whether coming to a block does something of its own."""
+        return block in self.headers or block in self.after or block in self.deals
+
+    def _decide(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch on something that is no plain number; None: it was passed, to where its sides meet."""
+        if k in self.guarding:
+            v = self._trusted(r, v, k)
+        try:
+            return agreed(r, v, f"the branch at line {self.body[k].line} of the PTX")
+        except (Disagreement, Opaque):
+            if k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
+                return None
+            raise
+
+    def _trusted(self, r: Registers, v: Any, k: int) -> Any:
+        """The same where one side leads to where an assertion has failed, which nobody takes."""
+        safe, site = self.guarding[k]
+        found = trusting(r, v, safe)
+        if found is not v:
+            self.p.trusted.add(site)
+        return found
+
+    def _part(self, r: Registers, v: Any, k: int) -> Any:
+        """A branch at which lanes may part that take values from each other later."""
+        live = r[CONTEXT].warp_lanes
+        parts = r[MASK] != live and v.__class__ is Vec and v.on(live) is v
+        if parts and k in self.sides and self.quiet.merged(r, v, k, self.sides[k]):
+            return None
+        found = self._decide(r, v, k)
+        if parts and found is not None:
+            block = self.flow.block_of[k]
+            if k not in self.parts:
+                names = {
+                    name
+                    for b in self.flow.between(block)
+                    for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+                    for name in results(self.body[j])
+                }
+                kept = names & self.p.crossing.registers & self.p.slots.keys()  # others have no code here
+                self.parts[k] = (self.flow.join(block), tuple(sorted(self.p.slots[x] for x in kept)))
+            if self.parts[k] not in r[PARTED]:
+                r[PARTED] = (*r[PARTED], self.parts[k])
+        return found
+
+    def _restore(self, r: Registers, block: int) -> None:
+        """A loop whose turns read sizes anew has been left: they are what they were."""
+        slots = self.p.slots
+        for x in self.p.renewals.values():
+            for name in x.names if block in x.after else ():
+                if r[slots[KEPT + name]].__class__ is not Unknown:
+                    r[slots[name]] = r[slots[KEPT + name]]
+                    r[slots[KEPT + name]] = NOT_ENTERED
+
+    def _renew(self, r: Registers, header: int, on: int | None = 0) -> None:
+        """A turn begins of a loop whose turns read sizes anew, or is over for who deals turns out."""
+        found = self.p.renewals.get(header)
+        if found is None:
+            return
+        slots = self.p.slots
+        turn = slots[TURN]
+        enters = any(r[slots[KEPT + name]].__class__ is Unknown for name in found.names)
+        for name in found.names:
+            if r[slots[KEPT + name]].__class__ is Unknown:
+                r[slots[KEPT + name]] = r[slots[name]]
+        first = {name: r[slots[KEPT + name]] for name in found.names}
+        trips = [first[name] for name in found.trips if name in first]
+        kept = [r[slots[name]] for name in found.kept]
+        teams = self.p.teams is not None
+        kept += [r[slots[x]] for x in (TEAM, MEMBER) if teams and x in slots]  # places are told from them
+        pairs = False
+        if found.deal is not None and deals_of(trips) is not None:
+            if found.deal.step:
+                pairs = True
+                r[turn] = (
+                    begun(r[slots[found.deal.counter]], r[slots[found.deal.step]]) if enters else r[turn] + 1
+                )
+            else:
+                r[turn] = 0 if on is None else r[slots[found.deal.counter]] + on
+        new = renewed([*first.values()], trips, kept, r[turn], teams, pairs)
+        for name, value in zip(found.names, new, strict=True):
+            r[slots[name]] = value
+        r[turn] = r[turn] + 1
+
+    def _pauses(self, r: Registers, label: int) -> bool:
+        """Whether a class stops before it asks for a turn of its own, for others to go first."""
+        p = self.p
+        if label not in p.hesitant or p.teams is not None:
+            return False
+        trips = [x for n in p.renewals.values() if n.deal for x in n.trips]
+        # those of this turn may be numbers
+        return deals_of(r[p.slots[kept + x]] for kept in ("", KEPT) for x in trips) is not None
+
+    def _go_past(self, r: Registers, block: int) -> dict[int, Any]:
+        """A block that goes past the first turn, another's, reads the sizes of that; returns what it held."""
+        own: dict[int, Any] = {}
+        slots = self.p.slots
+        for x in self.p.renewals.values():
+            for name in x.deal.skipped if x.deal is not None and block in x.deal.skips else ():
+                value = r[slots[name]] if name in slots else None
+                if taken_anew(value):
+                    own[slots[name]] = value
+                    (r[slots[name]],) = renewed([value], [value], [], 0)
+        return own
+
+    def _deal(self, r: Registers, block: int) -> None:
+        """Who deals turns out has been through one, and reads the sizes of the next, which is another's; or
+        is about to begin."""
+        slots = self.p.slots
+        for header, x in self.p.renewals.items():
+            if x.deal is not None and block in (*x.deal.behind, x.deal.early):
+                begins = block == x.deal.early
+                if deals_of(r[slots[("" if begins else KEPT) + name]] for name in x.trips) is not None:
+                    self._renew(r, header, None if begins else 1)

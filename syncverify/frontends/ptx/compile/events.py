@@ -1,0 +1,316 @@
+"""Instructions with events as Python text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from syncverify.base.reason import Cause, Reason, caused
+from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, only_place, sized
+from syncverify.frontends.ptx.compile.loads import Values
+from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
+from syncverify.frontends.ptx.compile.state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Unsupported
+from syncverify.frontends.ptx.decode.mbarrier import blocking
+from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Operand, Pair, Reg, Vector
+from syncverify.frontends.ptx.syntax.operands import registers, results
+from syncverify.frontends.ptx.syntax.types import RANK
+from syncverify.frontends.ptx.values.register_values import INTS, Unknown, lanes_of
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.model.events import AT_ONCE, Ev, Event, Stopped
+from syncverify.symbolic.phase_tokens import Token
+
+POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: A store: its site, the cluster whose thread executes it, and the blocks whose memory it writes.
+StoredAt = tuple[int, int, frozenset[int]]
+#: What a value that is not known was made of; all threads that make it so in one launch get the same.
+_OF_THE_LAUNCH = ("ctaid", "grid", "param")
+
+
+class Effects(Values):
+    """Writes the events of instructions, and what their destinations hold after them."""
+
+    def _effect(self, k: int) -> None:
+        i = self.body[k]
+        found = self.p.decoded[k]
+        label = 8 * k + EVENT
+        after = 8 * k + AFTER
+        self._goto(label)
+        self._text("return None")
+        self._open(label)
+        site = self._site(self.p.together.first.get(k, k))
+        keyed = ["r[2]"]
+        if i.guard is not None:
+            self._text(f"v = r[{self.p.slot(i.guard.name)}]")
+            self._text("if v.__class__ in I:")
+            self._text(f"    if {'' if i.negated else 'not '}v:")
+            self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
+            self._text("        return None")
+            if isinstance(found, Access):
+                self._text("    v = 1")
+                self._text("elif v.__class__ is not int: v = v" + (" ^ 1" if i.negated else ""))
+            else:
+                self._text("else:")
+                self._text(f"    v = agreed(r, v, 'the guard at line {i.line}')")
+                self._text(f"    if {'' if i.negated else 'not '}v:")
+                self._text(f"        r[0] = {after if not self._answered(found) else self._skip(k)}")
+                self._text("        return None")
+        if isinstance(found, Unsupported):
+            reason = caused(Reason(f"{found.reason} (line {i.line})"), Cause.UNSUPPORTED)
+            fails = self.flow.block_of[k] in self.flow.failing
+            event = (Ev.UNKNOWN, site, Stopped(reason) if fails else reason)
+            self._text(f"return {self._constant(event)}")
+        elif isinstance(found, Access):
+            self._access(k, i, found, site, after)
+        else:
+            keyed += [self._operand(op) for op in found.operands]
+            keyed += self._stored_by([self.expr.text(op) for op in self._fragments(i)])
+            keyed += self._team(k)
+            if self._is_block_poll(k):
+                self._missed_turn(k, i)
+            self._emit(k, found, site, keyed, after)
+        self._open(after)
+        self._answer(k, i, found)
+        if self._skip_needed(k):
+            skip = self._skip(k)
+            self._goto(skip)
+            self._text("return None")
+            self._open(skip)
+
+    def _before(self, k: int) -> Callable[[Context], list[Event]]:
+        """The events that registers of instruction ``k`` bring before its own."""
+        touches = self.p.touches.get(k)
+        if touches is None:
+            return lambda ctx: []
+        site = self._site(k)
+        return lambda ctx: [
+            (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
+        ]
+
+    def _touch(self, k: int) -> None:
+        """An instruction that only touches registers."""
+        label, after = 8 * k + EVENT, 8 * k + AFTER
+        self._goto(label)
+        self._text("return None")
+        self._open(label)
+        touch = self._constant(self._before(k))
+        self.space["H"] = hand
+        self._text(f"return H(r, {touch}(r[{CONTEXT}]), {after})")
+        self._open(after)
+
+    def _answered(self, found: Decoded) -> bool:
+        return isinstance(found, Effect)
+
+    def _team(self, k: int) -> list[str]:
+        """The number of the team, for an access to what its blocks share."""
+        teams = self.p.teams
+        if teams is None or k not in teams.tracked:
+            return []
+        return [f"r[{self.p.constant_slot(MEMBER if k in teams.each else TEAM)}]"]
+
+    def _skip(self, k: int) -> int:
+        return 8 * k + DECIDE
+
+    def _skip_needed(self, k: int) -> bool:
+        guarded = self.body[k].guard is not None and self._answered(self.p.decoded[k])
+        return guarded or self._is_block_poll(k)
+
+    def _is_block_poll(self, k: int) -> bool:
+        return self.p.handing is not None and k in self.p.handing.polls and k in self.p.handing.accesses
+
+    def _missed_turn(self, k: int, i: Instr) -> None:
+        """A block's first poll finds another value: its loop is run twice, as its accesses may meet.
+
+        Barriers of the whole block frame each turn, so that more turns, or one, order nothing else.
+        """
+        turn = self.p.slot(f"%turn{k}")
+        self._text(f"if not r[{turn}]:")
+        self._text(f"    r[{turn}] = 1")
+        for name in results(i):
+            self._text(f"    r[{self.p.slot(name)}] = {self._other(k, i)}")
+        self._text(f"    r[0] = {self._skip(k)}")
+        self._text("    return None")
+        self._text(f"r[{turn}] = 0")
+
+    def _other(self, k: int, i: Instr) -> str:
+        """What a poll in vain finds."""
+        assert self.p.handing is not None
+        if k in self.p.handing.locks:
+            return self._operand(i.operands[3])
+        return f"{self._operand(i.operands[2])} ^ 1"
+
+    def _emit(self, k: int, e: Effect, site: int, keyed: list[str], after: int) -> None:
+        memo: dict[Any, Any] = {}
+        spin = k in self.p.spins
+        handle = self.p.read_handle(k)
+        unasked = not (isinstance(e.answer, Reg) and e.answer.name in self.wanted)
+        before = self._before(k)
+
+        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
+        i, at = self.body[k], 1 + len(e.operands)
+        first, values = at + 1, len(self._fragments(i))
+        if i.op == "stmatrix":
+            self._found_store(site, numbers=False)
+
+        def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
+            if teams:
+                r[CONTEXT].tables.places.told_by(key[-1], each)
+            if values:
+                place = (site, key[at], _blocks(key[1]))
+                self._stores(place, _stored(i), list(key[first : first + values]), r[CONTEXT].tables.space)
+            events = [*before(r[CONTEXT]), *e.emit(r[CONTEXT], site, key[1:at])]
+            if handle != AT_ONCE:
+                events = [(*x[:3], handle) if x[0] == Ev.READ else x for x in events]
+            if spin and events and events[-1][0] in POLLS:
+                events[-1] = blocking(events[-1])
+            if unasked:
+                events = [without_token(x) for x in events]
+            found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            if not any(map(sized, key)):
+                memo[key] = found  # what holds for a size may not hold elsewhere
+            return hand(r, found, after)
+
+        self._remembered(memo, slow, keyed, after, True)
+
+    def _remembered(
+        self,
+        memo: dict[Any, Any],
+        slow: Callable[..., Event | None],
+        keyed: list[str],
+        after: int,
+        writes: bool,
+    ) -> None:
+        """The events that are remembered for a key; ``slow`` makes those of a new one."""
+        m, f = self._constant(memo), self._constant(slow)
+        self._text(f"k = ({', '.join(keyed)},)")
+        self._text(f"e = {m}.get(k)")
+        self._text(
+            f"if e is None or e.__class__ is list: return {f}(r, k) if e is None else H(r, e, {after})"
+        )
+        self.space["H"] = hand
+        self._text(f"r[0] = {after}")
+        if self.p.steers and writes:
+            self.space["W"] = overwritten
+            self._text("W(r, e)")
+        self._text("return e")
+
+    def _access(self, k: int, i: Instr, a: Access, site: int, after: int) -> None:
+        memo: dict[Any, Any] = {}
+        writes = a.code != Ev.READ
+        values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
+        keyed = ["r[2]", self._operand(a.address)]
+        keyed.append("v" if i.guard is not None else "1")
+        keyed += self._stored_by([self.expr.narrowed(op, 8 * a.size) for op in values])
+        keyed += self._team(k)
+        teams, each = bool(self._team(k)), self.p.teams is not None and k in self.p.teams.each
+        handle = self.p.read_handle(k)
+        before = self._before(k)
+        if a.code == Ev.WRITE:
+            self._found_store(site, numbers=all(isinstance(op, Imm) for op in a.elements))
+
+        def slow(r: Registers, key: tuple[Any, ...]) -> Event | None:
+            _, address, active, *stored = key
+            ctx = r[CONTEXT]
+            if teams:
+                ctx.tables.places.told_by(stored.pop(), each)
+            part = ctx
+            if active.__class__ not in INTS:
+                part = ctx.part(active)
+            events = before(ctx)
+            if stored:
+                cluster = stored.pop(0)
+                self._stores((site, cluster, _blocks(address)), a.elements, stored, ctx.tables.space)
+            if part is not None:
+                events += a.events(part, site, address, stored, handle, part is not ctx)
+            found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
+            if not any(map(sized, key)) or (teams and only_place(key)):
+                memo[key] = found
+            return hand(r, found, after)
+
+        self._remembered(memo, slow, keyed, after, writes)
+
+    def _fragments(self, i: Instr) -> list[Reg]:
+        """The registers of a store of matrices whose values are computed."""
+        stored = _stored(i) if i.op == "stmatrix" else ()
+        return [op for op in stored if isinstance(op, Reg) and op.name in self.wanted]
+
+    def _found_store(self, site: int, numbers: bool) -> None:
+        """A store of one value, unless another is seen; ``numbers``: of numbers in the text alone."""
+        if site not in self.p.plain:  # what was seen to differ does so for all code
+            self.p.plain[site] = numbers
+            self.p.one_value.add(site)
+            if numbers:
+                self.p.equal_value.add(site)
+
+    def _stored_by(self, values: list[str]) -> list[str]:
+        """Values that are stored, if any, after the cluster that stores them: others may store others."""
+        return [f"r[{self.p.constant_slot('%@cluster')}]", *values] if values else []
+
+    def _stores(self, place: StoredAt, elements: Sequence[Operand], stored: list[Any], space: Any) -> None:
+        """Takes note of the values that a store was seen to store; sizes are compared on one path alone."""
+        site = place[0]
+        before = self.p.stored.get(place, stored)
+        if any(isinstance(v, Size) and v.term.space is not space for v in before):
+            self.p.stored[place] = stored
+        tokens = any(isinstance(v, Token) for v in stored)  # of other phases each time
+        if tokens or not all(map(_may_equal, self.p.stored.setdefault(place, stored), stored)):
+            self.p.one_value.discard(site)
+            self.p.equal_value.discard(site)
+        elif (
+            all(v.__class__ in INTS for v in stored)
+            and site in self.p.one_value
+            and len(stored) == len([op for op in elements if not isinstance(op, Imm)])
+        ):
+            self.p.equal_value.add(site)
+
+    def _answer(self, k: int, i: Instr, found: Decoded) -> None:
+        """What the destinations hold after the events."""
+        if isinstance(found, Access):
+            if k in self.p.slice.pure:
+                if i.op in ("ld", "ldu", "st"):
+                    self._pure(k)
+                else:
+                    for name in results(i):
+                        if name in self.wanted:
+                            self._text(f"r[{self.p.slot(name)}] = {self._unknown(k)}")
+            return
+        if not isinstance(found, Effect):
+            return
+        if i.op == "elect":
+            into = i.operands[0]
+            first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)
+            self.space["ELECT"] = elected
+            mask = self._operand(i.operands[1])
+            chosen = f"ELECT(r, {mask}, r[{self.p.constant_slot('%@elected')}])"
+            for d, at in ((first, 0), (second, 1)):
+                if isinstance(d, Reg) and d.name in self.wanted:
+                    self._text(f"r[{self.p.slot(d.name)}] = {chosen}[{at}]")
+        if isinstance(found.answer, Reg) and found.answer.name in self.wanted:
+            value = "1" if k in self.p.spins else "a"
+            self._text(f"r[{self.p.slot(found.answer.name)}] = {value}")
+        if i.op == "st" and k in self.p.slice.pure:
+            self._pure(k)  # the payload of an st.async
+        for op in found.unknown:
+            for name in registers(op):
+                if name in self.wanted:
+                    value = self._operand(i.operands[2]) if self._is_block_poll(k) else self._unknown(k)
+                    self._text(f"r[{self.p.slot(name)}] = {value}")
+
+
+def _stored(i: Instr) -> tuple[Operand, ...]:
+    """The registers that a store of matrices writes."""
+    held = i.operands[1]
+    return held.items if isinstance(held, Vector) else (held,)
+
+
+def _blocks(address: Any) -> frozenset[int]:
+    """The blocks of the cluster whose memory an access reaches; none where its place is not known."""
+    return frozenset(x >> RANK for x in lanes_of(address) if x.__class__ in INTS)
+
+
+def _may_equal(a: Any, b: Any) -> bool:
+    """Whether two values that one store stores may be one."""
+    if isinstance(a, Unknown) and isinstance(b, Unknown) and a.source in _OF_THE_LAUNCH:
+        return (a.source, a.why) == (b.source, b.why)
+    return bool(a == b)

@@ -1,0 +1,196 @@
+"""Branches whose sides only write registers: lanes that part there meet again as one class.
+
+Both sides are run, one after the other, each for the lanes that take it, and every lane keeps what its side
+wrote. Nobody else sees the difference: there are no events between the branch and the join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.reason import Reason
+from syncverify.frontends.ptx.compile.plan import Plan
+from syncverify.frontends.ptx.compile.state import (
+    CONTEXT,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    QUEUED,
+    Disagreement,
+    Registers,
+)
+from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.frontends.ptx.decode.memory import Access
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, lanes_of, vec
+from syncverify.model.events import Ev, Event
+
+#: Instructions that do more than write registers, or look at other lanes.
+_LOUD = frozenset(
+    "st atom red call shfl vote redux match elect activemask exit ret trap brx brkpt bar barrier".split()
+)
+#: Blocks that one side may run, and branches that may lie inside each other, turns of loops included.
+MOST_BLOCKS, MOST_NESTED = 20_000, 48
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What lies between a branch and its join: where control goes on, the slots written, the joins inside.
+    ``sites``: of accesses to shared memory; with any, the region is not quiet, but no more happens there."""
+
+    join: int
+    slots: tuple[int, ...]
+    blocks: frozenset[int]
+    sites: frozenset[int]
+
+
+class Quiet:
+    """The quiet branches of a program; ``run``: one of its blocks, by label."""
+
+    def __init__(self, plan: Plan, run: Callable[[int, Registers], Any], target: Callable[[int], int],
+                 marked: Callable[[int], bool]) -> None:  # fmt: skip
+        self.plan = plan
+        self.flow: Flow = plan.flow
+        self.run = run
+        self.target = target
+        self.marked = marked  # blocks that do something when they are come to
+        self.regions: dict[int, Region | None] = {}
+        self.depth = 0
+
+    def region(self, k: int) -> Region | None:
+        """What the branch at the end of a block leads through, if that is quiet."""
+        if k not in self.regions:
+            self.regions[k] = self._region(self.flow.block_of[k])
+        return self.regions[k]
+
+    def _region(self, block: int) -> Region | None:
+        join = self.flow.join(block)
+        if join >= self.flow.end:
+            return None
+        blocks = self.flow.between(block)
+        names = {"%carry"}
+        sites: set[int] = set()
+        for b in blocks:
+            if self.marked(b):
+                return None
+            for j in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi):
+                i = self.plan.body[j]
+                if type(self.plan.decoded.get(j)) is Access and j not in self.plan.touches:
+                    sites.add(self.plan.site(j))
+                elif j in self.plan.decoded or j in self.plan.touches or i.op in _LOUD:
+                    return None
+                names.update(results(i))
+        slots = sorted(self.plan.slots[x] for x in names if x in self.plan.slots)
+        return Region(self.target(join), tuple(slots), frozenset(blocks), frozenset(sites))
+
+    def merged(self, r: Registers, v: Any, k: int, sides: tuple[int, int]) -> bool:
+        """Goes on at the join of a branch on ``v`` with what each lane's side writes, if that can be told."""
+        region = self.region(k)
+        if region is None or any(join in region.blocks for join, _ in r[PARTED]):
+            return False
+        if region.sites:
+            return self._perhaps(r, v, k, region, sides)
+        if isinstance(v, Unknown):
+            for s in region.slots:
+                r[s] = v.derived()
+            r[PC] = region.join
+            return True
+        if v.__class__ is not Vec or self.depth >= MOST_NESTED:
+            return False
+        before = r[:]
+        self.depth += 1
+        try:
+            return self._both(r, v, region, sides)
+        except (Disagreement, Opaque):
+            r[:] = before
+            return False
+        except BaseException:
+            r[:] = before
+            raise
+        finally:
+            self.depth -= 1
+
+    def _perhaps(self, r: Registers, v: Any, k: int, region: Region, sides: tuple[int, int]) -> bool:
+        """Data decides whether accesses to shared memory are made: as if all of both sides were."""
+        tables = r[CONTEXT].tables
+        if v.__class__ is Vec:
+            v = v.unknown(r[MASK])
+        if not isinstance(v, Unknown) or v.source != "data" or tables.certain:
+            return False
+        if self.depth >= MOST_NESTED:
+            return False
+        before = r[:]
+        self.depth += 1
+        try:
+            events = [e for side in sides for e in self._events(r, side, region.join)]
+        except (Disagreement, Opaque):
+            r[:] = before
+            return False
+        except BaseException:
+            r[:] = before
+            raise
+        finally:
+            self.depth -= 1
+        why = Reason(f"whether the access is made depends on {v.why}", parts=(v.why,))
+        for e in events:
+            tables.perhaps.setdefault(e[1], why)
+        events = [] if tables.sure else events
+        for s in region.slots:
+            r[s] = v.derived()
+        r[PC], r[QUEUE] = (QUEUED, (region.join, *events)) if events else (region.join, ())
+        return True
+
+    def _events(self, r: Registers, side: int, join: int) -> list[Event]:
+        """The events of one side."""
+        found: list[Event] = []
+        r[PC] = side
+        for _ in range(MOST_BLOCKS):
+            if r[PC] == join:
+                return found
+            event = self.run(r[PC], r)
+            if event is None:
+                continue
+            if event[0] not in (Ev.READ, Ev.WRITE, Ev.ATOMIC):
+                break
+            found.append(event)
+        raise Opaque("a side of a branch on data does not come to its end")
+
+    def _both(self, r: Registers, v: Vec, region: Region, sides: tuple[int, int]) -> bool:
+        taken = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and x)
+        other = sum(1 << i for i, x in enumerate(v.lanes) if x.__class__ in INTS and not x)
+        missing = r[MASK] & ~(taken | other)
+        if missing and any(not isinstance(v.lanes[i], Unknown) for i in range(32) if missing >> i & 1):
+            return False
+        mask, first = r[MASK], [r[s] for s in region.slots]
+        found: list[list[Any]] = []
+        for side, lanes in zip(sides, (taken, other), strict=True):
+            for s, old in zip(region.slots, first, strict=True):
+                r[s] = old
+            r[PC], r[MASK] = side, lanes
+            if lanes:
+                self._through(r, region.join)
+            found.append([r[s] for s in region.slots])
+        r[PC], r[MASK] = region.join, mask
+        for s, a, b in zip(region.slots, *found, strict=True):
+            if a is b and not missing:
+                continue
+            one, two = lanes_of(a), lanes_of(b)
+            r[s] = vec([one[i] if taken >> i & 1 else two[i] if other >> i & 1 else _nobody(v.lanes[i])
+                        for i in range(32)])  # fmt: skip
+        return True
+
+    def _through(self, r: Registers, join: int) -> None:
+        for _ in range(MOST_BLOCKS):
+            if r[PC] == join:
+                return
+            if self.run(r[PC], r) is not None:
+                break
+        raise Opaque("a loop of lanes that parted does not end")
+
+
+def _nobody(value: Any) -> Unknown:
+    return value.derived() if isinstance(value, Unknown) else Unknown("data of some lanes")

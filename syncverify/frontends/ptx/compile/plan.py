@@ -1,0 +1,372 @@
+"""What is compiled of a function: its instructions that count, decoded, and the slots that they use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from syncverify.base.kernel_names import base_name
+from syncverify.frontends.ptx.analysis.access_runs import joined
+from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
+from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
+from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
+from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses
+from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
+from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
+from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
+from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, Deal, Renewal, asks_at, renewals
+from syncverify.frontends.ptx.analysis.lanes import crossing, elections
+from syncverify.frontends.ptx.analysis.load_arrival import late_uses
+from syncverify.frontends.ptx.analysis.locks import free_effect, lock_effect
+from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
+from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
+from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
+from syncverify.frontends.ptx.analysis.uniform_values import common_values
+from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
+from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
+from syncverify.frontends.ptx.compile.wgmma_runs import Together
+from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
+from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_effect, spin_effect
+from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
+from syncverify.frontends.ptx.decode.memory import Access, decode_access
+from syncverify.frontends.ptx.decode.parts import spaces, window
+from syncverify.frontends.ptx.decode.table import decode
+from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
+from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Reg
+from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.printer import instruction_text
+from syncverify.frontends.ptx.syntax.types import width
+from syncverify.model.events import AT_ONCE, NEVER, Ev, Site
+
+
+class Plan:
+    """What of a function is compiled, and to which slots. ``sites`` grows as it is compiled, then stays.
+
+    ``apart``: pointers of different parameters lead to different memory. ``numbers``: places of parameters,
+    ``name+offset``, that hold no pointer. ``holds``: the launch file says what lies in some global memory.
+    ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
+    ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
+    shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
+    something is released, and nothing waits for it. ``dependent``: the grid before may still run.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        function: Function,
+        apart: bool = True,
+        numbers: frozenset[str] = frozenset(),
+        holds: bool = False,
+        words: bool = False,
+        teams: Teams | None = None,
+        contents: bool = True,
+        followed: bool = False,
+        dependent: bool = False,
+    ) -> None:
+        self.module = module
+        self.function = function
+        self.flow = Flow(function)
+        self.body = function.body
+        #: whether nothing but bulk copies writes global memory: what is read there is the same at any time
+        writers = [{m.split("::")[0] for m in i.mods} for i in self.body if _writes(i)]
+        self.reads_only = all(SPACES & mods - {"global"} for mods in writers)
+        self.holds = holds
+        self.contents = contents
+        self.apart = apart
+        self.dependent = dependent
+        self.teams = teams
+        self.numbers = numbers
+        self.spins = self.flow.spins
+        self.decoded: dict[int, Decoded] = {}
+        pointers = shared_pointers(function)
+        generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
+        for k, i in enumerate(self.body):
+            access = decode_access(i)
+            if access is not None and access.space == "generic":
+                generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
+                    access.address, function, module
+                )
+                access = access if generic[k] else None
+            found = access or decode(i, function)
+            if moves_matrix(i) and isinstance(found, Effect) and self._leaves(i, pointers):
+                found = None
+            if found is None and (i.op == "call" or stops(i)):
+                found = _stop(i)
+            if found is not None:
+                self.decoded[k] = found
+        #: what the kernel's blocks hand over through global memory; None: its accesses have no events
+        some = apart and any(map(adds_one, self.body))
+        counts = counting(self.flow, generic, self.origins) if some else frozenset()
+        self.handing = hand_over(self.flow, generic, apart, numbers, counts)
+        self._generic = generic
+        if followed and self.exchanges is not None:
+            self.handing = self.exchanges
+        #: a flag for other kernels: where it is released after bulk copies
+        self.unseen = released_unseen(self.flow) if self.handing is None else None
+        #: atomics that hand out numbers of a counter
+        self.takes = counts if self.handing is None else frozenset()
+        whence = {k: self.origins.of(self.body[k].operands[1]) for k in sorted(self.takes)}
+        #: of each take the first one at the same counter
+        self.counter = {k: next(j for j in whence if whence[j] == whence[k]) for k in whence}
+        fixed = frozenset[int]()  # loads of what nobody writes
+        if apart and self.handing is None and any(map(_loads_global, self.body)):
+            fixed = unwritten(self.flow, generic, self.origins)
+        whole = frozenset(k for k in fixed if loads_word(self.body[k]))
+        #: loads whose values are sizes, where nothing else is known of them
+        self.words = whole if words else frozenset()
+        #: what all threads compute alike of others, where the launch file says nothing of memory
+        self.common = {} if holds else common_values(self.flow, fixed - whole)
+        if self.handing is not None:
+            self.decoded.update(self.handing.accesses)
+            for k, spin in self.handing.spins.items():
+                outside = "a loop waits for what nothing in this kernel writes"
+                mine = k in self.handing.accesses
+                self.decoded[k] = spin_effect(self.body[k], spin) if mine else Unsupported(outside)
+            for k in self.handing.polls & self.handing.accesses.keys():
+                locks = self.handing.locks
+                self.decoded[k] = (lock_effect if k in locks else poll_effect)(self.body[k])
+                if k in locks and locks[k] in self.handing.accesses:
+                    self.decoded[locks[k]] = free_effect(self.body[locks[k]])
+            self._refuse_matrices()
+            self.decoded = dict(sorted(self.decoded.items()))
+            if teams is not None:
+                self._leave_out(teams)
+        else:
+            if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
+                self._refuse_matrices()
+            for k, e in self.decoded.items():
+                if isinstance(e, Effect):
+                    self.decoded[k] = untracked(self.body[k], e)
+        if dependent:
+            names = frozenset(v.name for v in module.variables if v.space == "global")
+            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
+        for block in self.flow.endless():
+            lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
+            if not self.decoded.keys() & set(lines):
+                self.decoded[lines[0]] = Unsupported("a loop that no path leads out of")
+        self.decoded = dict(sorted(self.decoded.items()))
+        loads = [k for k, e in self.decoded.items() if _reads_shared(e, self.body[k])]
+        self.uses = late_uses(self.flow, loads)
+        wgmma = any(i.op == "wgmma" for i in self.body)
+        fragments = fragment_events(function, self.flow) if wgmma else {}
+        #: per instruction the events that its registers bring: (code, handle or name of a fragment)
+        self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
+        for k, handles in self.uses.at.items():
+            self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
+        self.fragments = frozenset(fragments)
+        #: products that are one event
+        self.together = Together()
+        #: blocks that agents of this program are taken not to come to
+        self.stops: frozenset[int] = frozenset()
+        effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+        self.reads = holds or words  # what lies in global memory may be known wherever it is read
+        needed = slice_of(
+            self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
+        )
+        self._write(needed, sized=False)
+
+    def _leave_out(self, teams: Teams) -> None:
+        """Leaves nothing of accesses whose place in global memory does not matter but what else they do."""
+        self.decoded = dict(sorted({**self.decoded, **teams.more}.items()))
+        for k in teams.quiet & self.decoded.keys():
+            e = self.decoded[k]
+            if isinstance(e, Effect):
+                self.decoded[k] = elsewhere(self.body[k], e)
+            elif isinstance(e, GlobalAccess) and e.inside is not None:
+                self.decoded[k] = e.inside
+            elif isinstance(e, GlobalAccess):
+                del self.decoded[k]
+        self.decoded = joined(self.flow, self.decoded)
+
+    def _without(self, stops: frozenset[int]) -> Slice:
+        """What matters to agents that never come to some blocks, and whether they do; of what is stored all
+        that is known otherwise."""
+        flow = Flow(self.function, stops)
+        known = self.slice.registers
+        effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
+        fragments = [k for k in self.fragments if flow.block_of[k] not in stops]
+        also = [*fragments, *(flow.blocks[b].lo for b in stops)]
+        found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
+        self.flow, self.stops = flow, stops
+        return found.steering or found
+
+    def _write(self, needed: Slice, sized: bool) -> None:
+        """Begins anew, with nothing compiled of what is needed; ``sized``: for sizes without a number."""
+        self.slice = needed
+        self.sized = sized
+        self.crossing: Slice = crossing(self.flow, self.slice)
+        self.elections = elections(self.flow, self.slice, self.decoded)
+        self.assumptions: list[str] = []
+        self.sites: list[Site] = []
+        self.slots: dict[str, int] = {}
+        self.at = 0  # the instruction that is being compiled
+        self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
+        self.symbols: dict[str, int] = {}  # special registers, addresses and parameters that the code reads
+        self.size = FIRST
+        self.steers = bool({"shared"} & self.slice.spaces)
+        self.text = ""
+        self.classes = 0  # numbered so far
+        self.site_of: dict[int, int] = {}
+        self.plain: dict[int, bool] = {}  # sites of stores, and whether of numbers in the text alone
+        self.one_value: set[int] = set()  # those that are not known to store different values
+        self.stored: dict[Any, Any] = {}  # what they were seen to store, by cluster and blocks written
+        self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
+        self.loose: set[int] = set()  # sites whose place in shared memory data says
+        self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
+        self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether engines beside the threads access shared memory, or wait for threads."""
+        return any(
+            i.op in ("wgmma", "mbarrier")
+            or (i.op == "cp" and "bulk" in i.mods)
+            or (i.op in ("st", "red") and "async" in i.mods)
+            for i in self.body
+        )
+
+    @cached_property
+    def origins(self) -> Origins:
+        """Which parameters addresses in global memory come from."""
+        return Origins(self.flow, True, self.numbers)
+
+    @cached_property
+    def map_addresses(self) -> MapAddresses:
+        """What addresses of tensor maps are made of."""
+        return MapAddresses(self.flow)
+
+    @cached_property
+    def exchanges(self) -> HandOver | None:
+        """What of a kernel that waits for nobody is followed in a second look."""
+        return exchanged(self.flow, self._generic, self.handing, self.origins) if self.apart else None
+
+    @cached_property
+    def lengths(self) -> Lengths:
+        """How long loops inside others go on, where blocks in teams choose it in each turn."""
+        return chosen_lengths(self.flow, self.slice, self.decoded) if self.teams is not None else Lengths()
+
+    @cached_property
+    def renewals(self) -> dict[int, Renewal]:
+        """By header, the loops whose turns read sizes anew."""
+        held = frozenset(self.slots)
+        found = renewals(self.flow, self.slice, self.constants, held, self.lengths.chosen)
+        return {x.header: replace(x, deal=self._dealt(x)) for x in found}
+
+    def _dealt(self, x: Renewal) -> Deal | None:
+        """How the turns of a loop are dealt out, if they are."""
+        deal = x.deal
+        if deal is None or self.teams is not None or deal.counter not in self.slots:
+            return None
+        if deal.step:
+            return deal if deal.step in self.slots else None
+        block = None if deal.early is None else self.flow.blocks[deal.early]
+        quiet = block is not None and not any(k in self.decoded for k in range(block.lo, block.hi))
+        return deal if quiet else replace(deal, early=None)
+
+    @cached_property
+    def hesitant(self) -> frozenset[int]:
+        """Where it is asked whether there is a further turn, of loops whose turns are dealt out."""
+        blocks = self.flow.blocks
+        asked: set[int] = set()
+        for x in self.renewals.values():
+            if x.deal is not None and x.deal.step:
+                asked |= {x.deal.asked, *x.deal.first}
+            elif x.deal is not None:
+                first = x.header if x.deal.early is None else x.deal.early
+                asked |= {x.deal.asked, *(b for b in blocks[first].pred if b not in x.blocks)}
+        found = (asks_at(self.flow, b) for b in asked)
+        return frozenset(8 * k + START for k in found if k is not None)
+
+    def read_handle(self, k: int) -> int:
+        """What a USE calls the read of instruction ``k``; its number, or that none will or need."""
+        if k not in self.uses.late:
+            return AT_ONCE
+        return NEVER if k in self.uses.lost else k
+
+    def site(self, k: int) -> int:
+        """The site of an instruction."""
+        found = self.site_of.get(k)
+        if found is None:
+            i = self.body[k]
+            found = self.site_of[k] = len(self.sites)
+            callers = self.module.places(i)[1:]
+            site = Site(self.module.span(i), instruction_text(i), callers, self.module.wrapped(i))
+            self.sites.append(site)
+        return found
+
+    def slot(self, name: str) -> int:
+        """The place of a register or of a constant of the agent."""
+        found = self.slots.get(name)
+        if found is None:
+            found = self.slots[name] = self.size
+            self.size += 1
+        return found
+
+    def constant_slot(self, name: str) -> int:
+        """The place of something that the agent is given: ``%tid.x``, ``&variable``, ``param name+8:u32``."""
+        found = self.slot(name)
+        self.symbols[name] = found
+        if name.startswith(SIZED):
+            self.constants.setdefault(self.at, set()).add(name)
+        return found
+
+    def _leaves(self, i: Instr, pointers: frozenset[str]) -> bool:
+        """Whether a matrix whose state space the text leaves out lies in global memory."""
+        at = next(op for op in i.operands if isinstance(op, Mem))
+        inside = pointers.intersection(registers(at)) or names_shared(at, self.function, self.module)
+        return not inside and window(i.mods) == "generic"
+
+    def _refuse_matrices(self) -> None:
+        """Matrices in global memory are not followed where it matters what lies there."""
+        for k, i in enumerate(self.body):
+            if moves_matrix(i) and k not in self.decoded:
+                why = (
+                    "is not followed in global memory, where the kernel hands data over or bulk copies write"
+                )
+                self.decoded[k] = Unsupported(f"{i.name} {why}")
+
+    @cached_property
+    def bits(self) -> dict[int, int]:
+        """The width of each slot that holds a register, or what a parameter gives it."""
+        types = dict(self.function.registers)
+        held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
+        types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
+        return {s: width(types[name]) for s, name in held.items() if name in types}
+
+
+def _writes(i: Instr) -> bool:
+    return i.op in ("st", "red", "atom") or stores_matrix(i)
+
+
+def _loads_global(i: Instr) -> bool:
+    return i.op == "ld" and "global" in i.mods
+
+
+def _reads_shared(e: Decoded, i: Instr) -> bool:
+    matrix = i.op == "ldmatrix" or (moves_matrix(i) and not stores_matrix(i))
+    return matrix or (isinstance(e, Access) and e.code == Ev.READ)
+
+
+def _as_effect(e: Decoded, known: frozenset[str] = frozenset()) -> Effect | Unsupported:
+    """``known``: registers of which what is stored is known."""
+    if isinstance(e, Access):
+        stored = e.elements if isinstance(e, GlobalAccess) and e.signals else ()
+        stored = stored or tuple(op for op in e.elements if isinstance(op, Reg) and op.name in known)
+        return Effect(lambda ctx, site, v: (), (e.address, *stored))
+    return e
+
+
+def _stop(i: Instr) -> Unsupported | None:
+    if i.op == "trap":
+        return Unsupported("the kernel traps")
+    if i.op == "brkpt":
+        return Unsupported("the kernel comes to a breakpoint")
+    name = called(i) or "a function pointer"
+    if name in SILENT:
+        return None
+    if name == "__assertfail":
+        return Unsupported("an assertion of the kernel fails")
+    return Unsupported(f"a call of {base_name(name)}")

@@ -1,0 +1,238 @@
+"""A function as resumable code: Python functions over a flat list of slots, compiled once.
+
+An agent's state is the list ``r``: program counter, queued events, class, its context, memories, then what
+the code reads: special registers, addresses of variables, parameters, registers. ``r[0]`` is a label: each
+instruction has several: ``START`` (go on here), ``EVENT`` (its events), ``AFTER`` (with their answer) and
+``DECIDE`` (its branch). A function takes ``(r, a)``, ``a`` being the answer to the last event, and returns
+an event, or None where it only jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
+
+from syncverify.frontends.ptx.analysis.iteration_havoc import KEPT, TURN
+from syncverify.frontends.ptx.analysis.slice import Slice
+from syncverify.frontends.ptx.compile.blocks import Writer
+from syncverify.frontends.ptx.compile.plan import Plan
+from syncverify.frontends.ptx.compile.state import AFTER, ENDED, START, TAKE, Run
+from syncverify.frontends.ptx.compile.wgmma_runs import together
+from syncverify.frontends.ptx.flow.control_flow import live_before
+from syncverify.frontends.ptx.syntax.operands import results, sources
+
+_CARRY = ("%carry",)
+#: What programs of one function have in common: sites, and what is known of them.
+SHARED = ("sites", "site_of", "plain", "one_value", "stored", "equal_value", "loose", "alike", "trusted")
+
+
+class Program(Plan):
+    """A function of a module, compiled."""
+
+    def _write(self, needed: Slice, sized: bool, like: Plan | None = None) -> None:
+        """Compiles what is needed; ``like``: a program of the same function, whose sites are used on."""
+        super()._write(needed, sized)
+        for name in SHARED if like is not None else ():
+            setattr(self, name, getattr(like, name))
+        code = Writer(self)
+        self.blocks: dict[int, Run] = code.compile()
+        self.saved = code.saved()
+        self.beside = code.beside(self.saved)
+        if sized:
+            for x in self.renewals.values():
+                for name in x.names:
+                    self.slot(KEPT + name)
+        self.entry = code.target(0) if self.body else ENDED
+
+    def forget_stores(self) -> None:
+        """What stores were seen to store is known of one launch; a new one has not begun."""
+        for found in (self.one_value, self.equal_value, self.stored, self.loose, self.alike, self.trusted):
+            found.clear()
+        self.one_value.update(self.plain)
+        self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
+
+    @contextmanager
+    def stores_kept(self) -> Iterator[None]:
+        """While other launches are looked at, what this one stores is put aside."""
+        told = (self.one_value, self.equal_value, self.loose, self.alike, self.trusted)
+        kept = [(found, copy(found)) for found in told]
+        stored = dict(self.stored)
+        try:
+            yield
+        finally:
+            for found, before in kept:
+                found.clear()
+                found.update(before)
+            self.stored.clear()
+            self.stored.update(stored)
+
+    @cached_property
+    def for_sizes(self) -> Program:
+        """The same for sizes without a number: without values that only say where in global memory something
+        is read, for they ask much and tell nothing; with sizes that turns of loops read anew."""
+        if self.slice.steering is None and not self.renewals:
+            return self
+        made = self._anew()
+        made.decoded, made.together = together(self.flow, self.decoded, self.touches.keys())
+        made._write(self.slice.steering or self.slice, sized=True)
+        return made
+
+    def along(self, stops: frozenset[int]) -> Program:
+        """The same for agents that do not come to some blocks; one that does splits into one part."""
+        made = self._alongs.get(stops)
+        if made is None:
+            made = self._alongs[stops] = self._anew()
+            needed = made._without(stops)
+            made._write(needed, self.sized, self)
+        return made
+
+    @cached_property
+    def _alongs(self) -> dict[frozenset[int], Program]:
+        return {}
+
+    def _anew(self) -> Program:
+        made = copy(self)
+        for name in ("bits", "renewals", "stale", "_live", "_live_in_turns", "_kept", "_live_memo",
+                     "_shown_memo", "predicates", "steady", "hesitant", "lengths", "_alongs"):  # fmt: skip
+            made.__dict__.pop(name, None)
+        return made
+
+    @cached_property
+    def _live(self) -> list[frozenset[str]]:
+        return live_before(self.flow, self._reads, self._writes, self._kept)
+
+    @cached_property
+    def _live_in_turns(self) -> list[frozenset[str]]:
+        """The same inside loops whose turns read sizes anew."""
+        entering = {h: x.names for h, x in self.renewals.items()}
+        return live_before(self.flow, self._reads, self._writes, self._kept, entering)
+
+    @cached_property
+    def _kept(self) -> frozenset[str]:
+        return self.slice.registers.union(*self.constants.values(), _CARRY)
+
+    def _reads(self, k: int) -> tuple[str, ...]:
+        if k in self.slice.pure or k in self.decoded or k in self.slice.branches:
+            carry = _CARRY if self.body[k].op in ("addc", "subc", "madc") else ()
+            return (
+                *sources(self.body[k]),
+                *self.together.reads.get(k, ()),
+                *self.constants.get(k, ()),
+                *carry,
+            )
+        return ()
+
+    def _writes(self, k: int) -> tuple[str, ...]:
+        if k not in self.slice.pure and k not in self.decoded:
+            return ()
+        return (*results(self.body[k]), *(_CARRY if "cc" in self.body[k].mods else ()))
+
+    def _late(self, k: int) -> bool:
+        """Whether an instruction reads registers after its events: for what it keeps, or an answer."""
+        op = self.body[k].op
+        kept = op in ("ld", "ldu", "st") and k in self.slice.pure
+        return kept or op == "elect" or (self.handing is not None and k in self.handing.polls)
+
+    def live_at(self, label: int) -> tuple[int, ...]:
+        """The slots that may be read from a label on before they are written."""
+        found = self._live_memo.get(label)
+        if found is None:
+            found = self._live_memo[label] = tuple(sorted(self.slots[x] for x in self._live_names(label)
+                                                          if x in self.slots))  # fmt: skip
+        return found
+
+    def shown_at(self, label: int) -> tuple[tuple[int, int, int], ...]:
+        """The same with their widths, and what a number is less of which it is negative."""
+        found = self._shown_memo.get(label)
+        if found is None:
+            widths = [(s, self.bits.get(s, 64)) for s in self.live_at(label)]
+            found = tuple([(s, n, 1 << (n - 1) if n > 1 else 0) for s, n in widths])
+            self._shown_memo[label] = found
+        return found
+
+    @cached_property
+    def _shown_memo(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        return {}
+
+    @cached_property
+    def predicates(self) -> frozenset[int]:
+        """Where blocks in teams hold predicates."""
+        types = self.function.registers if self.teams is not None else {}
+        numbers = self.lengths.predicates if self.sized else ()
+        return frozenset(
+            s for name, s in self.slots.items() if types.get(name) == "pred" and name not in numbers
+        )
+
+    @cached_property
+    def steady(self) -> frozenset[int]:
+        """Where blocks in teams hold what no loop changes."""
+        if self.teams is None:
+            return frozenset()
+        turning = {
+            name
+            for loop in self.flow.loops
+            for b in loop
+            for k in range(self.flow.blocks[b].lo, self.flow.blocks[b].hi)
+            for name in results(self.body[k])
+        }
+        types = self.function.registers
+        return frozenset(s for name, s in self.slots.items() if name in types and name not in turning)
+
+    @cached_property
+    def _live_memo(self) -> dict[int, tuple[int, ...]]:
+        return {}
+
+    def _live_names(self, label: int) -> set[str]:
+        if label < START:
+            return set()
+        k, kind = divmod(label - START, 8)
+        if k >= len(self.body):
+            return set()
+        n = self.flow.block_of[k]
+        block = self.flow.blocks[n]
+        live: set[str] = set()
+        inside = self.sized and any(n in x.blocks for x in self.renewals.values())
+        before = self._live_in_turns if inside else self._live
+        for s in block.succ:
+            if s < self.flow.end:
+                live |= before[s]
+        stop = k + 1 if kind == AFTER - START else k
+        for j in range(block.hi - 1, stop - 1, -1):
+            if self.body[j].guard is None:
+                live -= set(self._writes(j))
+            live |= set(self._reads(j)) & self._kept
+        if kind == AFTER - START:
+            late = self._late(k)
+            if not late or self.body[k].guard is None:
+                live -= set(self._writes(k))
+            if late:
+                live |= set(self._reads(k)) & self._kept
+        live.update(f"{TAKE}{self.counter[k]}" for k in self.takes & self.slice.pure)
+        for x in self.renewals.values() if self.sized else ():
+            if n in x.before or n in x.blocks:
+                live.add(TURN)
+            if label == self._label(x.header):
+                live |= set(x.names) & self._live[x.header]  # before the first turn
+            if n in x.blocks or (n in x.after and label == self._label(n)):
+                live.update(KEPT + name for name in x.names)
+        return live
+
+    def _label(self, block: int) -> int:
+        return 8 * self.flow.blocks[block].lo + START
+
+    def again(self, label: int) -> bool:
+        """Whether control that is at a label may come to a loop whose turns read sizes anew."""
+        if label < START or not self.sized or (label - START) // 8 >= len(self.body):
+            return False
+        n = self.flow.block_of[(label - START) // 8]
+        return any(n in x.before or n in x.blocks for x in self.renewals.values())
+
+    @cached_property
+    def stale(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """At headers of such loops, by label: slots that a turn writes, with those that keep the first."""
+        return {
+            self._label(h): tuple((self.slots[n], self.slots[KEPT + n]) for n in x.names)
+            for h, x in self.renewals.items()
+        }

@@ -1,0 +1,171 @@
+"""What compiled code calls while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.base.reason import Reason
+from syncverify.frontends.ptx.compile.state import (
+    CONTEXT,
+    ENDED,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    QUEUED,
+    SHARED,
+    Registers,
+    Run,
+)
+from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.frontends.ptx.decode.memory import written
+from syncverify.frontends.ptx.values.atomic_tickets import Ticket
+from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, lanes_of, restrict, vec
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.symbolic_words import size as sized
+from syncverify.model.events import Ev, Event, Flag
+from syncverify.symbolic.context import Term
+
+#: What may say that an assertion fails and nobody knows: where a block is in the grid is known.
+_TRUSTED = ("data", "param")
+NOT_ENTERED = Unknown("a loop that was not entered")
+
+
+def entry(targets: tuple[int, ...], index: int) -> int:
+    """Where ``brx.idx`` goes (PTX ISA: an index outside the table is undefined)."""
+    if not 0 <= index < len(targets):
+        raise Opaque(f"brx.idx takes entry {index} of a table of {len(targets)}")
+    return targets[index]
+
+
+def without_token(event: Event) -> Event:
+    """An arrival whose phase nobody looks at."""
+    if event[0] != Ev.ARRIVE:
+        return event
+    return (*event[:5], event[5] & ~Flag.TOKEN, *event[6:])
+
+
+def exiting(event: Event) -> Run:
+    def run(r: Registers, a: Any) -> Event:
+        r[PC] = ENDED
+        return event
+
+    return run
+
+
+def hand(r: Registers, found: Any, after: int) -> Event | None:
+    """Hands an event out, or the first of several; none at all: goes on."""
+    if found.__class__ is not list:
+        r[PC] = after
+        if r[SHARED] is not None:
+            overwritten(r, found)
+        return found  # type: ignore[no-any-return]
+    r[PC], r[QUEUE] = (QUEUED, (after, *found)) if found else (after, ())
+    if r[SHARED] is not None:
+        for event in found:
+            overwritten(r, event)
+    return None
+
+
+def rejoin(r: Registers, block: int) -> None:
+    """Lanes come together: of what was written since they parted, the other lanes' values are not known."""
+    for join, slots in r[PARTED]:
+        if join == block:
+            for s in slots:
+                r[s] = restrict(r[s], r[MASK])
+    r[PARTED] = tuple(x for x in r[PARTED] if x[0] != block)
+
+
+def overwritten(r: Registers, event: Event) -> None:
+    numbers = written(event)
+    if numbers:
+        ctx = r[CONTEXT]
+        r[SHARED].overwritten(ctx.footprints, numbers)
+
+
+def elected(r: Registers, mask: Any, elected: int) -> tuple[int, Any]:
+    ctx = r[CONTEXT]
+    return ctx.elect(mask, elected)  # type: ignore[no-any-return]
+
+
+def load(r: Registers, space: str, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load whose contents are kept."""
+    return r[CONTEXT].load(r, space, address, size, missing)
+
+
+def read_global(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load from global memory that the kernel does not write."""
+    return r[CONTEXT].tables.behind(address, size, missing)
+
+
+def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The same in a kernel that writes global memory: what the launch file says."""
+    return r[CONTEXT].tables.held(address, size, missing)
+
+
+def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -> Any:
+    """The same of a word that nobody writes: where it has no number it is a size, one for each place."""
+    space = r[CONTEXT].tables.space
+    if space is None or not isinstance(found, Unknown):
+        return found
+    place = address.term if isinstance(address, Size) else address
+    if not isinstance(place, int | Term):
+        return found
+    bits = 8 * size
+    low = -(1 << bits - 1) if signed else 0
+    return sized(space.opaque(("memory", place, size), low, low + (1 << bits) - 1, "word"), bits)
+
+
+def taken(r: Registers, count: int, address: Any, one: Any, last: Any, active: Any, old: Any,
+          missing: Unknown) -> Any:  # fmt: skip
+    """The number that an atomic hands to a lane; ``count``: the slot that counts what the agent has taken.
+
+    ``one``: what the atomic adds; ``last``: the counter's last number, -1 for that of its type.
+    """
+    ctx, on = r[CONTEXT], lanes_of(active)
+    lanes = [i for i in ctx.lanes if r[MASK] >> i & 1]
+    asking = [i for i in lanes if on[i].__class__ not in INTS or on[i]]
+    if not asking:
+        return _heard(r, count, address, one, last, on, old, missing)
+    value = missing
+    if len(asking) == 1 and on[asking[0]].__class__ in INTS:
+        (lane,) = asking
+        given = [lanes_of(x)[lane] for x in (address, one, last)]
+        value = ctx.take(lane, r[count], *given, missing)
+        r[count] += value.__class__ is Ticket
+    elif ctx.tables.tickets is not None:
+        ctx.tables.tickets.lose(
+            Reason(f"several lanes count at once: {missing.why}", parts=(missing.why,))
+        )
+    if len(asking) == len(lanes):
+        return value
+    return vec([value if i in asking else x for i, x in enumerate(lanes_of(old))])
+
+
+def _heard(r: Registers, count: int, address: Any, one: Any, last: Any, on: Any, old: Any,
+           missing: Unknown) -> Any:  # fmt: skip
+    """The same for lanes that take nothing, while one lane of another class takes beside them."""
+    ctx = r[CONTEXT]
+    asking = [i for i, x in enumerate(on) if x.__class__ in INTS and x]
+    if len(asking) != 1 or r[PARTED] or r[MASK] != ctx.mask or any(x.__class__ not in INTS for x in on):
+        return old
+    (lane,) = asking
+    given = [lanes_of(x)[lane] for x in (address, one, last)]
+    value = ctx.take(lane, r[count], *given, missing, hearer=ctx.lanes[0])
+    r[count] += value.__class__ is Ticket
+    return vec([value if i == lane else x for i, x in enumerate(lanes_of(old))])
+
+
+def store(r: Registers, space: str, address: Any, size: int, value: Any, active: Any) -> None:
+    """Keeps a stored value."""
+    r[CONTEXT].store(r, space, address, size, value, active)
+
+
+def trusting(r: Registers, value: Any, safe: int) -> Any:
+    """A guard with ``safe``, where no assertion fails, for each lane of which data or a parameter decides."""
+    if isinstance(value, Unknown):
+        return safe if value.source in _TRUSTED else value
+    if value.__class__ is not Vec:
+        return value
+    lanes = (trusting(r, v, safe) if r[MASK] >> i & 1 else v for i, v in enumerate(value.lanes))
+    return vec(tuple(lanes))

@@ -1,0 +1,1 @@
+"""Which events an instruction is."""

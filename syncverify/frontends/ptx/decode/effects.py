@@ -1,0 +1,134 @@
+"""How an instruction that synchronizes, copies or touches shared memory becomes events.
+
+``decode`` (in ``effect_*.py``) turns an instruction into an ``Effect`` once, when the function is compiled.
+Each time a class of lanes executes it, its ``operands`` are evaluated and ``emit`` gives the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from syncverify.frontends.ptx.syntax.nodes import Operand
+from syncverify.model.events import Event, Footprint
+
+#: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
+#: without a number (``model.symbols``), or an Unknown.
+Value = Any
+
+
+class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event
+    """The instruction needs a number where there is none; the text says which and why. ``unwritten``: because
+    no instruction has written the register."""
+
+    def __init__(self, text: str, unwritten: bool = False) -> None:
+        super().__init__(text)
+        self.reason = text
+        self.unwritten = unwritten
+
+
+class Context(Protocol):
+    """What ``emit`` sees of the class of lanes that executes."""
+
+    cta: int  # rank in the cluster
+    ctas: int  # of the cluster
+    warp: int
+    lanes: tuple[int, ...]  # of the class, ascending
+    warp_lanes: int  # mask of the lanes that the warp has at all
+    shared_end: int  # byte offset at which the CTA's shared memory ends
+
+    def number(self, value: Value, what: str) -> int:
+        """The number that all lanes hold. Lanes that differ split the class; no number raises Opaque."""
+
+    def each(self, value: Value, what: str) -> tuple[int, ...]:
+        """The number that each lane of the class holds; Opaque where one has none."""
+
+    def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
+        """(CTA, byte offset) of an address in space ``shared`` (``shared::cta`` and ``shared::cluster``
+        alike) or ``generic``; Opaque where it lies in another window."""
+
+    def barrier(self, cta: int, offset: int) -> int:
+        """The number of the mbarrier object at that place."""
+
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
+        """Data says where in shared memory an access of ``bits`` bits goes: nothing but a proof may rest on
+        that. False where such accesses are left out. Opaque with ``why`` where it may go elsewhere, or
+        contents of shared memory steer."""
+
+    def part(self, active: Value) -> Context | None:
+        """The lanes of the class for which a guard holds."""
+
+    def footprint(self, fp: Footprint) -> int:
+        """The number of a footprint."""
+
+    def take_alike(self, site: int) -> None:
+        """Lanes store to the same bytes there, and their values are not shown equal: taken for granted."""
+
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+        """The number of the footprint of ``size`` bytes at each lane's global address, and of so many rows
+        of them; -1 where global memory is not tracked."""
+
+    def flag(self, value: Value, size: int) -> int:
+        """The same for a flag of ``size`` bytes, one for all lanes; Opaque if it is not in global memory."""
+
+    def lock(self, address: int, free: bool) -> int:
+        """How many hold the lock there before this block, which takes it or lets it go (``free``)."""
+
+    def addresses(self, value: Value) -> tuple[int, ...] | None:
+        """Each lane's global address; None where it is not known and the access goes without a footprint,
+        on which no proof may rest. Opaque where blocks wait for each other."""
+
+    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
+        """The number of the footprint of a tensor map's box in global memory; -1 where it is not tracked."""
+
+    def read_handle(self) -> int:
+        """The ``reg`` of the READ that this instruction's ``unknown`` destinations come from (-1: dead)."""
+
+    def tensor_map(self, value: Value) -> MapFacts:
+        """What is known of the tensor map that an address names."""
+
+    def define_map(self, value: Value, facts: MapFacts) -> None:
+        """The kernel itself writes a tensor map with these facts to that address."""
+
+    def map_index(self, value: Value) -> int:
+        """The number of a tensor map (``System.maps``) at that address."""
+
+    def fragment(self, name: str) -> int:
+        """The number of a group of registers (``System.fragments``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapFacts:
+    """A tensor map: box in elements (innermost first), element bytes, swizzle in bytes (0: none).
+    ``bytes`` of a whole box; None where not known."""
+
+    name: str
+    box: tuple[int, ...] | None
+    element: int | None
+    swizzle: int
+    bytes: int | None
+
+
+Emit = Callable[[Context, int, Sequence[Value]], Sequence[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One instruction's events.
+
+    ``operands``: what is evaluated, in this order (a Mem gives its address). ``answer``: the destination
+    that takes the answer of the *last* event (poll, token), if any. ``unknown``: destinations that hold data.
+    """
+
+    emit: Emit
+    operands: tuple[Operand, ...] = ()
+    answer: Operand | None = None
+    unknown: tuple[Operand, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """An instruction that may matter and is not understood: reaching it is ``unknown``."""
+
+    reason: str

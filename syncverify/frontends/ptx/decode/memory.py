@@ -1,0 +1,291 @@
+"""Loads, stores and atomics: their events in shared memory, and what is kept of memory that steers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+from typing import Any
+
+from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
+from syncverify.frontends.ptx.syntax.types import WINDOW, width
+from syncverify.frontends.ptx.values.atomic_tickets import travels
+from syncverify.frontends.ptx.values.register_values import INTS, WARP, Unknown, Vec, vec
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.ir.footprints import Range, footprint
+from syncverify.model.events import Ev, Event, Footprint
+from syncverify.model.proxies import Scope
+from syncverify.symbolic.phase_tokens import Token
+
+_SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+#: Byte offset of a CTA's first shared variable, as on the hardware.
+SHARED_BASE = 1024
+LOCAL_WINDOW, PARAM_WINDOW = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load, store or atomic on memory that may be shared.
+
+    ``elements``: the registers loaded, or the values stored; ``size``: bytes of each. ``local``: an atomic's
+    or load's result is data whatever is kept.
+    """
+
+    code: Ev  # READ, WRITE or ATOMIC
+    address: Mem
+    elements: tuple[Operand, ...]
+    size: int
+    space: str  # shared, or generic
+    scope: Scope = Scope.GPU
+
+    @property
+    def bytes(self) -> int:
+        return self.size * len(self.elements)
+
+    def events(self, ctx: Context, site: int, address: Value, values: Sequence[Value], handle: int,
+               part: bool) -> list[Event]:  # fmt: skip
+        """The events of the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
+        return access_events(self, ctx, site, address, values, handle, part)
+
+
+class SpreadError(Exception):
+    """Lanes of one access reach the shared memory of different CTAs: of which, by lane."""
+
+    def __init__(self, ctas: list[int]) -> None:
+        super().__init__()
+        self.ctas = ctas
+
+
+def decode_access(i: Instr) -> Access | None:
+    """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
+    if i.op not in ("ld", "ldu", "st", "atom", "red") or "async" in i.mods:
+        return None
+    space = "generic"
+    for m in i.mods:
+        if m.startswith("shared"):
+            space = "shared"
+        elif m.split("::")[0] in ("global", "const", "param", "local"):
+            return None
+    scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
+    size = width(i.mods[-1]) // 8
+    ops = i.operands
+    match i.op:
+        case "ld" | "ldu" if isinstance(ops[1], Mem):
+            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope)
+        case "st" if isinstance(ops[0], Mem):
+            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope)
+        case "atom" if isinstance(ops[1], Mem):
+            return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
+        case "red" if isinstance(ops[0], Mem):
+            return Access(Ev.ATOMIC, ops[0], _items(ops[1]), size, space, scope)
+    return None
+
+
+def _items(op: Operand) -> tuple[Operand, ...]:
+    return op.items if isinstance(op, Vector) else (op,)
+
+
+def access_events(a: Access, ctx: Context, site: int, address: Value, values: Sequence[Value],
+                  handle: int, part: bool) -> list[Event]:  # fmt: skip
+    """The events of an access by the lanes of ``ctx``; ``part``: they are some of the class's lanes only."""
+    try:
+        places = _places(a, ctx, address)
+    except SpreadError as e:
+        apart = [ctx.part(vec([int(owner == cta) for owner in e.ctas])) for cta in sorted(set(e.ctas))]
+        lanes = [x for x in apart if x is not None]
+        return [x for some in lanes for x in access_events(a, some, site, address, values, handle, True)]
+    except Opaque as e:
+        if a.space != "shared":
+            raise
+        if not ctx.anywhere(site, address, e.reason, 8 * a.size if len(a.elements) == 1 else 0):
+            return []
+        whole = Range(SHARED_BASE, ctx.shared_end - SHARED_BASE)
+        many = len(ctx.lanes) > 1
+        return _events(a, site, ctx.footprint(footprint(ctx.cta, whole, ctx.lanes, varying=a.code == Ev.WRITE,
+                                                        many=many)), handle)  # fmt: skip
+    if places is None:
+        return []
+    cta, offsets = places
+    size = a.bytes
+    for lo in set(offsets):
+        if lo % (size if size in (1, 2, 4, 8, 16, 32) else 1):
+            return [(Ev.FAULT, site, "SV701", f"byte {lo} of shared memory is not {size}-byte aligned")]
+        if lo < SHARED_BASE or lo + size > ctx.shared_end:
+            text = (
+                f"bytes {lo}..{lo + size - 1} lie outside shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
+            )
+            return [(Ev.FAULT, site, "SV114", text)]
+    if not 0 <= cta < ctx.ctas:
+        return [(Ev.FAULT, site, "SV114", f"rank {cta} is no CTA of the cluster, which has {ctx.ctas}")]
+    writes = a.code == Ev.WRITE
+    if len(set(offsets)) == 1 and not part:
+        fp = footprint(cta, Range(offsets[0], size), ctx.lanes, varying=writes, many=len(ctx.lanes) > 1)
+    else:
+        fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=writes)
+    if fp.overlap:
+        same = _same_values(a, ctx, offsets, values)
+        if same is None:
+            ctx.take_alike(site)
+        if same is not False:
+            fp = replace(fp, overlap=False)
+    return _events(a, site, ctx.footprint(fp), handle)
+
+
+def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
+    match a.code:
+        case Ev.READ:
+            return [(Ev.READ, site, number, handle)]
+        case Ev.WRITE:
+            return [(Ev.WRITE, site, number)]
+    return [(Ev.ATOMIC, site, number, int(a.scope))]
+
+
+def _same_values(a: Access, ctx: Context, offsets: Sequence[int], values: Sequence[Value]) -> bool | None:
+    """Whether lanes that store to the same bytes store the same there; None where values are data."""
+    known = len(values) == sum(not isinstance(op, Imm) for op in a.elements)
+    rows: dict[int, list[Any]] = {}
+    for lane, lo in zip(ctx.lanes, offsets, strict=True):
+        mine = [v.lanes[lane] if v.__class__ is Vec else v for v in values]
+        for x, y in zip(mine, rows.setdefault(lo, mine), strict=True):
+            if x.__class__ in INTS and y.__class__ in INTS and x != y:
+                return False
+            known = known and (x is y or x.__class__ in INTS) and not isinstance(x, Unknown)
+    apart = all(lo + a.bytes <= hi for lo, hi in pairwise(sorted(rows)))
+    if not apart and any(v.__class__ is Vec for v in values):
+        return False
+    return True if apart and known else None
+
+
+def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:
+    """The CTA and each lane's byte offset; None if the access goes elsewhere."""
+    what = "a shared-memory address" if a.space == "shared" else "an address that may be in shared memory"
+    lanes = [address] * len(ctx.lanes) if address.__class__ in INTS else list(ctx.each(address, what))
+    if a.space == "generic":
+        inside = {x >> WINDOW == 1 for x in lanes}
+        if inside == {False}:
+            return None
+        if len(inside) > 1:
+            raise Opaque("lanes of one access reach different state spaces")
+    found = [ctx.shared(x, a.space, what) for x in lanes]
+    if len({cta for cta, _ in found}) > 1:
+        owners = dict(zip(ctx.lanes, (cta for cta, _ in found), strict=True))
+        raise SpreadError([owners.get(i, -1) for i in range(WARP)])
+    return found[0][0], [offset for _, offset in found]
+
+
+# ---------------------------------------------------------------- contents
+
+
+@dataclass(slots=True)
+class Bytes:
+    """What is known of a memory: values by address and size. What was never stored is unknown."""
+
+    cells: dict[int, tuple[int, Any]] = field(default_factory=dict)
+
+    def copy(self) -> Bytes:
+        return Bytes(dict(self.cells))
+
+    def numbers(self) -> Iterator[tuple[int, int, Any]]:
+        """Address, size and value of numbers, of sizes that have none, and of tokens."""
+        for a, (n, v) in sorted(self.cells.items()):
+            if _counts(v):
+                yield a, n, v
+
+    def shape(self) -> Hashable:
+        """Where there are numbers, and everything else, by identity: a key that holds it keeps it alive."""
+        if not self.cells:
+            return 0
+        return frozenset((a, n, "" if _counts(v) else v) for a, (n, v) in self.cells.items())
+
+    def store(self, address: int, size: int, value: Any) -> None:
+        self.forget(address, address + size)
+        if not isinstance(value, Unknown) or travels(value):
+            self.cells[address] = (size, value)
+
+    def forget(self, lo: int, hi: int) -> None:
+        """The bytes ``lo..hi-1`` hold something else now."""
+        cells = self.cells
+        if hi - lo > len(cells):
+            for a in [a for a, (n, _) in cells.items() if a < hi and lo < a + n]:
+                del cells[a]
+            return
+        for a in range(lo - 15, hi):
+            cell = cells.get(a)
+            if cell is not None and a + cell[0] > lo:
+                del cells[a]
+
+    def load(self, address: int, size: int, missing: Unknown) -> Any:
+        cell = self.cells.get(address)
+        if cell is not None and cell[0] == size:
+            return cell[1]
+        if address.__class__ not in INTS:
+            return missing  # somewhere, for a size without a number
+        total: Any = 0
+        at = address
+        while at < address + size:
+            part = self._piece(at, address + size - at)
+            if part is None:
+                return missing
+            n, value = part
+            total = total | value << 8 * (at - address)
+            at += n
+        return total
+
+    def _piece(self, address: int, most: int) -> tuple[int, Any] | None:
+        """Bytes from an address on that lie in one cell: how many, and their value."""
+        for a in range(address, address - 16, -1):
+            cell = self.cells.get(a)
+            if cell is None:
+                continue
+            n, value = cell
+            if a + n <= address or not (value.__class__ in INTS or (value.__class__ is Vec and value.fixed)):
+                return None
+            count = min(most, a + n - address)
+            return count, value >> 8 * (address - a) & (1 << 8 * count) - 1
+        return None
+
+
+def _counts(v: Any) -> bool:
+    """Whether the exploration of sizes compares a value: numbers, sizes, and tokens, which have an age."""
+    return v.__class__ in INTS or isinstance(v, Size | Token) or (
+        v.__class__ is Vec and any(isinstance(x, Size | Token) for x in v.lanes)
+    )  # fmt: skip
+
+
+class SharedContents:
+    """The kept contents of the shared memory of all CTAs of one run; ``ended``: the classes that are over."""
+
+    def __init__(self, ctas: int) -> None:
+        self.of = [Bytes() for _ in range(ctas)]
+        self.ended: set[int] = set()
+
+    def copy(self) -> SharedContents:
+        new = SharedContents(0)
+        new.of = [b.copy() for b in self.of]
+        new.ended = set(self.ended)
+        return new
+
+    def first(self) -> int:
+        """The first class that is not over: it shows the contents to the exploration of sizes."""
+        return next(i for i in count() if i not in self.ended)
+
+    def overwritten(self, footprints: Sequence[Footprint], numbers: Iterable[int]) -> None:
+        """An operation wrote data there."""
+        for number in numbers:
+            fp = footprints[number]
+            if 0 <= fp.memory < len(self.of) and self.of[fp.memory].cells:
+                for lo, hi in fp.intervals:
+                    self.of[fp.memory].forget(lo, hi)
+
+
+def written(event: Event) -> tuple[int, ...]:
+    """The footprints in shared memory that an event writes data to."""
+    match event[0]:
+        case Ev.WRITE | Ev.ATOMIC | Ev.CP_ASYNC | Ev.ST_ASYNC:
+            return (event[2],)
+        case Ev.BULK_LOAD:
+            return tuple(t[0] for t in event[2])
+        case Ev.BULK_COPY:
+            return (event[3],)
+    return ()

@@ -1,0 +1,180 @@
+"""What the effects share: modifiers, operands, places in shared memory, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Unsupported, Value
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Pair, Reg, Sink, Vector
+from syncverify.ir.footprints import Range, footprint
+from syncverify.model.events import Ev, Event, Flag, Footprint
+from syncverify.model.proxies import Scope
+
+#: What ``decode`` and the functions it calls return.
+Decoded = Effect | Unsupported | None
+
+SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
+#: Largest count and transaction count (PTX ISA, mbarrier: Contents of the mbarrier object).
+MAX_COUNT = 2**20 - 1
+MAX_NAMED = 15
+
+_STATE_SPACES = ("shared", "shared::cta", "shared::cluster", "global")
+
+
+def fault(site: int, rule: str, message: str) -> Event:
+    return (Ev.FAULT, site, rule, message)
+
+
+def spaces(mods: Sequence[str]) -> list[str]:
+    """The state spaces that the modifiers name, in order."""
+    return [m for m in mods if m in _STATE_SPACES]
+
+
+def window(mods: Sequence[str]) -> str:
+    """How a shared address is written: ``shared``, or ``generic`` where no space is named."""
+    return "shared" if any(m.startswith("shared") for m in mods) else "generic"
+
+
+def scope_of(mods: Sequence[str], default: str) -> Scope:
+    return SCOPES[next((m for m in mods if m in SCOPES), default)]
+
+
+def sem_flags(mods: Sequence[str]) -> int:
+    """``.relaxed`` and ``.cluster`` as flags; the rest is the default."""
+    return (Flag.RELAXED if "relaxed" in mods else 0) | (Flag.CLUSTER if "cluster" in mods else 0)
+
+
+def constant(code: Ev, *arguments: object) -> Effect:
+    """An effect whose event never changes."""
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        return ((code, site, *arguments),)
+
+    return Effect(emit)
+
+
+def effect(emit: Emit, operands: Sequence[Operand], answer: Operand | None = None,
+           unknown: Sequence[Operand] = ()) -> Effect:  # fmt: skip
+    return Effect(emit, tuple(operands), answer, tuple(unknown))
+
+
+def malformed(instr: Instr) -> Unsupported:
+    return Unsupported(f"{instr.name} with operands that are not understood")
+
+
+def registers(*operands: Operand) -> tuple[Operand, ...]:
+    """The registers among destinations, vectors and pairs expanded, sinks left out."""
+    found: list[Operand] = []
+    for o in operands:
+        if isinstance(o, Vector):
+            found += registers(*o.items)
+        elif isinstance(o, Pair):
+            found += registers(o.first, o.second)
+        elif isinstance(o, Reg):
+            found.append(o)
+    return tuple(found)
+
+
+def split_at_address(instr: Instr) -> tuple[Operand | None, Mem, tuple[Operand, ...]] | None:
+    """Destination (None: none, or a sink), address, and what follows; None where there is no address."""
+    ops = instr.operands
+    at = next((i for i, o in enumerate(ops) if isinstance(o, Mem)), None)
+    if at is None or at > 1:
+        return None
+    address = ops[at]
+    assert isinstance(address, Mem)
+    into = ops[0] if at else None
+    return None if isinstance(into, Sink) else into, address, ops[at + 1 :]
+
+
+def immediate(o: Operand) -> int | None:
+    return o.value if isinstance(o, Imm) else None
+
+
+def place(ctx: Context, value: Value, space: str, what: str) -> tuple[int, int]:
+    """(CTA, byte offset) of an address that all lanes share; lanes that differ split the class."""
+    return ctx.shared(value if type(value) is int else ctx.number(value, what), space, what)
+
+
+def places(ctx: Context, value: Value, space: str, what: str) -> tuple[int, int | tuple[int, ...]]:
+    """The CTA, and the byte offset: one for all lanes, or one per lane. Lanes of different CTAs split."""
+    if type(value) is int:
+        return ctx.shared(value, space, what)
+    addresses = ctx.each(value, what)
+    if addresses.count(addresses[0]) == len(addresses):
+        return ctx.shared(addresses[0], space, what)
+    found = [ctx.shared(a, space, what) for a in addresses]
+    if any(cta != found[0][0] for cta, _ in found):
+        return ctx.shared(ctx.number(value, what), space, what)
+    return found[0][0], tuple([offset for _, offset in found])
+
+
+class Region:
+    """``size`` bytes at a place in shared memory, for all lanes or each, checked."""
+
+    __slots__ = ("cta", "offsets", "size")
+
+    def __init__(self, cta: int, offsets: int | tuple[int, ...], size: int) -> None:
+        self.cta = cta
+        self.offsets = offsets
+        self.size = size
+
+    def footprint(self, ctx: Context, cta: int | None = None) -> int:
+        """Its number; ``cta``: the same bytes of another CTA."""
+        memory = self.cta if cta is None else cta
+        lo, size = self.offsets, self.size
+        if isinstance(lo, int):
+            return ctx.footprint(Footprint(memory, ((lo, lo + size),) if size > 0 else ()))
+        return ctx.footprint(footprint(memory, [Range(x, size) for x in lo], ctx.lanes))
+
+    def each(self) -> Sequence[int]:
+        return (self.offsets,) if isinstance(self.offsets, int) else self.offsets
+
+
+def region(ctx: Context, site: int, faults: list[Event], value: Value, space: str, size: int, unit: int,
+           what: str) -> Region:  # fmt: skip
+    """A place of ``size`` bytes; adds a fault where it is misaligned or leaves shared memory."""
+    r = Region(*places(ctx, value, space, what), size)
+    if not 0 <= r.cta < ctx.ctas:
+        text = f"rank {r.cta} is no CTA of the cluster, which has {ctx.ctas}"
+        faults.append(fault(site, "SV114", text))
+        r.cta = ctx.cta
+    for lo in r.each():
+        if lo % unit:
+            text = f"{what} at byte {lo} of shared memory is not {unit}-byte aligned"
+            faults.append(fault(site, "SV701", text))
+            break
+    for lo in r.each():
+        if lo < 0 or lo + size > ctx.shared_end:
+            text = (
+                f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, which ends at {ctx.shared_end}"
+            )
+            faults.append(fault(site, "SV114", text))
+            break
+    return r
+
+
+def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space: str,
+               local: str = "") -> tuple[int, int, int]:  # fmt: skip
+    """(number, CTA, byte offset) of an mbarrier; number -1 and a fault where there can be none.
+
+    ``local``: the operation, if it may not be remote.
+    """
+    cta, offset = place(ctx, value, space, "the address of an mbarrier")
+    if not 0 <= cta < ctx.ctas:
+        text = f"the mbarrier lies in CTA {cta}, which is not mapped: the cluster has {ctx.ctas}"
+        faults.append(fault(site, "SV208", text))
+        return -1, cta, offset
+    if offset % 8:
+        # PTX ISA, mbarrier: size and alignment of the object.
+        faults.append(fault(site, "SV701", f"the mbarrier at byte {offset} is not 8-byte aligned"))
+        return -1, cta, offset
+    if offset < 0 or offset + 8 > ctx.shared_end:
+        text = f"the mbarrier at byte {offset} leaves shared memory, which ends at {ctx.shared_end}"
+        faults.append(fault(site, "SV208", text))
+        return -1, cta, offset
+    if local and cta != ctx.cta:
+        text = f"{local} works only on the CTA's own barriers, not on one of CTA {cta}"
+        faults.append(fault(site, "SV208", text))
+        return -1, cta, offset
+    return ctx.barrier(cta, offset), cta, offset

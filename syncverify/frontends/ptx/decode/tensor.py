@@ -1,0 +1,201 @@
+"""Tensor copies and edits of tensor maps as events (PTX ISA, cp.async.bulk.tensor, tensormap)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.decode.copies import own_source, targets
+from syncverify.frontends.ptx.decode.effects import Context, MapFacts, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.decode.map_addresses import MAP_BYTES, MapAddress
+from syncverify.frontends.ptx.decode.parts import (
+    Decoded,
+    effect,
+    immediate,
+    malformed,
+    region,
+    scope_of,
+    spaces,
+    window,
+)
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg, Vector
+from syncverify.model.events import Ev, Event
+
+#: PTX ISA, tensor copies: shared memory addresses are 128-byte aligned, with any swizzle.
+_ALIGN = 128
+#: Bytes of an element by the value of ``.elemtype``, and of a swizzle by ``.swizzle_mode`` (PTX ISA,
+#: tensormap.replace, new_val validity).
+_ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
+_SWIZZLE_MODES: dict[int | None, int] = {0: 0, 1: 32, 2: 64, 3: 128}
+_SM100 = ("tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "cta_group::1", "cta_group::2")
+
+
+def decode_tensor(instr: Instr) -> Decoded:
+    """``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``."""
+    ways, ops = spaces(instr.mods), instr.operands
+    newer = next((m for m in instr.mods if m in _SM100), None)
+    if newer is not None:
+        return Unsupported(f"{instr.name}: .{newer} is not of sm_90")
+    if len(ways) != 2:
+        return malformed(instr)
+    if ways == ["global", "shared::cta"]:
+        if len(ops) < 2 or not isinstance(ops[0], Mem) or not isinstance(ops[1], Mem):
+            return malformed(instr)
+        return _store(ops[0], ops[1], int(instr.mods[0] == "reduce"))
+    if ways[0] in ("shared::cta", "shared::cluster") and ways[1] == "global" and len(ops) >= 3:
+        to, source, bar = ops[:3]
+        if isinstance(to, Mem) and isinstance(source, Mem) and isinstance(bar, Mem):
+            rest = [o for o in ops[3:] if not isinstance(o, Vector)]  # without the offsets of im2col
+            multicast = "multicast::cluster" in instr.mods
+            if not multicast or rest:
+                return _load(to, source, bar, rest[:1] if multicast else ())
+    return malformed(instr)
+
+
+def _box(ctx: Context, value: Value) -> int:
+    facts = ctx.tensor_map(value)
+    if facts.bytes is None:
+        name = facts.name.removeprefix("tensor map ")
+        raise Opaque(
+            Reason(f"the box of tensor map {name} is not given: give its dtype and box", Cause.MISSING_BOX)
+        )
+    return facts.bytes
+
+
+def _load(to: Mem, source: Mem, bar: Mem, mask: Sequence[Operand]) -> Decoded:
+    n = len(source.coords)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        faults: list[Event] = []
+        size = _box(ctx, v[1])
+        here = region(ctx, site, faults, v[0], "shared", size, _ALIGN, "the destination")
+        found = targets(ctx, site, faults, here, v[2], v[3] if mask else None, size)
+        if not found:
+            return faults
+        tail = v[len(v) - n :] if n else ()
+        event = (Ev.BULK_LOAD, site, found, ctx.global_box(v[1], tail), ctx.map_index(v[1]))
+        return [*faults, event]
+
+    return effect(emit, (to, _address(source), bar, *mask, *source.coords))
+
+
+def _store(to: Mem, source: Mem, reduces: int) -> Decoded:
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        faults: list[Event] = []
+        size = _box(ctx, v[0])
+        here = region(ctx, site, faults, v[1], "shared", size, _ALIGN, "the source")
+        own_source(ctx, site, faults, here)
+        number = ctx.map_index(v[0])
+        event = (Ev.BULK_STORE, site, here.footprint(ctx), ctx.global_box(v[0], v[2:], True), number, reduces)
+        return [*faults, event]
+
+    return effect(emit, (_address(to), source, *to.coords))
+
+
+def _address(m: Mem) -> MapAddress:
+    """The tensor map's address, without the coordinates."""
+    return MapAddress(m.base, m.offset)
+
+
+def decode_tensormap(instr: Instr, function: Function) -> Decoded:
+    """``tensormap.replace`` and ``tensormap.cp_fenceproxy``."""
+    ops = instr.operands
+    match instr.mods[0] if instr.mods else "":
+        case "replace" if ops and isinstance(ops[0], Mem):
+            return _replace(instr, ops[0])
+        case "cp_fenceproxy" if len(ops) == 3 and isinstance(ops[0], Mem) and isinstance(ops[1], Mem):
+            if immediate(ops[2]) != MAP_BYTES:
+                return malformed(instr)
+            facts = built_map(instr, function)
+            return _cp_fence((_address(ops[0]), ops[1]), int(scope_of(instr.mods, "gpu")), facts)
+        case "replace" | "cp_fenceproxy":
+            return malformed(instr)
+    return Unsupported(f"{instr.name} is not known")
+
+
+def built_map(instr: Instr, function: Function) -> MapFacts | None:
+    """What a ``tensormap.cp_fenceproxy`` publishes: the edits since the one before it, on all paths.
+
+    None where the box is not edited, or not to constants, or paths differ (PTX ISA, tensormap.replace).
+    """
+    flow = Flow(function)
+    at = next(k for k, i in enumerate(function.body) if i is instr)
+    fields: dict[tuple[str, int], set[int | None]] = {}
+    seen: set[int] = set()
+    work = [(flow.block_of[at], at, frozenset[tuple[str, int]]())]
+    while work:
+        n, end, later = work.pop()
+        for i in reversed(function.body[flow.blocks[n].lo : end]):
+            if i.op != "tensormap":
+                continue
+            if i.mods[0] == "cp_fenceproxy":
+                break
+            name = i.mods[2], (immediate(i.operands[1]) if len(i.operands) > 2 else 0) or 0
+            if name not in later:
+                fields.setdefault(name, set()).add(_constant(i.operands[-1], function))
+                later |= {name}
+        else:
+            work += [(p, flow.blocks[p].hi, later) for p in flow.blocks[n].pred if p not in seen]
+            seen.update(flow.blocks[n].pred)
+    one = {name: next(iter(values)) if len(values) == 1 else None for name, values in fields.items()}
+    rank = one.get(("rank", 0))  # as written: one less
+    kind, swizzle = one.get(("elemtype", 0)), one.get(("swizzle_mode", 0), 0)
+    if rank is None or kind not in _ELEMENTS or swizzle not in _SWIZZLE_MODES:
+        return None
+    element = _ELEMENTS[kind]
+    box = tuple(one.get(("box_dim", n)) or 0 for n in range(rank + 1))
+    if not all(box):
+        return None
+    return MapFacts("", box, element, _SWIZZLE_MODES[swizzle], prod(box) * element)
+
+
+def _constant(o: Operand, function: Function) -> int | None:
+    """The number that an operand always has: an immediate, or a register that is set to one once."""
+    if isinstance(o, Imm):
+        return o.value
+    setters = [i for i in function.body if i.operands and i.operands[0] == o] if isinstance(o, Reg) else []
+    if len(setters) == 1 and setters[0].op == "mov" and setters[0].guard is None:
+        return immediate(setters[0].operands[1])
+    return None
+
+
+def _replace(instr: Instr, at: Mem) -> Decoded:
+    if "global" in instr.mods:
+
+        def edit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+            return ((Ev.MAP_REPLACE, site, ctx.map_index(v[0]), 0),)
+
+        return effect(edit, (_address(at),))
+    if window(instr.mods) == "generic":
+        return Unsupported(f"{instr.name}: a tensor map at a generic address")
+
+    def write(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        # PTX ISA, tensormap.replace: a weak write of the whole object.
+        faults: list[Event] = []
+        here = region(ctx, site, faults, v[0], "shared", MAP_BYTES, MAP_BYTES, "the tensor map")
+        return [*faults, (Ev.WRITE, site, here.footprint(ctx))]
+
+    return effect(write, (at,))
+
+
+def _cp_fence(operands: Sequence[Operand], scope: int, facts: MapFacts | None) -> Decoded:
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        # The warp copies the edited map to global memory, which replaces the one there, and releases it.
+        faults: list[Event] = []
+        source = region(ctx, site, faults, v[1], "shared", MAP_BYTES, MAP_BYTES, "the tensor map")
+        number = ctx.map_index(v[0])
+        if facts is not None:
+            ctx.define_map(v[0], facts)
+        # PTX ISA, tensormap.cp_fenceproxy: the warp copies, so that each lane may be the one that reads; what
+        # one lane has edited, the others see only past a bar.warp.sync. All have read once the warp goes on.
+        return [
+            *faults,
+            (Ev.READ, site, source.footprint(ctx), -1),
+            (Ev.WARP_SYNC, site, ctx.warp_lanes),
+            (Ev.MAP_REPLACE, site, number, 1),
+            (Ev.MAP_CP_FENCE, site, number, scope),
+        ]
+
+    return effect(emit, operands)

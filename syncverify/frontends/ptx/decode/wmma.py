@@ -1,0 +1,78 @@
+"""``wmma.load`` and ``wmma.store`` as events (PTX ISA, wmma): a warp reads or writes a whole matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncverify.frontends.ptx.decode.barriers import meeting
+from syncverify.frontends.ptx.decode.effects import Context, Value
+from syncverify.frontends.ptx.decode.parts import (
+    Decoded,
+    effect,
+    fault,
+    immediate,
+    malformed,
+    place,
+    registers,
+    window,
+)
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem
+from syncverify.model.events import Ev, Event, Footprint
+from syncverify.model.intervals import merge
+
+#: M, N and K by shape.
+_SHAPES = {
+    "m16n16k16": (16, 16, 16), "m8n32k16": (8, 32, 16), "m32n8k16": (32, 8, 16), "m16n16k8": (16, 16, 8),
+    "m8n8k4": (8, 8, 4), "m8n8k32": (8, 8, 32), "m8n8k128": (8, 8, 128),
+}  # fmt: skip
+_BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4,
+    "b1": 1,
+}  # fmt: skip
+
+
+def moves_matrix(i: Instr) -> bool:
+    """Whether an instruction is a load or store of a matrix: the rest of ``wmma`` computes on registers."""
+    return i.op == "wmma" and i.mods[:1] in (("load",), ("store",))
+
+
+def stores_matrix(i: Instr) -> bool:
+    return i.op == "wmma" and i.mods[:1] == ("store",)
+
+
+def matrix_in_global(i: Instr) -> bool:
+    """Whether it moves a matrix that the text places in global memory."""
+    return moves_matrix(i) and "global" in i.mods
+
+
+def decode_wmma(instr: Instr) -> Decoded | None:
+    """Which lane holds which element is not specified: every lane counts as touching all of them."""
+    if not moves_matrix(instr) or "global" in instr.mods:
+        return None
+    stores = stores_matrix(instr)
+    ops = instr.operands
+    at = 0 if stores else 1
+    shape = next((_SHAPES[m] for m in instr.mods if m in _SHAPES), None)
+    bits = _BITS.get(instr.mods[-1])
+    if shape is None or bits is None or not 2 <= len(ops) <= 3 or not isinstance(ops[at], Mem):
+        return malformed(instr)
+    m, n, k = shape
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(instr.mods[1], (m, n))
+    lines, length = (rows, columns) if "row" in instr.mods else (columns, rows)
+    stride = ops[2] if len(ops) == 3 else Imm(length)
+    space, what = window(instr.mods), "the destination" if stores else "the source"
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        cta, lo = place(ctx, v[0], space, what)
+        given = immediate(stride)
+        step = (ctx.number(v[1], "the stride of a matrix") if given is None else given) * bits // 8
+        pieces = merge([(lo + j * step, lo + j * step + length * bits // 8) for j in range(lines)])
+        if cta != ctx.cta or pieces[0][0] < 0 or pieces[-1][1] > ctx.shared_end:
+            text = f"{what}, bytes {pieces[0][0]}..{pieces[-1][1] - 1}, leaves shared memory"
+            return [meeting(ctx, site), fault(site, "SV114", f"{text}, which ends at {ctx.shared_end}")]
+        fp = ctx.footprint(Footprint(cta, pieces))
+        access: Event = (Ev.WRITE, site, fp) if stores else (Ev.READ, site, fp, ctx.read_handle())
+        return [meeting(ctx, site), access]
+
+    asked = (ops[at],) if isinstance(stride, Imm) else (ops[at], stride)
+    return effect(emit, asked, unknown=() if stores else registers(ops[0]))

@@ -1,0 +1,1 @@
+"""The agents that run compiled functions, and the systems of a launch."""

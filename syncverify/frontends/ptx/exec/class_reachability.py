@@ -1,0 +1,255 @@
+"""Code that a class of lanes never comes to, where sizes have no number.
+
+What such a class computes for that code alone is left out, and with it questions about sizes that decide
+nothing: lanes that elect no copies still count stages. The blocks are found by a look at each class alone;
+those ahead of where it ends count as well, but what single lanes alone were seen to do only for these. That
+may miss some: where an agent comes to one that it was taken never to come to, all begins anew with the whole
+code for every class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from syncverify.base.deadline import check as check_time
+from syncverify.frontends.ptx.compile.state import PC, START, Run
+from syncverify.frontends.ptx.decode.effects import Opaque
+from syncverify.model.events import Ev, LaneSplit
+from syncverify.symbolic.context import Open, Rewrite, Space, Symbolic, mapped
+from syncverify.symbolic.inequalities import negated
+from syncverify.symbolic.loop_havoc import AGAIN
+from syncverify.symbolic.path_condition import Path
+
+if TYPE_CHECKING:
+    from syncverify.frontends.ptx.compile.program import Program
+    from syncverify.frontends.ptx.exec.agent import PtxAgent
+
+#: Events of a class that the look takes, and steps without one.
+MOST_EVENTS, MOST_STEPS = 2_500, 25_000
+#: And of one way at a time, before the others get their turn.
+EACH = 100
+#: It ends after so many events that come to no code that is new.
+NOTHING_NEW = 200
+#: How often one question is answered with yes before no, and how often the other answer is looked at.
+TURNS, OTHERS = 16, 2
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+#: A class of lanes: its CTA, warp and lanes.
+Key = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Ways:
+    """The blocks that each class comes to, and programs without the others."""
+
+    program: Program
+    _stops: dict[Key, frozenset[int]] = field(default_factory=dict)
+    _programs: dict[frozenset[int], Program] = field(default_factory=dict)
+
+    def unknown(self, keys: Iterable[Key]) -> bool:
+        """Whether there was no look at some class."""
+        return any(key not in self._stops for key in keys)
+
+    def look(self, space: Space, agents: Iterable[tuple[Key, PtxAgent]]) -> None:
+        """Finds the blocks, on a path that is dropped at the end."""
+        path, questions, forgets = space.path, set(space.asked), space.forgets
+        space.forgets = False
+        content = frozenset(_with_content(self.program))
+        renewals = self.program.renewals.values()
+        if space.deals is not None and any(x.deal or x.counts_on for x in renewals):
+            space.deals.names.add(AGAIN)
+            space.deals.skips = any(x.deal is not None for x in renewals)
+            # turns that numbers deal out are read anew one by one: there is no sum of two
+            by_number = any(x.deal is not None and not x.deal.step for x in renewals)
+            space.deals.sums = not by_number and any(x.counts_on or x.deal is not None for x in renewals)
+        found: dict[Key, tuple[set[int], set[int]] | None] = {}
+        try:
+            for key, agent in agents:
+                if key not in self._stops:
+                    found[key] = _labels(space, path.fork(), agent)
+        finally:
+            space.path, space.asked, space.forgets = path, questions, forgets
+        blocks = {key: self._blocks(one[0]) for key, one in found.items() if one is not None}
+        several = {b for key, some in blocks.items() if key[2].bit_count() > 1 for b in some}
+        single = {b for key, some in blocks.items() if key[2].bit_count() == 1 for b in some} - several
+        for key, one in found.items():
+            ahead = set() if one is None else self._ahead(self._blocks(one[1]))
+            ahead -= single if key[2].bit_count() > 1 else set()
+            self._stops[key] = frozenset() if one is None else content - blocks[key] - ahead
+
+    def _blocks(self, labels: Iterable[int]) -> set[int]:
+        """The blocks that begin at labels."""
+        end = START + 8 * len(self.program.body)
+        return {self.program.flow.block_of[(x - START) // 8] for x in labels if START <= x < end}
+
+    def _ahead(self, blocks: set[int]) -> set[int]:
+        """The blocks that control may come to from some."""
+        flow, found, work = self.program.flow, set(blocks), [*blocks]
+        while work:
+            for n in flow.blocks[work.pop()].succ:
+                if n < flow.end and n not in found:
+                    found.add(n)
+                    work.append(n)
+        return found
+
+    def of(self, key: Key) -> Program:
+        """The program of a class."""
+        stops = self._stops.get(key, frozenset())
+        found = self._programs.get(stops)
+        if found is None:
+            found = self.program.along(stops) if stops else self.program
+            asked = {k for k in self.program.slice.branches if found.flow.block_of[k] in found.flow.reached}
+            if asked <= found.slice.branches:
+                found = self.program  # nothing is decided that was for other code only
+            self._programs[stops] = found
+        return found
+
+
+def _with_content(p: Program) -> Iterator[int]:
+    """The blocks with some instruction that counts, beside their last."""
+    for n in p.flow.reached:
+        b = p.flow.blocks[n]
+        if any(k in p.decoded or k in p.touches or k in p.slice.pure for k in range(b.lo, b.hi - 1)):
+            yield n
+
+
+@dataclass(slots=True)
+class Looked:
+    """Looks at systems that differ in their sizes only: what was found for some sizes is taken for those
+    among them too."""
+
+    program: Program
+    _found: dict[Hashable, tuple[_Known, Ways]] = field(default_factory=dict)
+
+    def ways(self, which: Hashable, space: Space) -> Ways:
+        """What is known of one of the systems for the sizes of a path."""
+        here = _known(space)
+        before = self._found.get(which)
+        if before is not None and _among(here, before[0]):
+            return before[1]
+        found = Ways(self.program)
+        self._found[which] = here, found
+        return found
+
+
+#: Of each size its bounds, and what else is said of them, as text.
+_Known = tuple[dict[str, tuple[int | None, int | None]], frozenset[str]]
+
+
+def _known(space: Space) -> _Known:
+    path = space.path
+    ends = {name: space.bounds(value) for name, value in path.sizes.items()}
+    return ends, frozenset(space.text(c, parts) for parts, c in path.cons.items())
+
+
+def _among(here: _Known, there: _Known) -> bool:
+    """Whether sizes are some of others, at a glance."""
+    ends, said = there
+    if ends.keys() != here[0].keys() or not said <= here[1]:
+        return False
+    return all(
+        (low is None or (x is not None and x >= low)) and (high is None or (y is not None and y <= high))
+        for (low, high), (x, y) in ((ends[name], here[0][name]) for name in ends)
+    )
+
+
+class _Seen(dict[int, Run]):
+    """Compiled code that takes up the labels that control comes to."""
+
+    def __init__(self, blocks: dict[int, Run]) -> None:
+        super().__init__(blocks)
+        self.labels: set[int] = set()
+
+    def __getitem__(self, label: int) -> Run:
+        self.labels.add(label)
+        return super().__getitem__(label)
+
+
+def _labels(space: Space, path: Path, agent: PtxAgent) -> tuple[set[int], set[int]] | None:
+    """Labels that a class comes to alone, where every wait passes, and those from where it was not followed
+    any further; None if its lanes part."""
+    seen = _Seen(agent.blocks)
+    agent.blocks = seen
+    work: deque[tuple[PtxAgent, Path, int]] = deque([(agent, path, 0)])
+    taken: Counter[tuple[int, bool]] = Counter()
+    events = steps = known = last = 0
+    left: set[int] = set()
+
+    def other(label: int, answer: bool) -> bool:
+        taken[label, answer] += 1
+        return taken[label, answer] <= OTHERS
+
+    while work and events < MOST_EVENTS and steps < MOST_STEPS:
+        agent, path, answer = work.popleft()
+        space.path = path
+        most = min(MOST_EVENTS, events + EACH)
+        while steps < MOST_STEPS:
+            if len(seen.labels) > known:
+                known, last = len(seen.labels), events
+            if events - last > NOTHING_NEW:
+                return seen.labels, left | {x.r[PC] for x, _, _ in [*work, (agent, path, 0)]}
+            if events >= most:
+                work.append((agent, path, answer))
+                break
+            steps += 1
+            check_time()
+            try:
+                event = agent.step(answer)
+            except Rewrite as e:
+                path.rewrite(e.atom, e.c, e.parts)
+                _flush(space, agent)
+                continue
+            except Open as o:
+                label = agent.r[PC]
+                yes = taken[label, True] < TURNS
+                two = ((o.c, o.parts), (-o.c - 1, negated(o.parts)))
+                if other(label, not yes):
+                    side, there = _forked(agent), path.fork()
+                    there.assume(*two[yes])
+                    if not there.dead:
+                        space.path = there
+                        _flush(space, side)
+                        work.append((side, there, answer))
+                        space.path = path
+                taken[label, yes] += 1
+                path.assume(*two[not yes])
+                if path.dead:
+                    break
+                _flush(space, agent)
+                continue
+            except LaneSplit:
+                return None
+            except (Symbolic, Opaque):
+                left.add(agent.r[PC])
+                break
+            events += 1
+            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                break
+            answer = 0
+            if event[0] in _POLLS:
+                if other(agent.r[PC], False):
+                    work.append((_forked(agent), path.fork(), 0))
+                answer = 1
+        else:
+            left.add(agent.r[PC])
+    return seen.labels, left | {x.r[PC] for x, _, _ in work}
+
+
+def _forked(agent: PtxAgent) -> PtxAgent:
+    new = agent.fork()
+    new.blocks = agent.blocks
+    return new
+
+
+def _flush(space: Space, agent: PtxAgent) -> None:
+    """Brings registers up to what the path has rewritten."""
+    resolved: Callable[[Any], Any] = space.resolved
+    for slot, value in agent.live().items():
+        new = mapped(value, resolved)
+        if new is not value:
+            agent.put(slot, new)
+
+
+__all__ = ["Looked", "Ways"]

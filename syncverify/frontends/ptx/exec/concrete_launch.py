@@ -1,0 +1,54 @@
+"""A launch in numbers, as agents see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from syncverify.frontends.ptx.analysis.block_groups import Places
+from syncverify.frontends.ptx.analysis.locks import Rows
+from syncverify.frontends.ptx.values.atomic_tickets import Tickets
+from syncverify.ir.launch_grid import Dims
+from syncverify.symbolic.context import Space
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch in numbers. ``grid`` and ``dynamic`` (bytes of dynamic shared memory) may be unknown.
+
+    ``parameter(name, offset, type)`` gives what a load from a parameter brings.
+    """
+
+    block: Dims
+    cluster: Dims
+    grid: Dims | None
+    dynamic: int | None
+    registers: int | None
+    parameter: Callable[[str, int, str], Any]
+    maps: Mapping[str, Any] = field(default_factory=dict)
+    bytes_of: Mapping[int, Any] = field(default_factory=dict)
+    memory: Callable[[int, int], int | str | None] = lambda address, size: None  # ``Tables.memory``
+    map_place: Callable[[int], str | None] = lambda address: None  # ``Tables.map_place``
+    values: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
+    tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
+    rows: Rows = field(default_factory=dict)  # in which blocks hold locks
+    space: Space | None = None  # that of the sizes without a number that parameters and grid hold
+    extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number
+    #: by CTA: its block, in the same case
+    places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
+    team: Places | None = None  # the blocks are a team that stands for all: what they reach
+    sure: bool = False  # accesses that data decides on are left out
+
+    @property
+    def ctas(self) -> int:
+        return prod(self.cluster)
+
+    @property
+    def threads(self) -> int:
+        return prod(self.block)
+
+
+__all__ = ["Launch"]

@@ -1,0 +1,342 @@
+"""What the instructions of a class of lanes see of its launch, and memory for code that loads and stores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from syncverify.base.reason import Cause, Reason, has, reason_of
+from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
+from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
+from syncverify.frontends.ptx.decode.global_access import box_footprint, global_footprint, signed
+from syncverify.frontends.ptx.decode.memory import LOCAL_WINDOW, PARAM_WINDOW, Bytes, SharedContents
+from syncverify.frontends.ptx.exec.tables import Tables
+from syncverify.frontends.ptx.syntax.types import RANK, WINDOW
+from syncverify.frontends.ptx.values.atomic_tickets import Wanted
+from syncverify.frontends.ptx.values.register_values import INTS, UNWRITTEN, WARP, Unknown, Vec, lanes_of, vec
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.model.events import Footprint
+
+
+class ClassContext:
+    """A class of lanes in a launch: ``effects.Context``, and memory for the code that loads and stores."""
+
+    def __init__(self, tables: Tables, cta: int, warp: int, mask: int, warp_lanes: int) -> None:
+        self.tables = tables
+        self.ctas = tables.ctas
+        self.cta = cta % tables.ctas
+        self.first = cta - self.cta  # CTAs of the clusters before this one, where several run together
+        self.warp = warp
+        self.mask = mask
+        self.lanes = tuple(i for i in range(WARP) if mask >> i & 1)
+        self.warp_lanes = warp_lanes
+        self.shared_end = tables.shared_end
+        self.footprints: Sequence[Footprint] = tables.footprint_table
+        self._parts: dict[int, ClassContext] = {}
+        self.partial = False  # it stands for some lanes of a class, those for which a guard holds
+
+    # ------------------------------------------------------------ effects.Context
+
+    def number(self, value: Value, what: str) -> int:
+        if value.__class__ in INTS:
+            return value  # type: ignore[no-any-return]
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
+            if value.__class__ is Vec:
+                missing = value.unknown(self.mask)
+                if missing is None:
+                    raise Disagreement(tuple(value.parts(self.mask).values()))
+                value = missing
+        if isinstance(value, Unknown):
+            answer = self.answer(value)
+            if answer is None:
+                why = _pointed(value.why) if what.startswith("the address of a") else value.why
+                text = Reason(f"{what} depends on {why}", parts=(value.why,))
+                raise Opaque(text, value.source == UNWRITTEN)
+            return answer
+        return value.number() if isinstance(value, Size) else value
+
+    def each(self, value: Value, what: str) -> tuple[int, ...]:
+        if value.__class__ in INTS:
+            return (value,) * len(self.lanes)
+        if value.__class__ is Vec:
+            found = tuple([value.lanes[i] for i in self.lanes])
+            if any(isinstance(v, Size) for v in found):
+                found = tuple([v.number() if isinstance(v, Size) else v for v in found])
+            for v in found:
+                if v.__class__ not in INTS:
+                    return (self.number(v, what),) * len(found)
+            return found
+        return (self.number(value, what),) * len(self.lanes)
+
+    def shared(self, address: int, space: str, what: str) -> tuple[int, int]:
+        if space == "generic":
+            if address >> WINDOW != 1:
+                raise Opaque(f"{what} lies outside shared memory")
+            address &= (1 << WINDOW) - 1
+        address &= 0xFFFFFFFF
+        return address >> RANK, address & (1 << RANK) - 1
+
+    def barrier(self, cta: int, offset: int) -> int:
+        return self.tables.barrier(self.first + cta, offset)
+
+    def anywhere(self, site: int, address: Value, why: str, bits: int) -> bool:
+        t = self.tables
+        values = [address] if isinstance(address, Unknown) else list(lanes_of(address))
+        data = all(v.source == "data" for v in values if isinstance(v, Unknown))
+        t.widths.add(bits)
+        if not data or t.certain or self.ctas > 1 or len(t.widths) > 1:
+            raise Opaque(why)
+        t.perhaps.setdefault(site, why)
+        t.loose.add(site)
+        return not t.sure
+
+    def footprint(self, fp: Footprint) -> int:
+        if self.first and fp.memory >= 0:
+            fp = replace(fp, memory=self.first + fp.memory)
+        return self.tables.footprints.add(fp)
+
+    def take_alike(self, site: int) -> None:
+        self.tables.alike.add(site)
+
+    def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
+        if not self.tables.tracks:
+            return -1
+        found = self._placed(value)
+        if found is None:
+            return -1
+        addresses, step = found
+        reached = global_footprint(addresses, size, self.lanes, self.partial, rows, pitch)
+        if self.tables.places is not None:
+            self.tables.places.keep_within(step, reached)
+        return self.tables.footprints.add(reached)
+
+    def flag(self, value: Value, size: int) -> int:
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
+        if self.tables.places is None or value.__class__ is Vec:
+            value = self.number(value, "the address of a flag")
+        found = self._placed(value)
+        if found is None or found[0][0] >> WINDOW:
+            raise Opaque("a spin on memory that is not global")
+        return self.global_bytes(value, size)
+
+    def lock(self, address: int, free: bool) -> int:
+        holder = (self.first + self.cta, self.warp, self.lanes[0])
+        return self.tables.locks.place(address, holder, free)
+
+    def addresses(self, value: Value) -> tuple[int, ...] | None:
+        found = self._placed(value)
+        return None if found is None else found[0]
+
+    def _placed(self, value: Value) -> tuple[tuple[int, ...], int] | None:
+        """Each lane's global address, and in a team by how much it moves from team to team."""
+        what = "the address of an access to global memory"
+        try:
+            if self.tables.places is not None and _sized(value, self.lanes):
+                return self.tables.places.told(tuple([lanes_of(value)[i] for i in self.lanes]))
+            return self.each(value, what), 0
+        except Opaque as e:
+            if self.tables.together or has(reason_of(e), Cause.BLOCK_PLACE):
+                raise
+            self.tables.unplaced.append(reason_of(e))
+            return None
+
+    def global_box(self, tensor_map: Value, coords: Sequence[Value], writes: bool = False) -> int:
+        if not self.tables.tracks or self.tables.edits_maps:
+            return -1
+        number, facts = self.tables.map_at(self._one(tensor_map, "the address of a tensor map"))
+        if facts.box is None or facts.element is None or len(facts.box) != len(coords):
+            at = None
+        else:
+            at = self._coordinates(coords)
+        if writes:
+            self.tables.written_maps.setdefault(number, number)
+        elif at is None:
+            self.tables.loose_maps.add(number)
+        if number in self.tables.written_maps and (at is None or number in self.tables.loose_maps):
+            raise Opaque(f"the boxes of tensor map {facts.name}, through which the kernel hands data over, "
+                         "are not known")  # fmt: skip
+        if at is None or facts.box is None or facts.element is None:
+            return -1
+        return self.tables.footprints.add(box_footprint(number, facts.box, facts.element, at))
+
+    def _coordinates(self, coords: Sequence[Value]) -> list[int] | None:
+        try:
+            return [signed(self.number(c, "a coordinate"), 32) for c in coords]
+        except Opaque:
+            return None
+
+    def read_handle(self) -> int:
+        return -1  # the caller puts it in
+
+    def tensor_map(self, value: Value) -> MapFacts:
+        return self.tables.map_at(self._one(value, "the address of a tensor map"))[1]
+
+    def define_map(self, value: Value, facts: MapFacts) -> None:
+        self.tables.define_map(self._one(value, "the address of a tensor map"), facts)
+
+    def map_index(self, value: Value) -> int:
+        return self.tables.map_at(self._one(value, "the address of a tensor map"))[0]
+
+    def fragment(self, name: str) -> int:
+        return self.tables.fragment(name)
+
+    # ------------------------------------------------------------ for compiled code
+
+    def _one(self, value: Value, what: str) -> Any:
+        if value.__class__ is Vec:
+            value = value.on(self.mask)
+        return value if isinstance(value, Unknown | Size) else self.number(value, what)
+
+    def answer(self, value: Unknown) -> int | None:
+        """What the present run takes the answer to be, to a question that has one for all agents."""
+        if value.key is None or value.key[0] != "choice":
+            return None
+        if value.key[1] == "ticket":
+            assert self.tables.tickets is not None
+            _, _, address, agent, n, limit, negated = value.key
+            return self.tables.tickets.answer(("ticket", address, agent, n, limit)) ^ bool(negated)
+        found = self.tables.answers.get(value.key[1:-1])
+        if found is None:
+            self.tables.asked.setdefault(value.key[1:-1], value.why)
+            return None
+        return found ^ bool(value.key[-1])
+
+    def take(self, lane: int, n: int, address: Value, one: Value, last: Value, missing: Unknown,
+             hearer: int = -1) -> Unknown:  # fmt: skip
+        """What a lane's take ``n`` from a counter brings; ``hearer``: the first of those who hear of it."""
+        tickets = self.tables.tickets
+        if tickets is None:
+            return missing
+        first = None if address.__class__ not in INTS else self.tables.memory(address, 4)
+        if first.__class__ is int and one == 1 and last.__class__ in INTS:
+            agent = (self.cta, self.warp, lane)
+            tickets.came[address, agent, hearer] = n + 1
+            return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
+        tickets.lose(missing.why)
+        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
+        return Wanted(Reason(why, parts=(missing.why,)))
+
+    def part(self, active: Value) -> ClassContext | None:
+        """The lanes of the class for which a guard holds."""
+        if isinstance(active, Unknown):
+            answer = self.answer(active)
+            if answer is None:
+                raise Opaque(Reason(f"a guard depends on {active.why}", parts=(active.why,)))
+            return self if answer else None
+        mask = 0
+        for i in self.lanes:
+            v = active.lanes[i]
+            if isinstance(v, Unknown):
+                raise Opaque(Reason(f"a guard depends on {v.why}", parts=(v.why,)))
+            mask |= bool(v) << i
+        if mask == self.mask:
+            return self
+        if not mask:
+            return None
+        found = self._parts.get(mask)
+        if found is None:
+            found = self._parts[mask] = ClassContext(
+                self.tables, self.first + self.cta, self.warp, mask, self.warp_lanes
+            )
+            found.partial = True
+        return found
+
+    def elect(self, mask: Value, elected: int) -> tuple[int, Value]:
+        """The lane that ``elect.sync`` chooses among ``mask``, and the predicate."""
+        m = mask if mask.__class__ in INTS else 0xFFFFFFFF
+        m = m & self.warp_lanes or self.warp_lanes
+        if elected >= WARP:
+            return 0, 0  # nobody
+        lane = elected if m >> elected & 1 else (m & -m).bit_length() - 1
+        return lane, vec([int(i == lane) for i in range(WARP)])
+
+    def load(self, r: list[Any], space: str, address: Value, size: int, missing: Unknown) -> Value:
+        if isinstance(address, Unknown):
+            return missing
+        if address.__class__ is Vec:
+            each = [self.load(r, space, a, size, missing) for a in address.lanes]
+            return vec([lanes_of(v)[i] for i, v in enumerate(each)])
+        if space == "generic":
+            window, address = address >> WINDOW, address & (1 << WINDOW) - 1
+            space = {1: "shared", LOCAL_WINDOW: "local", PARAM_WINDOW: "param", 0: "global"}.get(window, "")
+        match space:
+            case "shared":
+                return self._contents(r, address).load(address & (1 << RANK) - 1, size, missing)
+            case "local":
+                return r[LOCAL].load(address, size, missing)
+            case "param":
+                return self.tables.parameter_bytes(address, size, missing)
+            case "global" | "const":
+                return self.tables.constant_bytes(address, size, missing)
+        return missing
+
+    def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:
+        if active.__class__ in INTS and not active:
+            return
+        if space == "generic" and address.__class__ in INTS:
+            window, address = address >> WINDOW, address & (1 << WINDOW) - 1
+            space = {1: "shared", LOCAL_WINDOW: "local"}.get(window, "")
+        if space == "generic" and address.__class__ is Vec:
+            windows = {a >> WINDOW if a.__class__ in INTS else None for a in address.lanes}
+            if windows == {LOCAL_WINDOW}:
+                space, address = "local", vec([a & (1 << WINDOW) - 1 for a in address.lanes])
+            elif not windows.isdisjoint({LOCAL_WINDOW, None}):
+                r[LOCAL] = Bytes()
+        if isinstance(address, Unknown | Size) or isinstance(active, Unknown):
+            if space in ("local", "generic"):  # somewhere: nothing is known any more
+                r[LOCAL] = Bytes()
+            return
+        if space == "local":
+            self._store_local(r, address, size, value, active)
+        elif space.startswith("shared") or space == "generic":
+            addresses, values, on = lanes_of(address), lanes_of(value), lanes_of(active)
+            if address.__class__ in INTS and active.__class__ in INTS:
+                v = value.on(self.mask) if value.__class__ is Vec else value
+                if v.__class__ is Vec:
+                    v = Unknown("lanes that store different values")
+                self._contents(r, address).store(address & (1 << RANK) - 1, size, v)
+                return
+            for i in self.lanes:
+                if on[i].__class__ in INTS and on[i] and addresses[i].__class__ in INTS:
+                    a = addresses[i] & (1 << WINDOW) - 1
+                    self._contents(r, a).store(a & (1 << RANK) - 1, size, values[i])
+
+    def _store_local(self, r: list[Any], address: Value, size: int, value: Value, active: Value) -> None:
+        memory: Bytes = r[LOCAL]
+        if address.__class__ in INTS and active.__class__ in INTS:
+            memory.store(address, size, value)
+            return
+        addresses, values, on = lanes_of(address), lanes_of(value), lanes_of(active)
+        missing = Unknown("local memory never written")
+        for i in range(WARP):
+            if addresses[i].__class__ not in INTS or on[i].__class__ not in INTS:
+                r[LOCAL] = Bytes()
+                return
+            if on[i]:
+                old = list(lanes_of(memory.load(addresses[i], size, missing)))
+                old[i] = values[i]
+                memory.store(addresses[i], size, vec(old))
+
+    def _contents(self, r: list[Any], address: int) -> Bytes:
+        rank = self.first + (address >> RANK & 0xFF)
+        contents: SharedContents | None = r[SHARED]
+        if contents is None or rank >= len(contents.of):
+            return Bytes()
+        return contents.of[rank]
+
+
+def _pointed(why: str) -> str:
+    """The same where what is asked for is a pointer."""
+    return re.sub(r"\[\{[ui]64 = N, ", '[{ptr = "A", ', why.replace(" = N under", ' = {ptr = "A"} under'))
+
+
+def _sized(value: Value, lanes: Sequence[int]) -> bool:
+    """Whether all lanes hold numbers, or sizes without one."""
+    return all(isinstance(v, int | Size) for v in (lanes_of(value)[i] for i in lanes))
+
+
+__all__ = ["ClassContext"]

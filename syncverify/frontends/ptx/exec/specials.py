@@ -1,0 +1,126 @@
+"""Values of special registers in a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.exec.concrete_launch import Launch
+from syncverify.frontends.ptx.values.register_values import WARP, Unknown, vec
+from syncverify.ir.launch_grid import Dims, Grid
+
+_AXES = "xyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Specials:
+    """Those of the warps of one system. ``cluster``: its first; None: any. ``static``: bytes of static shared
+    memory."""
+
+    launch: Launch
+    cluster: int | None
+    elected: int
+    static: int
+
+    def of(self, name: str, cta: int, warp: int) -> Any:
+        """The value of a special register in a warp."""
+        base, _, axis = name.partition(".")
+        n = _AXES.index(axis) if axis and axis in _AXES else 0
+        launch = self.launch
+        x, y, _ = launch.block
+        whole = warp_mask(launch.threads, warp)
+        match base:
+            case "%tid":
+                tids = [32 * warp + i for i in range(WARP)]
+                each = [(t % x, t // x % y, t // (x * y))[n] for t in tids]
+                return vec([v if whole >> i & 1 else each[0] for i, v in enumerate(each)])
+            case "%laneid":
+                return vec([i if whole >> i & 1 else 0 for i in range(WARP)])
+            case "%warpid":
+                return warp
+            case "%ntid":
+                return launch.block[n]
+            case "%nwarpid":
+                return -(-launch.threads // WARP)
+            case "%lanemask_eq" | "%lanemask_le" | "%lanemask_lt" | "%lanemask_ge" | "%lanemask_gt":
+                return vec([_lane_mask(base, i) for i in range(WARP)])
+            case "%@live":
+                return whole
+            case "%@elected":
+                return self.elected
+            case "%@cluster":
+                return cta // launch.ctas - 1 if self.cluster is None else self.cluster + cta // launch.ctas
+            case "%dynamic_smem_size" | "%total_smem_size":
+                if launch.dynamic is None:
+                    return Unknown(Reason("dynamic_smem", Cause.MISSING_FACT), "param")
+                return launch.dynamic + (self.static if base[1] == "t" else 0)
+            case "%cluster_ctarank":
+                return cta % launch.ctas
+            case "%cluster_nctarank":
+                return launch.ctas
+            case "%cluster_nctaid":
+                return launch.cluster[n]
+            case "%cluster_ctaid":
+                return _unflatten(cta % launch.ctas, launch.cluster)[n]
+            case "%is_explicit_cluster":
+                return int(launch.ctas > 1)
+            case "%team" if launch.team is not None:
+                return launch.team.team
+            case "%member" if launch.team is not None:
+                return launch.team.team if launch.team.anyone is None else launch.team.member
+        return self._of_grid(base, n, cta)
+
+    def _of_grid(self, base: str, n: int, cta: int) -> Any:
+        launch = self.launch
+        if launch.extents is not None and base in ("%nctaid", "%ctaid", "%nclusterid", "%clusterid"):
+            value = launch.extents[n] if base.startswith("%n") else launch.places[cta][n]
+            if value is not None:
+                return value if base.endswith("ctaid") else value // launch.cluster[n]
+        if base in ("%nctaid", "%nclusterid", "%ctaid", "%clusterid") and launch.grid is None:
+            place = () if base.startswith("%n") else (Cause.BLOCK_PLACE,)
+            text = f"the grid ({base}.{_AXES[n]}): give grid"
+            return Unknown(Reason(text, Cause.MISSING_FACT, *place), "grid")
+        match base:
+            case "%nctaid":
+                assert launch.grid is not None
+                return launch.grid[n]
+            case "%nclusterid":
+                assert launch.grid is not None
+                return launch.grid[n] // launch.cluster[n]
+            case "%ctaid" | "%clusterid":
+                assert launch.grid is not None
+                if self.cluster is None:
+                    if launch.grid[n] == launch.cluster[n]:
+                        return _unflatten(cta, launch.cluster)[n] if base == "%ctaid" else 0
+                    return Unknown(Reason(f"{base}.{_AXES[n]}", Cause.BLOCK_PLACE), "ctaid")
+                g = Grid(launch.grid, launch.block, launch.cluster)
+                block = g.block_of(self.cluster + cta // launch.ctas, cta % launch.ctas)
+                at = g.coordinates(block)[n]
+                return at if base == "%ctaid" else at // launch.cluster[n]
+        return Unknown(f"{base}")
+
+
+def warp_mask(threads: int, warp: int) -> int:
+    """The lanes of a warp that there are."""
+    return (1 << min(32, threads - 32 * warp)) - 1
+
+
+def _lane_mask(base: str, i: int) -> int:
+    match base[-2:]:
+        case "eq":
+            return 1 << i
+        case "le":
+            return (2 << i) - 1
+        case "lt":
+            return (1 << i) - 1
+        case "ge":
+            return 0xFFFFFFFF & ~((1 << i) - 1)
+    return 0xFFFFFFFF & ~((2 << i) - 1)
+
+
+def _unflatten(i: int, dims: Dims) -> Dims:
+    return i % dims[0], i // dims[0] % dims[1], i // (dims[0] * dims[1])
+
+
+__all__ = ["Specials", "warp_mask"]

@@ -1,0 +1,374 @@
+"""Systems of a compiled function: which classes of lanes there are, and what their registers start with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from syncverify.base.deadline import check as check_time
+from syncverify.frontends.ptx.analysis.lanes import ordered
+from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.compile.program import Program
+from syncverify.frontends.ptx.compile.state import (
+    CLASS,
+    CONTEXT,
+    LOCAL,
+    MASK,
+    PARTED,
+    PC,
+    QUEUE,
+    SHARED,
+    TAKE,
+)
+from syncverify.frontends.ptx.decode.memory import Bytes, SharedContents
+from syncverify.frontends.ptx.exec.agent import ClassContext, PtxAgent
+from syncverify.frontends.ptx.exec.class_reachability import Ways
+from syncverify.frontends.ptx.exec.concrete_launch import Launch
+from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
+from syncverify.frontends.ptx.exec.tables import Tables, layout
+from syncverify.frontends.ptx.syntax.types import RANK
+from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
+from syncverify.ir.launch_grid import Grid
+from syncverify.model.events import Ev, Event, Flag, LaneSplit, SystemInfo, ThreadClass
+from syncverify.symbolic.context import Rewrite, Symbolic, mapped
+
+#: Events of one class that the discovery of splits looks at; later splits restart the run.
+_DISCOVERY = 50_000
+_SIZED_DISCOVERY = 500  # where a size has no number, and the run need not end
+#: Events at which the other classes get their turn.
+_BLOCKING = frozenset(
+    {Ev.WAIT, Ev.WAIT_TOKEN, Ev.BARRIER_SYNC, Ev.CLUSTER_WAIT, Ev.SPIN, Ev.GRID_WAIT, Ev.SETMAXNREG}
+)
+_POLLS = (Ev.POLL, Ev.POLL_TOKEN)
+_SERIALS = count()
+
+
+@dataclass(slots=True)
+class PtxSystem:
+    """One cluster of a launch, ready to run; see ``model.events.System``.
+
+    ``cluster``: its number in the grid; None: any, and control may not depend on which.
+    """
+
+    info: SystemInfo
+    program: Program
+    launch: Launch
+    tables: Tables
+    cluster: int | None
+    ids: dict[tuple[int, int, int], int]
+    contexts: dict[tuple[int, int, int], ClassContext]
+    starts: dict[tuple[int, int, int], list[Any]]
+    stuck: list[str] = field(default_factory=list)  # why classes could not go on, in the discovery of splits
+    fingerprint: int = 0  # of the events that the discovery saw
+    answered: bool = False  # whether it saw events whose answers may differ from run to run
+    electing: set[tuple[int, int]] = field(default_factory=set)  # (CTA, warp) that it saw elect
+    ways: Ways | None = None  # where no size has a number: the code of each class
+
+    @classmethod
+    def fresh(cls, program: Program, launch: Launch, cluster: int | None, elected: int = 0,
+              source_hash: str = "", like: PtxSystem | None = None,
+              asked: dict[Any, str] | None = None, clusters: int = 1) -> PtxSystem:  # fmt: skip
+        """``like``: a system of the same launch, whose tables are used on. ``clusters``: how many run
+        together, from ``cluster`` on. Raises Symbolic for open sizes where blocks hand data over."""
+        if program.handing is not None and launch.space is not None and launch.team is None:
+            raise Symbolic("what is handed over through global memory is compared in numbers")
+        if like is None:
+            laid = layout(program.module, program.function, launch.dynamic)
+            tables = Tables(
+                program.module,
+                program.function,
+                laid,
+                launch.ctas,
+                launch.maps,
+                launch.bytes_of,
+                launch.answers,
+                {} if asked is None else asked,
+                program.handing is not None,
+                any(i.op == "tensormap" for i in program.body),
+                program.handing is not None and program.handing.together,
+            )
+            tables.alike, tables.loose = program.alike, program.loose
+            tables.certain = program.steers or tables.tracks or program.moves
+            tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
+            tables.map_place = launch.map_place
+            tables.space, tables.locks = launch.space, Locks(launch.rows)
+            tables.tickets = launch.tickets if launch.space is None else None
+            tables.places = launch.team
+        else:
+            tables = like.tables
+            laid = tables.layout
+        grid = launch.grid
+        g = None if grid is None else Grid(grid, launch.block, launch.cluster)
+        block = (0, 0, 0) if g is None or cluster is None else g.coordinates(g.block_of(cluster, 0))
+        info = SystemInfo(
+            name=program.function.name,
+            file=program.module.path,
+            values=dict(launch.values),
+            block=block,
+            ctas=launch.ctas,
+            warps=-(-launch.threads // WARP),
+            threads=launch.threads,
+            registers=launch.registers,
+            classes=[],
+            barriers=tables.barriers,
+            footprints=tables.footprint_table,
+            sites=program.sites,
+            fragments=tables.fragments,
+            maps=tables.map_names,
+            elected_lane=elected,
+            source_hash=source_hash,
+            smem_names=list(laid.names),
+            one_value=program.one_value,
+            equal_value=program.equal_value,
+            dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
+            has_to_wait=program.dependent,
+            assumes_inputs=not program.dependent,
+            tracks_global=tables.tracks,
+            edits_maps=tables.edits_maps,
+            ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
+            clusters=clusters,
+            cooperative=clusters > 1 and launch.team is None,  # so few are resident at once
+            in_turn=launch.team is not None,
+        )
+        system = cls(
+            info,
+            program,
+            launch,
+            tables,
+            cluster,
+            {} if like is None else like.ids,
+            {} if like is None else like.contexts,
+            {},
+        )
+        info.classes = [
+            ThreadClass(cta, warp, warp_mask(launch.threads, warp))
+            for cta in range(launch.ctas * clusters)
+            for warp in range(info.warps)
+        ]
+        info.classes = system._settled()
+        system.answered |= program.steers
+        return system
+
+    def agents(self) -> Sequence[PtxAgent]:
+        """Fresh agents at the kernel's entry, one per class."""
+        contents = SharedContents(self.launch.ctas * self.info.clusters) if self.program.steers else None
+        return [self._agent(i, c, contents) for i, c in enumerate(self.info.classes)]
+
+    def apart(self, ways: Ways | None = None) -> PtxSystem:
+        """The same with code of its own for each class, without what it never comes to."""
+        if self.launch.space is None or self.program.steers:
+            return self
+        ways = Ways(self.program) if ways is None else ways
+        keys = [(c.cta, c.warp, c.lanes) for c in self.info.classes]
+        agents = self.agents() if ways.unknown(keys) else ()
+        ways.look(self.launch.space, zip(keys, agents, strict=False))
+        return replace(self, ways=ways, starts={})
+
+    def at(self, cluster: int) -> PtxSystem:
+        """The same for another cluster, with the same classes."""
+        assert self.launch.grid is not None
+        g = Grid(self.launch.grid, self.launch.block, self.launch.cluster)
+        info = replace(self.info, block=g.coordinates(g.block_of(cluster, 0)))
+        return replace(self, cluster=cluster, info=info, starts={})
+
+    def refined(self, split: LaneSplit) -> PtxSystem:
+        """The same launch with one class split; into one part: with the whole code for all."""
+        if len(split.parts) == 1:
+            return replace(self, ways=None, starts={})
+        classes = list(self.info.classes)
+        old = classes.pop(split.cls)
+        classes += [replace(old, lanes=part) for part in split.parts]
+        info = replace(self.info, classes=ordered(classes, self.info.elected_lane, self.electing))
+        whole = replace(self, info=info, ways=None, starts={})
+        return whole if self.ways is None else whole.apart(self.ways)
+
+    def alike(self, cls: int) -> list[int]:
+        """The classes with the lanes and the code of one, as far as each has code of its own."""
+        classes, ways = self.info.classes, self.ways
+        if ways is None:
+            return [cls]
+        code = [ways.of((c.cta, c.warp, c.lanes)) for c in classes]
+        return [i for i, c in enumerate(classes) if c.lanes == classes[cls].lanes and code[i] is code[cls]]
+
+    # ------------------------------------------------------------ agents
+
+    def _agent(self, cls: int, c: ThreadClass, contents: SharedContents | None) -> PtxAgent:
+        program = self.program if self.ways is None else self.ways.of((c.cta, c.warp, c.lanes))
+        start = self.starts.get((c.cta, c.warp, id(program)))
+        if start is None:
+            start = self.starts[c.cta, c.warp, id(program)] = self._start(program, c.cta, c.warp)
+        r = start[:]
+        context = self.context(c.cta, c.warp, c.lanes)
+        r[CLASS], r[CONTEXT], r[MASK] = self._id(c), context, c.lanes
+        r[LOCAL], r[SHARED] = Bytes(), contents
+        return PtxAgent(cls, program, r, self.launch.space is not None)
+
+    def _id(self, c: ThreadClass) -> int:
+        key = (c.cta, c.warp, c.lanes)
+        if key not in self.ids:
+            # of no other system: compiled code remembers events by class, with this system's numbers in them
+            self.ids[key] = next(_SERIALS)
+        return self.ids[key]
+
+    def context(self, cta: int, warp: int, lanes: int) -> ClassContext:
+        key = (cta, warp, lanes)
+        if key not in self.contexts:
+            whole = warp_mask(self.launch.threads, warp)
+            self.contexts[key] = ClassContext(self.tables, cta, warp, lanes, whole)
+        return self.contexts[key]
+
+    def _start(self, program: Program, cta: int, warp: int) -> list[Any]:
+        """The slots of a warp at the kernel's entry."""
+        r: list[Any] = [_NEVER] * program.size
+        r[PC], r[QUEUE] = program.entry, ()
+        r[PARTED] = ()
+        for name, slot in program.slots.items():
+            if name.startswith(("%carry", "%total", "%test", "%shfl", "%match", "%use", "%turn", TAKE)):
+                r[slot] = 0
+        static = self.tables.layout.static
+        specials = Specials(self.launch, self.cluster, self.info.elected_lane, static)
+        for name, slot in program.symbols.items():
+            r[slot] = self._constant(name, specials, cta, warp)
+        return r
+
+    def _constant(self, name: str, specials: Specials, cta: int, warp: int) -> Any:
+        if name.startswith("&"):
+            return self._address(name[1:], cta)
+        if name.startswith("param "):
+            place, type_ = name[6:].split(":")
+            base, offset = place.rsplit("+", 1)
+            return self.launch.parameter(base, int(offset), type_)
+        return specials.of(name, cta, warp)
+
+    def _address(self, name: str, cta: int) -> Any:
+        laid = self.tables.layout
+        if name in laid.shared:
+            return cta % self.launch.ctas << RANK | laid.shared[name]
+        for table in (laid.local, laid.params, laid.globals):
+            if name in table:
+                return table[name]
+        return Unknown(f"the address of {name}")
+
+    # ------------------------------------------------------------ discovery
+
+    def _settled(self) -> list[ThreadClass]:
+        """Classes split until no lanes of one disagree, in a run in which every wait passes."""
+        if self.launch.space is None:
+            return self._discovered(_DISCOVERY)
+        with self.launch.space.guessing():
+            found = self._discovered(_SIZED_DISCOVERY)
+        self.starts.clear()  # they hold what was guessed
+        return found
+
+    def _discovered(self, most: int) -> list[ThreadClass]:
+        agents = list(self.agents())
+        classes = list(self.info.classes)
+        work = list(range(len(agents)))
+        budget = [most] * len(agents)
+        answers = [0] * len(agents)
+        while work:
+            waiting, queue = list[int](), list(work)
+            while queue:
+                check_time()
+                i = queue.pop(0)
+                try:
+                    going = self._advance(agents, i, budget, answers)
+                except LaneSplit as split:
+                    c = classes[i]
+                    for n, part in enumerate(split.parts):
+                        j = i if n == len(split.parts) - 1 else len(agents)
+                        new = replace(c, lanes=part)
+                        context = self.context(c.cta, c.warp, part)
+                        agent = agents[i].narrowed(j, self._id(new), context)
+                        agent.r[SHARED] = agents[i].r[SHARED]
+                        if j == i:
+                            agents[i], classes[i] = agent, new
+                        else:
+                            agents.append(agent)
+                            classes.append(new)
+                            budget.append(budget[i])
+                            answers.append(answers[i])
+                        queue.append(j)
+                    continue
+                if going:
+                    waiting.append(i)
+            work = sorted(waiting)
+        return ordered(classes, self.info.elected_lane, self.electing)
+
+    def _next(self, agents: list[PtxAgent], agent: PtxAgent, answer: int) -> Event:
+        """An agent's step; sizes are rewritten as it needs."""
+        if (space := self.launch.space) is None:
+            return agent.step(answer)
+        while True:
+            try:
+                return agent.step(answer)
+            except Rewrite as e:
+                space.path.rewrite(e.atom, e.c, e.parts)
+                for other in agents:
+                    for slot, value in other.live().items():
+                        new = mapped(value, space.resolved)
+                        if new is not value:
+                            other.put(slot, new)
+
+    def fork_agents(self, agents: Sequence[PtxAgent]) -> list[PtxAgent]:
+        """Independent copies that share what the agents share."""
+        out = [a.fork() for a in agents]
+        if self.program.steers and agents:
+            contents = agents[0].r[SHARED].copy()
+            for a in out:
+                a.r[SHARED] = contents
+        return out
+
+    def _advance(self, agents: list[PtxAgent], i: int, budget: list[int], answers: list[int]) -> bool:
+        """Runs an agent up to where it may have to wait; whether there is more to come."""
+        agent = agents[i]
+        while budget[i] > 0:
+            try:
+                event = self._next(agents, agent, answers[i])
+            except Symbolic:
+                return False
+            budget[i] -= 1
+            answers[i] = int(event[0] in _POLLS)
+            self.answered |= event[0] in _POLLS or (event[0] == Ev.ARRIVE and bool(event[5] & Flag.TOKEN))
+            self.fingerprint = hash((self.fingerprint, i, event))
+            if event[0] == Ev.ELECT:
+                context = agent.r[CONTEXT]
+                self.electing.add((context.first + context.cta, context.warp))
+            if event[0] == Ev.UNKNOWN:
+                self.stuck.append(event[2])
+            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                return False
+            if event[0] in _BLOCKING:
+                return True
+        return False
+
+
+def elected_lanes(
+    program: Program, launch: Launch, cluster: int | None, first: PtxSystem | None = None
+) -> list[int]:
+    """The lanes to elect that together stand for every choice: one that no guard names, and one of each other
+    set of lanes that guards tell apart in a warp that elects."""
+    found = program.elections
+    if not found.any or not found.named:
+        return [0]
+    nobody = PtxSystem.fresh(program, launch, cluster, NOBODY, like=first)
+    sets = [c.lanes for c in nobody.info.classes if (c.cta, c.warp) in nobody.electing]
+    widest = max(sets, key=lambda m: (m.bit_count(), m), default=1)
+    free = widest.bit_length() - 1
+    lanes = {free: None}
+    if found.nested:
+        lanes[0] = None
+    for mask in sets:
+        if not any(mask >> lane & 1 for lane in lanes):
+            lanes[(mask & -mask).bit_length() - 1] = None
+    return list(lanes)
+
+
+#: An elected lane that no warp has.
+NOBODY = 32
+_NEVER = Unknown("a register that was never written", UNWRITTEN)
+
+
+__all__ = ["PtxSystem", "elected_lanes"]

@@ -1,0 +1,355 @@
+"""What the events of one launch refer to: where variables lie, barriers by place, footprints, tensor maps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncverify.base.kernel_names import base_name
+from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.analysis.block_groups import Places
+from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
+from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
+from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
+from syncverify.frontends.ptx.syntax.nodes import (
+    Function,
+    Imm,
+    Mem,
+    Module,
+    Operand,
+    Pair,
+    Sym,
+    Variable,
+    Vector,
+)
+from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.types import WINDOW
+from syncverify.frontends.ptx.values.atomic_tickets import Tickets
+from syncverify.frontends.ptx.values.register_values import PLACES, Unknown, Vec, vec
+from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.ir.footprints import Footprints
+from syncverify.model.events import BarrierInfo, Footprint
+from syncverify.symbolic.context import Space, Symbolic, Term
+
+#: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
+SHARED_LIMIT = SHARED_BASE + 227 * 1024
+#: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
+MOST_MAPS = 32
+_GLOBALS = 1 << 48  # where variables in global and constant memory are put
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Byte offsets of variables, by name: shared, local, parameters; global and constant by address."""
+
+    shared: Mapping[str, int]
+    local: Mapping[str, int]
+    params: Mapping[str, int]
+    globals: Mapping[str, int]
+    names: tuple[tuple[int, int, str], ...]  # of shared bytes
+    end: int  # of static and dynamic shared memory
+    static: int  # bytes of static shared memory
+
+
+def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
+    """Lays a kernel's memory out; ``dynamic``: bytes of dynamic shared memory, if known."""
+    used = _named(function)
+    everything = [*function.variables, *(v for v in module.variables)]
+    shared: dict[str, int] = {}
+    names: list[tuple[int, int, str]] = []
+    at = SHARED_BASE
+    late = [v for v in everything if v.space == "shared" and v.name in used]
+    for v in late:
+        if v.size and not v.extern:
+            at = _up(at, v.align)
+            shared[v.name] = at
+            names.append((at, at + v.size, base_name(v.name)))
+            at += v.size
+    static = at - SHARED_BASE
+    end = SHARED_LIMIT
+    dynamic_variables = [v for v in late if v.name not in shared]
+    if dynamic_variables:
+        at = _up(at, max(16, *(v.align for v in dynamic_variables)))
+        for v in dynamic_variables:
+            shared[v.name] = at
+        end = SHARED_LIMIT if dynamic is None else at + dynamic
+        names.append((at, end, base_name(dynamic_variables[0].name)))
+    else:
+        end = at if dynamic is None else at + dynamic
+    counts = Counter(name for _, _, name in names)
+    mangled = {at: name for name, at in shared.items()}
+    names = [(a, b, name if counts[name] == 1 else mangled[a]) for a, b, name in names]
+    local, here = {}, 16
+    for v in everything:
+        if v.space == "local":
+            here = _up(here, v.align)
+            local[v.name] = here
+            here += v.size
+    params = parameter_offsets(function)
+    places = {
+        v.name: _GLOBALS + (i << 32) for i, v in enumerate(everything) if v.space in ("global", "const")
+    }
+    return Layout(shared, local, params, places, tuple(sorted(names)), end, static)
+
+
+def parameter_offsets(function: Function) -> dict[str, int]:
+    """Byte offsets of a kernel's parameters in their space."""
+    out, at = {}, 0
+    for p in function.params:
+        unit = p.align if p.ptr is None else min(p.size, 8)
+        at = _up(at, max(unit, 1))
+        out[p.name] = at
+        at += p.size
+    return out
+
+
+def _up(at: int, align: int) -> int:
+    return -(-at // max(align, 1)) * max(align, 1)
+
+
+def _named(function: Function) -> set[str]:
+    out: set[str] = set()
+
+    def visit(op: Operand) -> None:
+        match op:
+            case Sym(name, _):
+                out.add(name)
+            case Mem(base, _, coords):
+                visit(base)
+                for c in coords:
+                    visit(c)
+            case Vector(items):
+                for x in items:
+                    visit(x)
+            case Pair(a, b):
+                visit(a)
+                visit(b)
+
+    for i in function.body:
+        for op in i.operands:
+            visit(op)
+    return out
+
+
+@dataclass(slots=True)
+class Tables:
+    """Grows while agents run; shared by all runs of a launch."""
+
+    module: Module
+    function: Function
+    layout: Layout
+    ctas: int
+    maps: Mapping[str, MapFacts]  # by name
+    parameters: Mapping[int, Any]  # what is known of the parameter space: (offset << 8 | size) -> value
+    #: questions with one answer for all agents: what this run takes it to be; those that came up besides
+    answers: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
+    asked: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    tracks: bool = False  # accesses to global memory have footprints
+    edits_maps: bool = False  # the kernel edits tensor maps: their boxes then say little of the memory behind
+    together: bool = False  # blocks may wait for each other: every address must be known
+    unplaced: list[str] = field(default_factory=list)  # else: why addresses are not known
+    #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
+    perhaps: dict[int, str] = field(default_factory=dict)
+    sure: bool = False  # such accesses are left out
+    widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
+    loose: set[int] = field(default_factory=set)  # sites of those
+    certain: bool = True  # all accesses must be certain
+    alike: set[int] = field(default_factory=set)  # sites of stores whose lanes are taken to store one value
+    written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
+    loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
+    barriers: list[BarrierInfo] = field(default_factory=list)
+    footprint_table: list[Footprint] = field(default_factory=list)
+    fragments: list[str] = field(default_factory=list)
+    map_names: list[str] = field(default_factory=list)
+    footprints: Footprints = field(init=False)
+    _barriers: dict[tuple[int, int], int] = field(default_factory=dict)
+    _fragments: dict[str, int] = field(default_factory=dict)
+    #: what the launch file says of global memory, or what to write there
+    memory: Callable[[int, int], int | str | None] = lambda address, size: None
+    holds: bool = False  # whether it says anything of it
+    map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
+    locks: Locks = field(default_factory=Locks)  # in global memory
+    space: Space | None = None  # of sizes without a number
+    places: Places | None = None  # that blocks in teams reach
+    tickets: Tickets | None = None  # what atomics hand out; None: nothing is followed
+    _behind: dict[tuple[Any, int], Unknown] = field(default_factory=dict)
+    _wanted: dict[tuple[str, str], Unknown] = field(default_factory=dict)
+    _maps: dict[Any, tuple[int, MapFacts]] = field(default_factory=dict)
+    _nowhere: dict[int, Any] = field(
+        default_factory=dict
+    )  # boxes of maps that the kernel builds, no place known
+
+    def __post_init__(self) -> None:
+        self.footprints = Footprints(self.footprint_table)
+
+    @property
+    def shared_end(self) -> int:
+        return self.layout.end
+
+    def barrier(self, cta: int, offset: int) -> int:
+        found = self._barriers.get((cta, offset))
+        if found is None:
+            found = self._barriers[cta, offset] = len(self.barriers)
+            self.barriers.append(BarrierInfo(cta, offset, self._barrier_name(offset)))
+        return found
+
+    def _barrier_name(self, offset: int) -> str:
+        for lo, hi, name in self.layout.names:
+            if lo <= offset < hi:
+                if hi - lo == 8:
+                    return name
+                if hi - lo <= 256 and (offset - lo) % 8 == 0:
+                    return f"{name}[{(offset - lo) // 8}]"
+                return f"{name}+{offset - lo}"
+        return f"mbarrier at {offset}"
+
+    def fragment(self, name: str) -> int:
+        found = self._fragments.get(name)
+        if found is None:
+            found = self._fragments[name] = len(self.fragments)
+            self.fragments.append(name)
+        return found
+
+    def map_at(self, address: Any) -> tuple[int, MapFacts]:
+        """Number and facts of the tensor map at an address (or behind a value that is not known)."""
+        key = self._map_key(address)
+        found = self._maps.get(key)
+        if found is None:
+            name = self._map_name(address)
+            facts = self.maps.get(name) or MapFacts(name, None, None, 0, None)
+            found = self._maps[key] = (len(self.map_names), facts)
+            self.map_names.append(name)
+        return found
+
+    def _map_key(self, address: Any) -> Any:
+        """What tells a tensor map from others: places without a number are the same, or known to be apart."""
+        if isinstance(address, Address):
+            return self._unnamed(address)
+        if not isinstance(address, Size):
+            return address if isinstance(address, int) else id(address)
+        space, here = address.term.space, address.term
+        for known in self._maps:
+            if isinstance(known, Address) and known.parameter is not None:
+                continue
+            if not isinstance(known, Term):
+                raise Symbolic("tensor maps at places with and without a number")
+            apart = space.resolved(here - known)
+            if isinstance(apart, Term):
+                raise Symbolic("which of several tensor maps is meant depends on sizes")
+            if not apart:
+                return known
+        if len(self._maps) >= MOST_MAPS:
+            raise Symbolic(f"more than {MOST_MAPS} tensor maps at places without a number")
+        return here
+
+    def _unnamed(self, address: Address) -> Address:
+        """The same for an address that is no number: maps that the kernel edits have to be told apart."""
+        for known in self._maps if self.edits_maps else ():
+            if isinstance(known, Address) and apart(address, known) is None:
+                names = f"that at {address.name()} may be that at {known.name()}"
+                raise Opaque(f"which of the kernel's tensor maps is meant: {names}")
+        return address
+
+    def define_map(self, address: Any, facts: MapFacts) -> None:
+        """Facts of a map that the kernel builds; given ones win."""
+        number, known = self.map_at(address)
+        if isinstance(address, Unknown) and not isinstance(address, Address):
+            box = self._nowhere.setdefault(number, facts.box)
+            if box != facts.box:  # of maps at several places one may be meant, or another
+                text = f"which of the kernel's tensor maps is meant depends on {address.why}"
+                raise Opaque(Reason(text, parts=(address.why,)))
+        if known.box is None and isinstance(address, int | Size | Address):
+            self._maps[self._map_key(address)] = (number, replace(facts, name=known.name))
+
+    def facts_of(self, number: int) -> MapFacts:
+        """The facts of the tensor map of a number."""
+        return next(facts for n, facts in self._maps.values() if n == number)
+
+    def _map_name(self, address: Any) -> str:
+        if isinstance(address, Address):
+            index = {p.name: i for i, p in enumerate(self.function.params)}
+            place = indices(index, address)
+            if place is None:
+                name = f"tensor map at {address.name()}"
+                return name if name not in self.map_names else f"tensor map at {address.name(whole=True)}"
+            return f"params.{place[0]}" + (f"+{place[1]}" if place[1] else "")
+        if isinstance(address, Unknown):
+            if address.source == "param" and address.key is not None and address.key[0] == "param":
+                index, offset = address.key[1:3]
+                return f"params.{index}" + (f"+{offset}" if offset else "")
+            return f"tensor map ({address.why})"
+        if isinstance(address, Size):
+            return f"tensor map {len(self.map_names)}"
+        if address >> WINDOW in (0, PARAM_WINDOW):
+            offset = address & (1 << WINDOW) - 1
+            for i, p in enumerate(self.function.params):
+                start = self.layout.params[p.name]
+                if start <= offset < start + p.size:
+                    return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
+        return self.map_place(address) or f"tensor map at {address:#x}"
+
+    def held(self, address: Any, size: int, missing: Unknown) -> Any:
+        """What the launch file says that lies at a global address; ``missing``, with what to say there."""
+        if address.__class__ is Vec and self.holds:
+            return vec([self.held(a, size, missing) for a in address.lanes])
+        if address.__class__ is not int:
+            return address.derived() if self._placed(address) else missing
+        found = self.memory(address, size)
+        if not isinstance(found, str):
+            return missing if found is None else found
+        key = (found, missing.why)
+        if key not in self._wanted:
+            text = f"{missing.why.split(': give ')[0]}: {found}"
+            self._wanted[key] = Unknown(Reason(text, Cause.MISSING_FACT, parts=(missing.why,)))
+        return self._wanted[key]
+
+    def _placed(self, address: Any) -> bool:
+        """Whether where the block is in the grid decides which of the given contents an address leads to."""
+        return self.holds and isinstance(address, Unknown) and address.source in PLACES
+
+    def behind(self, address: Any, size: int, missing: Unknown) -> Any:
+        """What lies at a global address that nobody writes."""
+        if address.__class__ is Vec:
+            return self.held(address, size, missing)
+        if address.__class__ is int:
+            known = self.held(address, size, missing)
+            if known.__class__ is int:
+                return known
+            missing = known
+        if isinstance(address, Unknown):
+            if self._placed(address):
+                return address.derived()
+            if address.key is None or address.key[0] == "choice":
+                return missing
+            place: Any = address.key
+        elif isinstance(address, int):
+            place = address
+        else:
+            return missing
+        found = self._behind.get((place, size))
+        if found is None:
+            found = self._behind[place, size] = Unknown(missing.why, "data", ("memory", place, size))
+        return found
+
+    def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
+        return self.parameters.get(offset << 8 | size, missing)
+
+    def constant_bytes(self, address: int, size: int, missing: Unknown) -> Any:
+        """Bytes of an initialised variable in constant memory."""
+        for v in (*self.module.variables, *self.function.variables):
+            start = self.layout.globals.get(v.name, -1)
+            if v.space == "const" and v.init is not None and 0 <= address - start <= v.size - size:
+                data = v.init.ljust(v.size, b"\0")
+                return int.from_bytes(data[address - start : address - start + size], "little")
+        return missing
+
+
+def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:
+    """The shared variables that a function may use."""
+    return tuple(v for v in (*function.variables, *module.variables) if v.space == "shared")
+
+
+__all__ = ["SHARED_BASE", "Imm", "Layout", "Tables", "layout", "parameter_offsets", "registers"]

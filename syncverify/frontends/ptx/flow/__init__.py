@@ -1,0 +1,1 @@
+"""Control flow of a function: blocks, dominators, loops, spins, liveness."""

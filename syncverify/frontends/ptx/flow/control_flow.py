@@ -1,0 +1,348 @@
+"""Control flow of a function: basic blocks, dominators, loops, control dependence, spins, liveness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+from syncverify.frontends.ptx.flow.asserts import failing
+from syncverify.frontends.ptx.flow.graph import Block, dominators, jumps_back, loops, reached, with_exits
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Label, Not, Operand, Reg, Sym
+from syncverify.frontends.ptx.syntax.operands import harmless, is_poll, repeats, results, sources
+
+_ENDS = frozenset({"ret", "exit", "trap", "brkpt"})
+_JUMPS = frozenset({"bra", "brx"})
+
+
+class Flow:
+    """The control flow graph of a body; block ``len(blocks)`` is the end that every path comes to."""
+
+    def __init__(self, function: Function, stops: Collection[int] = ()) -> None:
+        """``stops``: blocks at which control is taken to end."""
+        self.function = function
+        self.stops = frozenset(stops)
+        self.body = function.body
+        self.blocks, self.block_of = _blocks(function)
+        self.end = len(self.blocks)
+        for b in stops:
+            for s in self.blocks[b].succ:
+                if s < self.end:
+                    self.blocks[s].pred.remove(b)
+            self.blocks[b].succ = [self.end]
+        self.reached = reached(self.blocks)
+        n = self.end + 1
+        succ = [b.succ for b in self.blocks] + [[]]
+        pred: list[list[int]] = [[] for _ in range(n)]
+        for i, out in enumerate(succ):
+            for j in out:
+                pred[j].append(i)
+        self.idom = dominators(0, succ, pred)
+        self.loops = loops(self.blocks, self.idom)
+        #: where an assertion has failed: paths that come together otherwise do so all the same
+        self.failing = failing(self)
+        for b in self.failing:
+            pred[b] = []
+        left = [[s for s in out if s not in self.failing] for out in succ]
+        self.ipdom = dominators(self.end, with_exits(pred, left, self.end), left)
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether every path to block ``b`` goes through ``a``."""
+        while b != a and self.idom[b] != b and self.idom[b] >= 0:
+            b = self.idom[b]
+        return a == b
+
+    def join(self, block: int) -> int:
+        """The block at which all paths from ``block`` come together again."""
+        found = self.ipdom[block]
+        return self.end if found < 0 else found
+
+    def endless(self) -> list[int]:
+        """The blocks from which no path leads to the end."""
+        done: set[int] = {self.end}
+        grown = True
+        while grown:
+            more = {b for b in self.reached - done if not done.isdisjoint(self.blocks[b].succ)}
+            done |= more
+            grown = bool(more)
+        return sorted(self.reached - done)
+
+    def between(self, block: int) -> set[int]:
+        """The blocks on paths from a branch to its join, both left out."""
+        stop = self.join(block)
+        seen: set[int] = set()
+        work = [s for s in self.blocks[block].succ if s != stop]
+        while work:
+            b = work.pop()
+            if b in seen or b == self.end:
+                continue
+            seen.add(b)
+            work += [s for s in self.blocks[b].succ if s != stop]
+        return seen
+
+    def controllers(self) -> list[set[int]]:
+        """For each block, the blocks whose branch decides whether it is executed."""
+        out: list[set[int]] = [set() for _ in self.blocks]
+        for i, b in enumerate(self.blocks):
+            if len(b.succ) < 2:
+                continue
+            stop = self.join(i)
+            for s in b.succ:
+                at = s
+                while at not in (stop, self.end) and at >= 0:
+                    if i in out[at]:
+                        break
+                    out[at].add(i)
+                    at = self.ipdom[at]
+        return out
+
+    @cached_property
+    def spins(self) -> frozenset[int]:
+        """Polls that do nothing but wait: around them is a loop that only they, or a trap, end."""
+        polls = [i for i, x in enumerate(self.body) if is_poll(x)]
+        return frozenset(i for i in polls if self._spins(i))
+
+    def _spins(self, poll: int) -> bool:
+        inside = [loop for loop in self.loops if self.block_of[poll] in loop]
+        if not inside:
+            return False
+        loop = min(inside, key=len)
+        # a loop around may begin where the wait does, and jump back to it too
+        parts = [body for body in self._jumps_back if body < loop and self.block_of[poll] in body]
+        return any(self._spins_in(x, poll) for x in (loop, *parts))
+
+    def _spins_in(self, loop: frozenset[int], poll: int) -> bool:
+        body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        asked = self.body[poll]
+        if sum(map(is_poll, body)) != 1 or not all(map(harmless, body)):
+            return False
+        if (self.moving(loop, asked) - set(results(asked))).intersection(sources(asked)):
+            return False
+        return self._waits(loop, poll) and not self.counts(loop, asked)
+
+    def _waits(self, loop: Collection[int], poll: int) -> bool:
+        """Whether the answer "not yet" leads back to the poll, or to giving up, on every path."""
+        start = self.block_of[poll]
+        seen: set[tuple[int, frozenset[tuple[str, int]]]] = set()
+        work: list[tuple[int, int, dict[str, int]]] = [
+            (start, poll + 1, dict.fromkeys(results(self.body[poll]), 0))
+        ]
+        while work:
+            n, first, known = work.pop()
+            if n not in loop:
+                if not self.gives_up(n):
+                    return False
+                continue
+            if (n, frozenset(known.items())) in seen:
+                continue
+            seen.add((n, frozenset(known.items())))
+            b = self.blocks[n]
+            for k in range(first, b.hi):
+                _evaluate(self.body[k], known)
+            taken = _guard(self.body[b.hi - 1], known) if len(b.succ) == 2 else None
+            succ = b.succ if taken is None else b.succ[:1] if taken else b.succ[1:]
+            work += [(s, self.blocks[s].lo if s != self.end else 0, dict(known)) for s in succ if s != start]
+        return True
+
+    def counts(self, loop: Collection[int], asked: Instr) -> bool:
+        """Whether something that depends on the number of turns is looked at after the loop."""
+        inside = [k for b in sorted(loop) for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        written = {r for k in inside for r in results(self.body[k])} - set(results(asked))
+        if not any(self._readers.get(r, set()).difference(inside) for r in written):
+            return False
+        carried = self.by_turns(loop, asked)
+        out = {s for b in loop for s in self.blocks[b].succ if s not in loop and s != self.end}
+        return any(not carried.isdisjoint(self._live[s]) for s in out if not self.gives_up(s))
+
+    def by_turns(self, loop: Collection[int], asked: Instr) -> set[str]:
+        """The registers of a loop that depend on the number of its turns, beside what is asked in each."""
+        body = [self.body[k] for b in sorted(loop) for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        written = {r for x in body for r in results(x)} - set(results(asked))
+        heads = {b for b in loop if any(p not in loop for p in self.blocks[b].pred)}
+        carried = {r for h in heads for r in self._live[h] & written}
+        grown = bool(carried)
+        while grown:
+            before = len(carried)
+            for x in body:
+                if x is not asked and not carried.isdisjoint(sources(x)):
+                    carried.update(results(x))
+            grown = len(carried) > before
+        return carried
+
+    def moving(self, loop: Collection[int], asked: Instr) -> set[str]:
+        """The registers that may differ between two turns of a loop, what is asked in each among them.
+
+        Others that are written in it are made anew, in one place, of what stays.
+        """
+        body = [self.body[k] for b in loop for k in range(self.blocks[b].lo, self.blocks[b].hi)]
+        written = Counter(r for x in body for r in results(x))
+        moving = self.by_turns(loop, asked) | {r for r, n in written.items() if n > 1}
+        moving.update(r for x in body if x is asked or not repeats(x) for r in results(x))
+        grown = True
+        while grown:
+            more = {r for x in body if not moving.isdisjoint(sources(x)) for r in results(x)}
+            grown = not more <= moving
+            moving |= more
+        return moving
+
+    @cached_property
+    def _jumps_back(self) -> list[frozenset[int]]:
+        return [body for _, body in jumps_back(self.blocks, self.idom)]
+
+    @cached_property
+    def _readers(self) -> dict[str, set[int]]:
+        found: dict[str, set[int]] = {}
+        for k, i in enumerate(self.body):
+            for r in sources(i):
+                found.setdefault(r, set()).add(k)
+        return found
+
+    @cached_property
+    def _live(self) -> list[frozenset[str]]:
+        names = frozenset(r for i in self.body for r in results(i))
+        return live_before(self, lambda k: sources(self.body[k]), lambda k: results(self.body[k]), names)
+
+    def gives_up(self, block: int) -> bool:
+        """Whether control that comes to a block ends in a trap."""
+        for _ in range(8):
+            if block == self.end:
+                return False
+            b = self.blocks[block]
+            last = self.body[b.hi - 1]
+            if last.op in ("trap", "brkpt") and last.guard is None:
+                return True
+            if len(b.succ) != 1:
+                return False
+            block = b.succ[0]
+        return False
+
+
+def _evaluate(i: Instr, known: dict[str, int]) -> None:
+    """What an instruction makes of registers with a known value; others lose theirs."""
+    value = _value(i, known) if i.guard is None else None
+    for name in results(i):
+        known.pop(name, None)
+    if value is not None and isinstance(i.operands[0], Reg):
+        known[i.operands[0].name] = value
+
+
+def _value(i: Instr, known: dict[str, int]) -> int | None:
+    """The result of a few instructions that compilers make conditions with."""
+    args = [_number(x, known) for x in i.operands[1:]]
+    match i.op, args:
+        case "mov" | "cvt", [a]:
+            return a
+        case "not", [int(a)] if "pred" in i.mods:
+            return a ^ 1
+        case "selp", [a, b, int(p)]:
+            return a if p else b
+        case "setp", [int(a), int(b)] if i.mods[0] in ("eq", "ne"):
+            return int((a == b) == (i.mods[0] == "eq"))
+        case "and", [a, b] if 0 in (a, b):
+            return 0
+        case "and", [int(a), int(b)]:
+            return a & b
+        case "or", [int(a), int(b)]:
+            return a | b
+        case "xor", [int(a), int(b)]:
+            return a ^ b
+    return None
+
+
+def _number(op: Operand, known: dict[str, int]) -> int | None:
+    match op:
+        case Imm(value):
+            return value
+        case Reg(name):
+            return known.get(name)
+        case Not(Reg(name)):
+            found = known.get(name)
+            return None if found is None else found ^ 1
+    return None
+
+
+def _guard(i: Instr, known: dict[str, int]) -> bool | None:
+    """Whether a guarded branch is taken; None where that is not known."""
+    found = known.get(i.guard.name) if i.guard is not None else None
+    return None if found is None else bool(found) != i.negated
+
+
+def _targets(i: Instr, function: Function) -> list[int]:
+    if i.op == "bra":
+        return [op.target for op in i.operands if isinstance(op, Label)]
+    out = []
+    for op in i.operands:
+        if isinstance(op, Sym) and op.name in function.tables:
+            out += [function.labels[x] for x in function.tables[op.name]]
+    return out
+
+
+def ends(i: Instr) -> bool:
+    """Whether no instruction follows in the same block."""
+    return i.op in _ENDS or i.op in _JUMPS
+
+
+def _blocks(function: Function) -> tuple[list[Block], list[int]]:
+    body = function.body
+    starts = {0}
+    for k, i in enumerate(body):
+        if i.op in _JUMPS:
+            starts.update(_targets(i, function))
+        if ends(i):
+            starts.add(k + 1)
+    order = sorted(s for s in starts if s < len(body))
+    blocks = [Block(lo, hi) for lo, hi in zip(order, [*order[1:], len(body)], strict=True)]
+    number = {b.lo: n for n, b in enumerate(blocks)}
+    end = len(blocks)
+    block_of = [0] * len(body)
+    for n, b in enumerate(blocks):
+        block_of[b.lo : b.hi] = [n] * (b.hi - b.lo)
+        last = body[b.hi - 1]
+        succ: list[int] = []
+        if last.op in _JUMPS:
+            succ = [number.get(t, end) for t in _targets(last, function)]
+        elif last.op in _ENDS:
+            succ = [end]
+        if not ends(last) or last.guard is not None:
+            succ.append(number.get(b.hi, end))
+        b.succ = list(dict.fromkeys(succ))
+        for s in b.succ:
+            if s < end:
+                blocks[s].pred.append(n)
+    return blocks, block_of
+
+
+def live_before(flow: Flow, reads: Callable[[int], Iterable[str]], writes: Callable[[int], Iterable[str]],
+                kept: frozenset[str], entering: Mapping[int, Iterable[str]] = MappingProxyType({}),
+                ) -> list[frozenset[str]]:  # fmt: skip
+    """For each block, the registers of ``kept`` that may be read from there on before they are written.
+
+    ``reads`` and ``writes`` give those of one instruction; what a guarded instruction writes stays live.
+    ``entering``: what is written before a block's first instruction.
+    """
+    use: list[set[str]] = []
+    kill: list[set[str]] = []
+    for b in flow.blocks:
+        u: set[str] = set()
+        k: set[str] = set()
+        for i in range(b.lo, b.hi):
+            u |= set(reads(i)) - k
+            if flow.body[i].guard is None:
+                k |= set(writes(i))
+        use.append(u & kept)
+        kill.append(k)
+    for i, names in entering.items():
+        use[i] -= set(names)
+        kill[i] |= set(names)
+    live: list[set[str]] = [set(u) for u in use]
+    work = set(range(len(flow.blocks)))
+    while work:
+        i = max(work)
+        work.discard(i)
+        after: set[str] = set().union(*(live[s] for s in flow.blocks[i].succ if s < flow.end))
+        new = use[i] | (after - kill[i])
+        if new != live[i]:
+            live[i] = new
+            work.update(flow.blocks[i].pred)
+    return [frozenset(x) for x in live]

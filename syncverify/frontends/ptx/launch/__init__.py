@@ -1,0 +1,1 @@
+"""Launch facts, and what follows from them."""

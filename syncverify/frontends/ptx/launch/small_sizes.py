@@ -1,0 +1,77 @@
+"""The first few sizes that launch facts allow: where a kernel is wrong, it mostly is wrong for small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial, reduce
+from itertools import product
+from math import prod
+
+from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.ir.expr import Binary, Call, Expr, Int, Var, evaluate, names
+
+#: Sizes that are taken together at most, their values each, and combinations in all.
+MOST_SIZES, MOST_VALUES, MOST = 3, 6, 12
+#: A size's first value is looked for up to here.
+FURTHEST = 1 << 13
+#: Clusters of a grid whose blocks may read what others write, and how large sizes are there at most.
+SEVERAL, BOUNDS = (2, 16), (16, 256, 1 << 14)
+
+
+def small_sizes(facts: PtxFacts) -> Iterator[dict[str, int]]:
+    """Numbers for the sizes that the facts name, in the order of their sum; none if there are too many.
+
+    Parameters that the facts leave out have no name there, and stay open.
+    """
+    sizes = sorted(n for n in facts.symbols() if not n.startswith("param"))
+    if not 1 <= len(sizes) <= MOST_SIZES:
+        return
+    constraints = facts.constraints()
+    values = [_values(name, [c for c in constraints if names(c) == {name}]) for name in sizes]
+    together = [c for c in constraints if len(names(c)) > 1 and names(c) <= set(sizes)]
+    choices = sorted(product(*map(enumerate, values)), key=lambda c: (sum(i for i, _ in c), c))
+    found = 0
+    for choice in choices:
+        bound = {name: value for name, (_, value) in zip(sizes, choice, strict=True)}
+        if all(_holds(c, bound) for c in together):
+            yield bound
+            found += 1
+            if found == MOST:
+                return
+
+
+def _values(name: str, constraints: list[Expr]) -> list[int]:
+    """The first numbers from 0 up that the constraints on one size allow."""
+    found: list[int] = []
+    for value in range(FURTHEST):
+        if all(_holds(c, {name: value}) for c in constraints):
+            found.append(value)
+            if len(found) == MOST_VALUES:
+                break
+    return found
+
+
+def _holds(constraint: Expr, values: dict[str, int]) -> bool:
+    try:
+        return bool(evaluate(constraint, values))
+    except ZeroDivisionError:
+        return False
+
+
+def some_sizes(facts: PtxFacts) -> Iterator[PtxFacts]:
+    """Launches of a few clusters with small numbers for all sizes, as far as some are found."""
+    from syncverify.ir.solver import model
+
+    names_ = sorted(facts.symbols())
+    known, least = list(facts.constraints()), 0
+    if not all(isinstance(e, int) for e in facts.grid):
+        low, high = (n * prod(facts.cluster or (1, 1, 1)) for n in SEVERAL)
+        x, y, z = (Int(e) if isinstance(e, int) else e for e in facts.grid)
+        known += [x * y * z >= Int(low), x * y * z <= Int(high)]
+    for most in BOUNDS:
+        sizes = [Call("abs", (Var(name),)) for name in names_]
+        larger = reduce(partial(Binary, "or"), [Binary(">", e, Int(least)) for e in sizes])
+        found = model([*known, larger, *(Binary("<=", e, Int(most)) for e in sizes)])
+        if found is not None:
+            least = most
+            yield facts.bind({name: found.get(name, 0) for name in names_})

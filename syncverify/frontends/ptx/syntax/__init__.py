@@ -1,0 +1,1 @@
+"""The language's syntax: text to nodes, and back."""

@@ -1,0 +1,236 @@
+"""Declarations: variables, parameters, registers, and the headers of functions (PTX ISA, 5 and 11)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from syncverify.frontends.ptx.syntax.lexer import Malformed, constant, integer, pieces, shown
+from syncverify.frontends.ptx.syntax.nodes import Variable
+
+SPACES = frozenset({"reg", "sreg", "const", "global", "local", "param", "shared", "tex"})
+_LINKAGE = frozenset({"visible", "weak", "extern", "common"})
+_WIDTHS = {
+    "pred": 1, "b8": 1, "u8": 1, "s8": 1, "e4m3": 1, "e5m2": 1,
+    "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "e4m3x2": 2, "e5m2x2": 2,
+    "b32": 4, "u32": 4, "s32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "u16x2": 4, "s16x2": 4, "tf32": 4,
+    "b64": 8, "u64": 8, "s64": 8, "f64": 8, "f32x2": 8, "b128": 16,
+    "texref": 8, "samplerref": 8, "surfref": 8,
+}  # fmt: skip
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+#: The components of a vector register.
+COMPONENTS = "xyzw"
+
+_WORD = re.compile(r"\s*+\.([a-zA-Z_]\w*+)(?:::\w++)?\s*+(?:(\d\w*+)|(\([^()]*+(?:\([^()]*+\)[^()]*+)*\)))?")
+_DECLARATOR = re.compile(
+    r"\s*+([%$\w]++)\s*+(?:<\s*+(\w++)\s*+>\s*+)?((?:\[[^\[\]]*+\]\s*+)*)"
+    r"(?:=\s*+(\{.*\}|[^,{}]++)\s*+)?(?:,|$)",
+    re.DOTALL,
+)
+_HEADER = re.compile(
+    r"(?:\s*+\.(?:visible|weak|extern))*\s*+\.(entry|func)\b((?:\s*+\.\w++(?:\([^()]*+(?:\([^()]*+\)[^()]*+)*\))?)*)"
+    r"\s*+(?:\(([^()]*+)\)\s*+)?([A-Za-z_$%][\w$]*+)\s*+(?:\(([^()]*+)\))?(.*+)$",
+    re.DOTALL,
+)
+_BOUNDS = re.compile(r"\.(\w++)\s*+(?:\([^()]*+\))?\s*+((?:\w++\s*+(?:,\s*+)?)*)")
+_ADDRESS = re.compile(r"[\d()\s]*+[A-Za-z_$%0][%$\w.()+\s-]*+")
+_MOST_BYTES = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """``.space .align .type`` and its names: (name, range or None, number of elements, initializer)."""
+
+    space: str
+    type: str
+    align: int
+    vector: int
+    linkage: frozenset[str]
+    ptr: str | None
+    names: tuple[tuple[str, int | None, int, str | None], ...]
+
+    @property
+    def width(self) -> int:
+        """Bytes of one element."""
+        return _WIDTHS[self.type] * self.vector
+
+    def variables(self, line: int) -> tuple[Variable, ...]:
+        out = []
+        for name, count, elements, init in self.names:
+            if count is not None:
+                raise Malformed(f"{name}<{count}>: only registers are declared in ranges")
+            data = None if init is None else _bytes(init, self.type, self.width * elements)
+            size = self.width * elements
+            if elements == 0 and data is not None:
+                size = len(data)
+            out.append(
+                Variable(
+                    name=name,
+                    space=self.space,
+                    type=self.type,
+                    size=size,
+                    align=self.align,
+                    extern="extern" in self.linkage,
+                    init=data,
+                    ptr=self.ptr,
+                    line=line,
+                )
+            )
+        return tuple(out)
+
+
+def declaration(text: str) -> Declaration:
+    """Reads ``.shared .align 16 .b8 x[64]`` and its like; ``text`` has no semicolon."""
+    space = kind = ""
+    align, pointee, vector = 0, 0, 1
+    ptr: str | None = None
+    linkage = set()
+    at = 0
+    while m := _WORD.match(text, at):
+        word, number, brackets = m.groups()
+        at = m.end()
+        if word == "align":
+            if number is None:
+                raise Malformed(f"expected a number after .align in {shown(text)}")
+            value = integer(number)
+            if value == 0 or value & (value - 1) or value > 1 << 30:
+                raise Malformed(f".align {value}: an alignment is a power of two")
+            if ptr is None:
+                align = value
+            else:
+                pointee = value
+            continue
+        if number is not None:
+            raise Malformed(f"expected a name, found {shown(number)} in {shown(text)}")
+        if word in _LINKAGE:
+            linkage.add(word)
+        elif word in SPACES:
+            if space and ptr is not None:
+                ptr = word
+            elif space:
+                raise Malformed(f"a second state space .{word} in {shown(text)}")
+            else:
+                space = word
+        elif word == "ptr":
+            ptr = "generic"
+        elif word in _VECTORS:
+            vector = _VECTORS[word]
+        elif word in _WIDTHS:
+            kind = word
+        elif word not in ("attribute", "unique") and brackets is None:
+            raise Malformed(f"expected a state space, an alignment or a type, found .{word}")
+    if not space:
+        raise Malformed(f"expected a declaration with a state space, found {shown(text)}")
+    if not kind:
+        raise Malformed(f"expected a type in the declaration {shown(text)}")
+    return Declaration(
+        space=space,
+        type=kind,
+        align=pointee or align or _WIDTHS[kind] * vector,
+        vector=vector,
+        linkage=frozenset(linkage),
+        ptr=ptr,
+        names=_names(text, at),
+    )
+
+
+def _names(text: str, at: int) -> tuple[tuple[str, int | None, int, str | None], ...]:
+    out: list[tuple[str, int | None, int, str | None]] = []
+    end = len(text.rstrip())
+    while at < end or not out:
+        m = _DECLARATOR.match(text, at, end)
+        if m is None:
+            raise Malformed(f"expected a name in the declaration {shown(text[at:] or text)}")
+        name, count, dimensions, init = m.groups()
+        elements = 1
+        for size in dimensions.replace("]", "").split("[")[1:]:
+            elements *= _number(size) if size.strip() else 0
+        if elements > _MOST_BYTES:
+            raise Malformed(f"{name} has {elements} elements")
+        out.append((name, None if count is None else integer(count), elements, init))
+        at = m.end()
+    return tuple(out)
+
+
+def _number(text: str) -> int:
+    value = constant(text)
+    if not isinstance(value, int) or value < 0:
+        raise Malformed(f"expected a size, found {shown(text)}")
+    return value
+
+
+def _bytes(init: str, kind: str, size: int) -> bytes | None:
+    """The bytes of an initializer, padded with zeros; None where it names addresses."""
+    rows = init.strip().strip("{}").count("{")
+    numbers = [p for p in init.replace("{", " ").replace("}", " ").split(",") if p.strip()]
+    width = _WIDTHS[kind]
+    if size and len(numbers) * width > size:
+        raise Malformed(f"{len(numbers)} initial values for {size} bytes")
+    out = bytearray()
+    for text in numbers:
+        try:
+            value = constant(text)
+        except Malformed:
+            if _ADDRESS.fullmatch(text) and text.count("(") == text.count(")"):
+                return None
+            raise
+        bits = value if isinstance(value, int) else _narrow(value, width)
+        out += (bits & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+    if rows and len(out) != size:
+        return None  # rows that are shorter than their dimension
+    return bytes(out).ljust(size, b"\0") if size <= 1 << 20 else None
+
+
+def _narrow(literal: tuple[int, int], width: int) -> int:
+    bits, own = literal
+    if own != 8 * width:
+        raise Malformed(f"a {own}-bit floating-point constant for {width} bytes")
+    return bits
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before the body of a function."""
+
+    name: str
+    entry: bool
+    params: tuple[Declaration, ...]
+    results: tuple[Declaration, ...]
+    directives: dict[str, tuple[int, ...]]
+
+
+def header(text: str) -> Header:
+    """Reads ``.visible .entry name(params) .reqntid 128`` and its like."""
+    m = _HEADER.match(text)
+    if m is None:
+        raise Malformed(f"expected .entry or .func with a name and parameters, found {shown(text)}")
+    kind, before, results, name, params, after = m.groups()
+    return Header(
+        name=name,
+        entry=kind == "entry",
+        params=_parameters(params),
+        results=_parameters(results),
+        directives=_directives(before + after),
+    )
+
+
+def _parameters(text: str | None) -> tuple[Declaration, ...]:
+    return tuple(declaration(p) for p in pieces(text or ""))
+
+
+def _directives(text: str) -> dict[str, tuple[int, ...]]:
+    text = re.sub(r'"[^"]*"\s*;?', "", text)
+    out: dict[str, tuple[int, ...]] = {}
+    at = 0
+    end = len(text.rstrip())
+    while at < end:
+        if text[at].isspace():
+            at += 1
+            continue
+        m = _BOUNDS.match(text, at)
+        if m is None:
+            raise Malformed(f"expected a directive of the function or its body, found {shown(text[at:])}")
+        if m[1] != "pragma":
+            out[m[1]] = tuple(integer(n) for n in m[2].replace(",", " ").split())
+        at = m.end()
+    return out

@@ -1,0 +1,145 @@
+"""What instructions read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from itertools import chain
+
+from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Not, Operand, Pair, Reg, Special, Vector
+
+_POLLS = ("mbarrier.test_wait", "mbarrier.try_wait")
+#: Instructions whose first operand is no destination.
+_NO_RESULT = frozenset(
+    "st red bar barrier fence membar bra brx ret exit trap call nanosleep prefetch prefetchu cp wgmma "
+    "stmatrix setmaxnreg griddepcontrol discard applypriority tensormap pmevent brkpt".split()
+)
+
+
+#: Instructions whose registers are remembered, at most.
+_MOST = 1 << 16
+Names = Callable[[Instr], tuple[str, ...]]
+
+
+def _remembered(of: Names) -> Names:
+    """The same, looked for once in each instruction."""
+    known: dict[int, tuple[Instr, tuple[str, ...]]] = {}  # by identity
+
+    @wraps(of)
+    def found(i: Instr) -> tuple[str, ...]:
+        entry = known.get(id(i))
+        if entry is None:
+            if len(known) >= _MOST:
+                known.clear()
+            entry = known[id(i)] = i, of(i)
+        return entry[1]
+
+    return found
+
+
+def registers(op: Operand | None) -> tuple[str, ...]:
+    """The registers that an operand names."""
+    if isinstance(op, Reg):
+        return (op.name,)
+    if isinstance(op, Vector):
+        return tuple(chain.from_iterable(map(registers, op.items)))
+    if isinstance(op, Mem):
+        base = registers(op.base)
+        return (*base, *chain.from_iterable(map(registers, op.coords))) if op.coords else base
+    if isinstance(op, Pair):
+        return registers(op.first) + registers(op.second)
+    return (op.reg.name,) if isinstance(op, Not) else ()
+
+
+@_remembered
+def results(i: Instr) -> tuple[str, ...]:
+    """The registers that an instruction writes."""
+    if not i.operands:
+        return ()
+    if i.op in _NO_RESULT:
+        if i.op == "wgmma" and i.mods and i.mods[0] == "mma_async":
+            return registers(i.operands[0])
+        if i.op == "bar" or i.op == "barrier":
+            return registers(i.operands[0]) if "red" in i.mods else ()
+        if i.op == "call":
+            return registers(i.operands[0])
+        return ()
+    if i.op == "wmma" and i.mods[:1] == ("store",):
+        return ()
+    if i.op == "mbarrier" and i.mods[0] in ("init", "inval", "expect_tx", "complete_tx"):
+        return ()
+    if i.op in ("multimem", "tensormap", "clusterlaunchcontrol") and not i.name.startswith("multimem.ld"):
+        return () if i.name != "clusterlaunchcontrol.query_cancel" else registers(i.operands[0])
+    first = i.operands[0]
+    return () if isinstance(first, Mem) else registers(first)
+
+
+@_remembered
+def sources(i: Instr) -> tuple[str, ...]:
+    """The registers that an instruction reads, its guard included."""
+    guard = () if i.guard is None else (i.guard.name,)
+    if i.op == "wgmma" or not results(i):
+        read = i.operands
+    elif len(i.operands) == 2:  # most
+        return guard + registers(i.operands[1])
+    else:
+        read = i.operands[1:]
+    return (*guard, *chain.from_iterable(map(registers, read)))
+
+
+def is_poll(i: Instr) -> bool:
+    """Whether the instruction looks once whether a phase has completed."""
+    return i.op == "mbarrier" and i.name.startswith(_POLLS)
+
+
+def harmless(i: Instr) -> bool:
+    """No effect beyond registers, apart from a poll."""
+    if i.op in (
+        "st",
+        "red",
+        "atom",
+        "bar",
+        "barrier",
+        "cp",
+        "wgmma",
+        "fence",
+        "membar",
+        "call",
+        "ret",
+        "exit",
+    ):
+        return False
+    if i.op == "wmma":
+        return i.mods[:1] == ("mma",)
+    if i.op in (
+        "ld",
+        "ldmatrix",
+        "stmatrix",
+        "elect",
+        "setmaxnreg",
+        "tensormap",
+        "multimem",
+        "griddepcontrol",
+    ):
+        return i.op == "ld" and i.mods[0] in ("param", "local", "const")
+    return i.op != "mbarrier" or is_poll(i)
+
+
+#: What computes from its operands alone.
+_COMPUTES = frozenset(
+    "abs add and bfe bfi brev clz cvt cvta fns lop3 mad mad24 max min mov mul mul24 neg not or popc prmt "
+    "rem sad selp set setp shf shl shr slct sub xor".split()
+)
+#: Special registers that stay as they are.
+_PLACES = ("%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%cluster")
+
+
+def repeats(i: Instr) -> bool:
+    """Whether an instruction makes the same of the same registers each time."""
+    named = [op for op in i.operands[1:] if isinstance(op, Special)]
+    return i.op in _COMPUTES and all(s.name.startswith(_PLACES) for s in named)
+
+
+def float_product(i: Instr) -> bool:
+    """Whether it is a product of f32 to nearest, which is computed where its operands are known."""
+    return i.op == "mul" and i.mods[-1] == "f32" and {*i.mods[:-1]} <= {"rn", "ftz"}

@@ -1,0 +1,96 @@
+"""Comparisons in loops whose step is an extent of the grid, asked as numbers of turns.
+
+Tiles are dealt out to the blocks of a grid: ``for (t = block; t < tiles; t += blocks)``. Turn n asks
+whether ``tiles - 1 - block - n * blocks`` is 0 or more. With the quotient of what does not turn by the step
+that is ``quotient - n``, which speaks of neither: so states repeat, whatever the grid.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from syncverify.symbolic.context import Space, Term
+
+#: Begins the keys of such quotients.
+TURNS = "turns "
+#: What they are called; the last turn of a loop is one.
+QUOTIENT = "turns"
+_GRID = frozenset(f"grid.{axis}" for axis in "xyz")
+_STEPS: WeakKeyDictionary[Space, dict[int, tuple[int, int]]] = WeakKeyDictionary()
+
+
+def at_least(d: Any) -> bool:
+    """Whether a value is 0 or more."""
+    step = _step(d) if isinstance(d, Term) else None
+    if step is None:
+        return bool(d >= 0)
+    space = d.space
+    d = space.resolved(d)
+    if not isinstance(d, Term) or space.path.decide(d.c, d.parts) is not None:
+        return bool(d >= 0)
+    step = _step(d)
+    if step is None or (space.bounds(space.term(0, ((step, 1),)))[0] or 0) < 1:
+        return bool(d >= 0)
+    turn, rest = _split(space, d, step)
+    if rest.__class__ is int or not _counts(turn):
+        return bool(d >= 0)
+    found = _quotient(space, rest, step)
+    return bool(d >= 0 if found is None else turn + found >= 0)
+
+
+def _step(d: Term) -> int | None:
+    """The extent of the grid, or the product of several, that a sum counts in multiples."""
+    known = _STEPS.setdefault(d.space, {})
+    best, most = None, 0
+    for a, _ in d.parts:
+        if a not in known:
+            known[a] = _steps_in(d.space, a)
+        size, step = known[a]
+        if size > most:
+            best, most = step, size
+    return best
+
+
+def _steps_in(space: Space, a: int) -> tuple[int, int]:
+    """Of an atom and its factors the one of most extents of the grid and nothing else, after their number."""
+    found = [(len(space.basic(b)) or 1, b) for b in (a, *space.factors(a))
+             if all(space.atoms[c].name in _GRID for c in space.basic(b) or (b,))]  # fmt: skip
+    return max(found, default=(0, -1))
+
+
+def _split(space: Space, d: Term, step: int) -> tuple[Any, Any]:
+    """``turn`` and ``rest`` of ``d == turn * step + rest``."""
+    turn: Any = 0
+    rest: Any = d.c
+    for a, k in d.parts:
+        factors = space.atoms[a].factors
+        if a == step:
+            turn = turn + k
+        elif factors is not None and step in factors:
+            other = factors[0] if factors[1] == step else factors[1]
+            turn = turn + space.term(0, ((other, k),))
+        else:
+            rest = rest + space.term(0, ((a, k),))
+    return turn, rest
+
+
+def _counts(turn: Any) -> bool:
+    """Whether it is a number of turns, and no place in the grid."""
+    if not isinstance(turn, Term):
+        return True
+    atoms = [turn.space.atoms[a] for a, _ in turn.parts]
+    return all(a.widened or a.name == QUOTIENT for a in atoms)
+
+
+def _quotient(space: Space, rest: Term, step: int) -> Any:
+    """What a sum holds of the step: one unknown for all that ask, 0 or more for the sum or its complement.
+    None where neither is known to be: what is known of the unknown would not tell states alike."""
+    path, unit = space.path, space.term(0, ((step, 1),))
+    other = -1 * rest - 1
+    for x, known in ((rest, False), (other, False), (rest, True), (other, True)):
+        key = (TURNS, x, unit)
+        if key in path.entries or (known and path.implies(x.c, x.parts)):
+            found = path.entry(key, lambda: space.atom(QUOTIENT, 0, None))
+            return found if x is rest else -1 - found
+    return None

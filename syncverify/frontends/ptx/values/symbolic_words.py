@@ -1,0 +1,511 @@
+"""Registers that hold sizes without a number: bits of a width that stand for a sum over unknowns.
+
+A ``Size`` is right modulo ``2**bits``: sums, differences and products only reduce their coefficients. Where
+an instruction looks at the number itself, as signed or unsigned, it must lie in the type's range; a sum whose
+range is not known to fit is taken not to wrap, and the report says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncverify.frontends.ptx.values.arith import select, signed
+from syncverify.frontends.ptx.values.division_idioms import over, quotient_by, unscaled, within
+from syncverify.frontends.ptx.values.grid_stride_iterations import at_least
+from syncverify.frontends.ptx.values.register_values import INTS, Unknown, Vec, is_choice, vec
+from syncverify.symbolic.context import Space, Term
+from syncverify.symbolic.round_robin import other_bit
+
+_WRAPS = {(1 << 32) - 1: 32, (1 << 64) - 1: 64}
+_HALVES = {1 << 31: 32, 1 << 63: 64}
+_RAW, _BIASED, _SIGNED = range(3)
+#: A factor that leaves the register for numbers of more bits than this is meant to, powers of two aside.
+FEW_BITS = 4
+WRAPPING = Unknown("a product that wraps")
+#: Fewer counts of a shift than this are told apart.
+FEW_COUNTS = 64
+NO_WRAP = "32-bit and 64-bit arithmetic on open sizes does not wrap"
+
+
+class Size:
+    """``term`` modulo ``2**bits``; ``kind``: raw, the signed value plus ``2**(bits-1)``, the signed value."""
+
+    __slots__ = ("bits", "kind", "term")
+    adds = True  # what is added to it is so on every path
+
+    def __init__(self, term: Term, bits: int, kind: int = _RAW) -> None:
+        self.term = term
+        self.bits = bits
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"({self.term!r}):{self.bits}"
+
+    def __hash__(self) -> int:
+        return hash((self.term, self.bits, self.kind))
+
+    def unsigned(self) -> Any:
+        """The number that the bits stand for, unsigned."""
+        term = self.term
+        if self.kind == _BIASED:
+            return term
+        if not isinstance(term, Term):
+            return term & (1 << self.bits) - 1
+        low, _ = term.space.bounds(term)
+        if low is not None and low >= 0:
+            return term
+        if term >= 0:
+            return term
+        return term + (1 << self.bits)
+
+    def signed(self) -> Any:
+        """The number that the bits stand for in two's complement."""
+        term = self.term
+        if self.kind == _SIGNED:
+            return term
+        half = 1 << (self.bits - 1)
+        if not isinstance(term, Term):
+            return (term & 2 * half - 1 ^ half) - half
+        low, high = term.space.bounds(term)
+        if high is not None and high < -half:
+            return term + 2 * half
+        above = low is not None and low >= half
+        if not above and ((self.kind == _RAW and not _reaches(term, half)) or term < half):
+            return term
+        return term - 2 * half
+
+    @staticmethod
+    def signed_alike(lanes: tuple[Any, ...], half: int) -> tuple[Any, ...] | None:
+        """``signed`` plus half the range for lanes that hold one sum but for numbers, where the least and the
+        greatest tell of all that it is the sum itself; None where they do not."""
+        first = lanes[0]
+        bits, term, ends = _HALVES.get(half), first.term, 1 << (first.bits - 1)
+        if bits is None or any(x.__class__ is not Size or not isinstance(x.term, Term) for x in lanes):
+            return None
+        if any((x.kind, x.bits, x.term.parts) != (_RAW, first.bits, term.parts) for x in lanes):
+            return None
+        low, high = term.space.bounds(term)
+        numbers = [x.term.c - term.c for x in lanes]
+        least, most = min(numbers), max(numbers)
+        if (low is not None and low + most >= ends) or (high is not None and high + least < -ends):
+            return None
+        fits = high is not None and high + most < ends
+        if not fits and len(term.parts) == 1 and any(x.term.c == 0 for x in lanes):
+            return None  # see ``_reaches``
+        return tuple([Size(x.term + half, bits, _BIASED) for x in lanes])
+
+    @property
+    def raw(self) -> bool:
+        """Whether its term is the number modulo ``2**bits``."""
+        return self.kind == _RAW
+
+    @property
+    def positive(self) -> bool:
+        """Whether its term is the unsigned number, as is known without a question."""
+        low = self.term.space.bounds(self.term)[0] if isinstance(self.term, Term) else None
+        return self.kind == _RAW and low is not None and low >= 0
+
+    def number(self) -> int:
+        """Its bits, if they can only be one number (or few, told apart by questions)."""
+        term = self.term
+        return (term.space.number(term) if isinstance(term, Term) else int(term)) & (1 << self.bits) - 1
+
+    # ------------------------------------------------------------ arithmetic
+
+    def _plain(self, o: Any) -> Any:
+        return o.term if isinstance(o, Size) else o
+
+    def __add__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return size(self.term + self._plain(o), self.bits)
+
+    __radd__ = __add__
+
+    def __sub__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
+            return size(self.term - o, self.bits, _SIGNED)
+        return size(self.term - self._plain(o), self.bits)
+
+    def __rsub__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return size(o - self.term, self.bits)
+
+    def __mul__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        if o.__class__ is int and o >> 16 > 0 and self.kind != _BIASED:
+            limit = (1 << self.bits - (self.kind == _SIGNED)) - 1
+            return Scaled(self._value(), o, 0, self.bits, limit, self.kind)
+        return size(self.term * self._plain(o), self.bits)
+
+    __rmul__ = __mul__
+
+    def __lshift__(self, n: Any) -> Any:
+        if not known(n):
+            return NotImplemented
+        return size(self.term * (1 << _int(n)), self.bits)
+
+    def __rshift__(self, n: Any) -> Any:
+        if not known(n):
+            return NotImplemented
+        if self.kind == _SIGNED:
+            if _int(n) >= self.bits - 1:
+                return 0 if self.term >= 0 else -1
+            return size(over(self.term, 1 << _int(n)), self.bits, _SIGNED)
+        if _int(n) == self.bits - 1:
+            return int(self.signed() < 0)
+        if self.kind == _RAW and self.bits == 64 and isinstance(self.term, Term):
+            found = unscaled(self.term, _int(n))
+            if found is not None:
+                return size(found, self.bits)
+        return size(over(self.unsigned(), 1 << _int(n)), self.bits)
+
+    def shifts(self, o: Any, bits: int) -> Any:
+        """The unsigned ``o >> self``: by many counts one more unknown, no more than ``o``."""
+        n = self.unsigned()
+        if not isinstance(n, Term) or _few(n) or not known(o):
+            count = self.number()
+            return o >> count if count < bits else 0
+        space, x = n.space, o.unsigned() if isinstance(o, Size) else int(o)
+
+        def unknown() -> Any:
+            found = space.atom(f"({x!r} >> {n!r})", 0, space.bounds(x)[1] if isinstance(x, Term) else x)
+            space.path.assume(*space.of(x - found))
+            return found
+
+        return size(space.path.entry(("shifted", x, n), unknown), bits)
+
+    def __floordiv__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return size(over(self._value(), value_of(o)), self.bits)
+
+    def __mod__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        x, m = self._value(), value_of(o)
+        return size(x - over(x, m) * m if m.__class__ is int and m > 0 else x % m, self.bits)
+
+    def __rfloordiv__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return size(o // self._value(), self.bits)
+
+    def __rmod__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return size(o % self._value(), self.bits)
+
+    def _value(self) -> Any:
+        return self.term if self.kind != _RAW else self.unsigned()
+
+    def __abs__(self) -> Any:
+        return size(abs(self._value()), self.bits, self.kind)
+
+    def __neg__(self) -> Any:
+        return size(-self.term, self.bits, _SIGNED if self.kind == _SIGNED else _RAW)
+
+    # ------------------------------------------------------------ bits
+
+    def cut_alike(self, mask: int) -> bool:
+        """Whether what a mask leaves is told without a look at the path: all bits of a register."""
+        bits, term = _WRAPS.get(mask), self.term
+        few = 0 if bits is None else 1 << bits - FEW_BITS
+        return isinstance(term, Term) and all(abs(k) < few for _, k in term.parts)
+
+    def __and__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        if o.__class__ is bool:
+            o = int(o)
+        if o.__class__ is not int:
+            return self.number() & _int(o)
+        bits = _WRAPS.get(o)
+        if bits is not None:
+            return wrapped(self.term, bits)
+        if o >> 63 or o >> 31 == 1:  # all upper bits kept: the lower ones are cut off
+            low = o & -o
+            width = o.bit_length()
+            if o + low == 1 << width and width in (32, 64):
+                return wrapped(self.term - self.term % low, self.bits)
+        if o and o & (o + 1) == 0:
+            return size(self.term - over(self.term, o + 1) * (o + 1), self.bits)
+        return size(self.term & o, self.bits)
+
+    __rand__ = __and__
+
+    def __xor__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        if o.__class__ is int:
+            if o in _HALVES:
+                if self.kind == _BIASED and _HALVES[o] == self.bits:
+                    return size(self.term - o, self.bits)
+                return size(self.signed() + o, _HALVES[o], _BIASED)
+            if o in _WRAPS:
+                return wrapped(self.term * -1 - 1, _WRAPS[o])
+            low, high = self.term.space.bounds(self.term)
+            if o in (0, 1) and low == 0 and high == 1:
+                return size(self.term * -1 + 1, self.bits) if o else self
+        elif isinstance(o, Size) and isinstance(self.term, Term) and self.term.space.summing:
+            found = other_bit(self.term.space, self.term, o.term)
+            if found is not None:
+                return size(found, self.bits)
+        return self.number() ^ _int(o)
+
+    __rxor__ = __xor__
+
+    def __or__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        if o.__class__ is int and o >= 0:
+            unit = 1 << o.bit_length()
+            term = self.term
+            if all(k % unit == 0 for _, k in term.parts):
+                low = term.c % unit
+                return size(term + ((low | o) - low), self.bits)
+        return self.number() | _int(o)
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Any:
+        return size(self.term * -1 - 1, self.bits)
+
+    # ------------------------------------------------------------ questions
+
+    def __lt__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return at_least(value_of(o) - self._value() - 1)
+
+    def __le__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return at_least(value_of(o) - self._value())
+
+    def __gt__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return at_least(self._value() - value_of(o) - 1)
+
+    def __ge__(self, o: Any) -> Any:
+        if not known(o):
+            return NotImplemented
+        return at_least(self._value() - value_of(o))
+
+    def __eq__(self, o: object) -> bool:
+        if self is o:
+            return True
+        if isinstance(o, Size):
+            if self.term is o.term and (self.bits, self.kind) == (o.bits, o.kind):
+                return True
+            here, there = (x.space if isinstance(x, Term) else None for x in (self.term, o.term))
+            if here is not there and None not in (here, there):
+                return False  # of another exploration, whose questions are not asked here
+            if self.positive and o.positive and self.bits == o.bits:
+                return bool(self.term == o.term)
+            return bool(self.signed() == o.signed())
+        if isinstance(o, int):
+            if self.positive:
+                return bool(self.term == o & (1 << self.bits) - 1)
+            half = 1 << (self.bits - 1)
+            return bool(self.signed() == ((o ^ half) - half if o >= 0 and self.kind != _SIGNED else o))
+        return False
+
+    def is_bit(self, o: int) -> Any:
+        """Whether an unknown bit is 0, or 1, as a bit, where stages go on by sums; None if it is none."""
+        term = self.term
+        if o not in (0, 1) or not isinstance(term, Term) or not term.space.summing:
+            return None
+        if term.space.bounds(term) != (0, 1):
+            return None
+        return size(term if o else term * -1 + 1, self.bits)
+
+    def chosen(self, a: Any, b: Any) -> Any:
+        """One of two values, the first where this bit is 1."""
+        if a.__class__ in INTS and b.__class__ in INTS:
+            return size(self.term * (a - b) + b, 32)
+        return a if self.number() else b
+
+    def __ne__(self, o: object) -> bool:
+        return not self == o
+
+    def __bool__(self) -> bool:
+        return not self == 0
+
+
+class Scaled(Size):
+    """``x * factor >> shift``, kept apart: that is how compilers divide by a constant.
+
+    ``limit``: what the type of ``x`` can hold; its arithmetic is taken not to wrap.
+    """
+
+    __slots__ = ("factor", "limit", "shift", "x")
+    adds = False
+
+    def __init__(self, x: Any, factor: int, shift: int, bits: int, limit: int, kind: int = _RAW) -> None:
+        self.x = x
+        self.limit = limit
+        self.factor = factor
+        self.shift = shift
+        self.bits = bits
+        self.kind = kind
+
+    @property
+    def term(self) -> Any:  # type: ignore[override]
+        found = self.x * self.factor // (1 << self.shift)
+        return found + (1 << self.bits - 1) if self.kind == _BIASED else found
+
+    def _at_most(self) -> int | None:
+        low, high = within(self.x, self.limit)
+        return None if low < 0 else high * self.factor >> self.shift
+
+    def _fits(self) -> bool:
+        """Whether it is known to lie in the signed range of its bits."""
+        ends = (x * self.factor >> self.shift for x in within(self.x, self.limit))
+        return all(-1 <= x >> self.bits - 1 <= 0 for x in ends)
+
+    def _as(self, kind: int) -> Scaled:
+        return Scaled(self.x, self.factor, self.shift, self.bits, self.limit, kind)
+
+    def __xor__(self, o: Any) -> Any:
+        if o.__class__ is int and _HALVES.get(o) == self.bits and self._fits():
+            return self._as(_BIASED)
+        return _forced(self, self.bits) ^ o
+
+    __rxor__ = __xor__
+
+    def __or__(self, o: Any) -> Any:
+        return _forced(self, self.bits) | o
+
+    __ror__ = __or__
+
+    def __sub__(self, o: Any) -> Any:
+        if self.kind == _BIASED and o.__class__ is int and _HALVES.get(o) == self.bits:
+            return self._as(_SIGNED)
+        return super().__sub__(o)
+
+    def __and__(self, o: Any) -> Any:
+        most = self._at_most()
+        if most is not None and o in _WRAPS and most <= o:
+            return self if self.kind == _BIASED else self._as(_RAW)
+        if self.shift == 0 and o in _WRAPS:
+            return wrapped(self.x * self.factor, _WRAPS[o])
+        if _WRAPS.get(o) == self.bits and self.kind != _BIASED and self._fits():
+            return self._as(_RAW)
+        return _forced(self, self.bits) & o
+
+    __rand__ = __and__
+
+    def __rshift__(self, n: Any) -> Any:
+        if not known(n):
+            return NotImplemented
+        if self.kind == _RAW and self._at_most() is None:  # bits that may stand for less than 0
+            return int(self.x < 0) if _int(n) == self.bits - 1 else _forced(self, self.bits) >> n
+        shift = self.shift + _int(n)
+        found = quotient_by(self.x, self.factor, shift, self.limit)
+        if found is not None:
+            return size(found, self.bits)
+        return Scaled(self.x, self.factor, shift, self.bits, self.limit, self.kind)
+
+
+def _few(n: Term) -> bool:
+    low, high = n.space.bounds(n)
+    return low is not None and high is not None and high - low < FEW_COUNTS
+
+
+def _forced(x: Scaled, bits: int) -> Any:
+    return size(x.term, bits)
+
+
+def _reaches(term: Term, half: int) -> bool:
+    """Whether a size may be an unsigned number of ``half`` or more; sums are taken not to wrap."""
+    space = term.space
+    _, high = space.bounds(term)
+    if (high is not None and high < half) or term.c or len(term.parts) > 1:
+        return False
+    ((a, k),) = term.parts
+    most = space.atoms[a].high
+    return k == 1 and most is not None and most >= half
+
+
+def known(o: Any) -> bool:
+    return o.__class__ in INTS or isinstance(o, Size)
+
+
+def value_of(o: Any) -> Any:
+    return o._value() if isinstance(o, Size) else o
+
+
+def _int(o: Any) -> int:
+    return o.number() if isinstance(o, Size) else int(o)
+
+
+def below(a: Any, b: Any, strict: bool) -> Any:
+    """Whether one value is less than another, or not above it; of sizes as a number that is only added."""
+    if (isinstance(a, Size) or isinstance(b, Size)) and known(a) and known(b):
+        x = value_of(b) - value_of(a) - int(strict)
+        return size(x.space.truth(x), 32) if isinstance(x, Term) else x >= 0
+    return a < b if strict else a <= b
+
+
+def flipped(x: Any, bits: int) -> Any:
+    """What a kernel's own ``xor`` has made, whose sign may be turned, as a signed number again."""
+    return size(x.signed(), bits) if isinstance(x, Size) else x
+
+
+def counted(p: Any) -> Any:
+    """1 where a predicate of ``below`` holds, else 0."""
+    return p if isinstance(p, Size) else select(p, 1, 0)
+
+
+def size(term: Any, bits: int, kind: int = _RAW) -> Any:
+    """A register's content: a number if no unknown is left in it."""
+    if isinstance(term, Term):
+        return Size(term, bits, kind)
+    return int(term) & (1 << bits) - 1 if kind == _RAW else int(term)
+
+
+def wrapped(term: Any, bits: int) -> Any:
+    """The term modulo ``2**bits``, its coefficients nearest to 0."""
+    if not isinstance(term, Term):
+        return int(term) & (1 << bits) - 1
+    space = term.space
+    unit = 1 << bits
+    few = unit >> FEW_BITS
+    if -few <= term.c < few and all(-few < k < few for _, k in term.parts):
+        return Size(term, bits)
+    parts = tuple((a, _centred(k, unit)) for a, k in term.parts)
+    found = space.term(_centred(term.c, unit), tuple((a, k) for a, k in parts if k))
+    if any(abs(k) >> bits - FEW_BITS and k & -k != abs(k) for _, k in parts):
+        low, high = space.bounds(found)
+        if low is None or high is None or low < -unit // 2 or high >= unit:
+            return WRAPPING
+    return size(found, bits)
+
+
+def _centred(k: int, unit: int) -> int:
+    return (k + unit // 2) % unit - unit // 2
+
+
+def widened(x: Any, bits: int) -> Any:
+    """An unsigned value of ``bits`` bits in a wider register."""
+    return size(x.unsigned(), 64) if isinstance(x, Size) else x
+
+
+def extended(x: Any, bits: int, held: int, negative: bool) -> Any:
+    """A value of ``bits`` bits in a wider register of ``held`` bits; ``negative``: its type is signed."""
+    if x.__class__ in INTS:
+        return signed(x, bits) & (1 << held) - 1 if negative else x
+    if x.__class__ is Vec:
+        return vec([extended(v, bits, held, negative) for v in x.lanes])
+    if isinstance(x, Size):
+        return size(x.signed() if negative else x.unsigned(), held)
+    return x.derived() if negative and isinstance(x, Unknown) and not is_choice(x) else x
+
+
+__all__ = ["NO_WRAP", "Size", "Space", "below", "extended", "known", "size", "value_of", "widened", "wrapped"]

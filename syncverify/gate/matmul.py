@@ -1,0 +1,317 @@
+"""The gate of matrix products: compiled, proved twice like a fusion, and only then allowed to run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from syncverify.base.diagnostics import KernelReport, Policy, Verdict
+from syncverify.base.source import InputError
+from syncverify.codegen import driver
+from syncverify.codegen.arrays import DeviceArray, current_stream, describe, empty_like
+from syncverify.codegen.cache import Cache, tool_fingerprint
+from syncverify.codegen.workspaces import workspaces
+from syncverify.gate import H200_SMS, PROOF_SECONDS, Program, VerificationError, launch, run_on_host
+from syncverify.gate.proof_time import policy_of
+from syncverify.ir.nodes import DTYPE_BYTES, Kernel
+from syncverify.matmul import split
+from syncverify.matmul.choices import file_name, remembered
+from syncverify.matmul.choose import choose, ranked
+from syncverify.matmul.lower import launch_values, whole
+from syncverify.matmul.pipeline import build
+from syncverify.matmul.problem import Problem
+from syncverify.matmul.schedule import K_SPAN, Schedule
+
+_ALIGN = 16  # of every array's start, in bytes
+_INDEX_LIMIT = 2**31
+#: Schedules that are tried in the place of one that no check decides.
+MOST_OTHERS = 3
+#: Sizes and a number of multiprocessors.
+Point = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class CompiledMatmul:
+    """A matrix product: call it with arrays. Its kernels, one per access width, are proved at first use.
+
+    ``each_launch``: where tiles are shared or taken in turn, a proof for every size is not tried, which takes
+    a minute or more; the sizes of a launch take seconds. ``proof_seconds``: what each proof may take.
+    """
+
+    problem: Problem
+    schedule: Schedule
+    policy: Policy = Policy.PRACTICAL
+    cache: Cache = field(default_factory=Cache.default)
+    each_launch: bool = False
+    proof_seconds: float = PROOF_SECONDS
+    _programs: dict[int, Program] = field(default_factory=dict, repr=False)
+
+    def program(self, vector: int = 2) -> Program:
+        """The kernel whose epilogue accesses ``vector`` elements at once."""
+        if vector not in self._programs:
+            kernel = build(self.problem, self.schedule, self.policy, vector)
+            each = self.each_launch and self.schedule.proved_by_launch
+            self._programs[vector] = Program(
+                kernel,
+                self.policy,
+                self.schedule.resident,
+                cache=self.cache,
+                each_launch=each,
+                proof_seconds=self.proof_seconds,
+            )
+        return self._programs[vector]
+
+    @property
+    def ir(self) -> Kernel:
+        return self.program().kernel
+
+    @property
+    def proofs(self) -> dict[str, KernelReport]:
+        """The proofs of both stages; VerificationError if one fails."""
+        return self.program().proofs
+
+    def launch_values(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> dict[str, int]:
+        """The kernel's parameters for given M, N, K on a machine with that many SMs."""
+        steps = whole(self.problem, self.schedule)
+        return launch_values(self.schedule, sizes, multiprocessors, self._bk, steps)
+
+    @property
+    def _bk(self) -> int:
+        return K_SPAN // DTYPE_BYTES[self.problem.dtype]
+
+    def __call__(
+        self,
+        a: Any,
+        b: Any,
+        *,
+        out: Any = None,
+        stream: int | None = None,
+        proved: bool = True,
+        **others: Any,
+    ) -> Any:
+        """C = f(A B, ...) on the caller's stream; ``a`` is (M, K), ``b`` is (K, N), in the problem's layout.
+
+        Problems of two products take ``b2=`` as well, a second ``b``.
+        ``out``: one array, or a tuple of them, to write to. ``proved=False`` runs without a proof: for
+        experiments in a process that may hang or crash. InputError for arrays that it cannot use.
+        """
+        arrays, sizes = self._inputs(a, b, others)
+        results = self._outputs(arrays["a"], sizes, out)
+        if not sizes["M"] * sizes["N"]:
+            return self._owners(results)  # nothing to prove or to run
+        program = self._program(sizes)
+        device = _device({**arrays, **results})
+        values = self.launch_values(sizes, driver.multiprocessors(device or 0))
+        if proved:
+            program.require_proof(values)
+        if device is None:
+            kept = {name: _zeros(size) for name, size in self._workspaces(values).items()}
+            run_on_host(program, {**arrays, **kept}, results, values)
+        else:
+            on = current_stream(arrays["a"]) if stream is None else stream
+            places = {n: x.address for n, x in {**arrays, **results}.items()}
+            places |= workspaces(device, on, self.schedule.sums, self._workspaces(values))
+            launch(program, places, values, device, on)
+        return self._owners(results)
+
+    def _owners(self, results: Mapping[str, DeviceArray]) -> Any:
+        owners = tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
+        return owners[0] if len(owners) == 1 else owners
+
+    def simulate(
+        self, a: Any, b: Any, *, out: Any = None, multiprocessors: int = 2, **others: Any
+    ) -> tuple[Any, ...]:
+        """The results by the simulator for NumPy arrays, as on so many SMs; proved like any launch."""
+        from syncverify.simulate import ir as simulate
+
+        arrays, sizes = self._inputs(a, b, others)
+        results = self._outputs(arrays["a"], sizes, out)
+        if not sizes["M"] * sizes["N"]:
+            return tuple(results[o.name].owner for o in self.problem.epilogue.outputs)
+        program = self._program(sizes)
+        values = self.launch_values(sizes, multiprocessors)
+        program.require_proof(values)
+        given = {name: x.owner for name, x in {**arrays, **results}.items()}
+        found = simulate.run(program.kernel, values, given)
+        shape = (sizes["M"], sizes["N"])
+        return tuple(found[o.name].reshape(shape) for o in self.problem.epilogue.outputs)
+
+    def require_proof(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> None:
+        """Returns if the kernel for given M, N, K is proved; raises VerificationError otherwise."""
+        self._program(sizes).require_proof(self.launch_values(sizes, multiprocessors))
+
+    def _program(self, sizes: Mapping[str, int]) -> Program:
+        return self.program(2 if sizes["N"] % 2 == 0 else 1)
+
+    def _workspaces(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Bytes of what blocks pass partial sums through."""
+        return split.workspaces(self.schedule, values["blocks"], len(self.problem.products))
+
+    def _inputs(
+        self, a: Any, b: Any, others: Mapping[str, Any]
+    ) -> tuple[dict[str, DeviceArray], dict[str, int]]:
+        p = self.problem
+        called, wanted = dict(p.epilogue.called), dict(p.others)
+        others = {called.get(n, n): x for n, x in others.items()}
+        more = p.rights[1:]
+        if set(others) != {*wanted, *more}:
+            raise InputError(f"{p.name} takes {', '.join(['a', *p.rights, *wanted])}")
+        rights = {"b": b, **{n: others[n] for n in more}}
+        stored = {"a": a.T if p.a_t else a, **{n: x.T if p.b_t else x for n, x in rights.items()}}
+        stored |= {n: others[n] for n in wanted}
+        types = {**p.stored, **{n: t.dtype for n, t in wanted.items()}}
+        arrays = {n: _checked(p, n, describe(x), types[n]) for n, x in stored.items()}
+        sizes: dict[str, int] = {}
+        for name, x in arrays.items():
+            dims = p.shapes[name]
+            if len(dims) != len(x.shape):
+                raise InputError(f"{p.name}: {name} has shape {x.shape}, expected {', '.join(dims)}")
+            for dim, extent in zip(dims, x.shape, strict=True):
+                if sizes.setdefault(dim, extent) != extent:
+                    raise InputError(f"{p.name}: {dim} of {name} is {extent}, elsewhere {sizes[dim]}")
+        if math.prod((sizes["M"], sizes["N"])) >= _INDEX_LIMIT:
+            raise InputError(f"{p.name}: a result of 2^31 elements or more")
+        return arrays, sizes
+
+    def _outputs(self, model: DeviceArray, sizes: Mapping[str, int], out: Any) -> dict[str, DeviceArray]:
+        outputs, shape = self.problem.epilogue.outputs, (sizes["M"], sizes["N"])
+        if out is None:
+            return {o.name: describe(empty_like(model, shape, o.dtype)) for o in outputs}
+        given = out if isinstance(out, (tuple, list)) else (out,)
+        if len(given) != len(outputs):
+            raise InputError(f"{self.problem.name} has {len(outputs)} outputs; out holds {len(given)}")
+        found = {
+            o.name: _checked(self.problem, o.name, describe(x), o.dtype)
+            for o, x in zip(outputs, given, strict=True)
+        }
+        if any(x.shape != shape for x in found.values()):
+            raise InputError(f"{self.problem.name}: an output has not the shape {shape}")
+        return found
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product whose schedule is chosen for the sizes of each call: what ``tune_matmul`` remembered
+    for the ``device`` of that name, else what ``matmul.choose`` prefers."""
+
+    problem: Problem
+    policy: Policy = Policy.PRACTICAL
+    cache: Cache = field(default_factory=Cache.default)
+    device: str = ""
+    proof_seconds: float = PROOF_SECONDS
+    _compiled: dict[Schedule, CompiledMatmul] = field(default_factory=dict, repr=False)
+    _chosen: dict[Point, Schedule] = field(default_factory=dict, repr=False)
+    _settled: set[Point] = field(default_factory=set, repr=False)
+
+    def schedule(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> Schedule:
+        """The schedule for given M, N, K: the first to be tried, or the one that was proved."""
+        point = _point(sizes, multiprocessors)
+        if point not in self._chosen:
+            name = file_name(self.problem, sizes, self.device, self.policy, tool_fingerprint())
+            known = remembered(self.cache, name)
+            self._chosen[point] = known or choose(self.problem, sizes, multiprocessors)
+        return self._chosen[point]
+
+    def compiled(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
+        """The product as it is computed for given M, N, K."""
+        return self._by(self.schedule(sizes, multiprocessors))
+
+    def proved(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> CompiledMatmul:
+        """The same with a proof for these sizes. Where no check decides the first schedule in time, others
+        are tried; VerificationError for one that is refuted, or if none is proved."""
+        point = _point(sizes, multiprocessors)
+        if point in self._settled:
+            return self.compiled(sizes, multiprocessors)
+        first: VerificationError | None = None
+        for schedule in self._tries(sizes, multiprocessors):
+            compiled = self._by(schedule)
+            try:
+                compiled.require_proof(sizes, multiprocessors)
+            except VerificationError as e:
+                if e.report.verdict is Verdict.REFUTED:
+                    raise
+                first = first or e
+                continue
+            self._chosen[point] = schedule
+            self._settled.add(point)
+            return compiled
+        assert first is not None
+        raise first
+
+    def _tries(self, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
+        """The schedule, and some in its place: the next ones that are proved once for every size."""
+        first = self.schedule(sizes, multiprocessors)
+        others = [s for s in ranked(self.problem, sizes, multiprocessors) if not s.proved_by_launch]
+        return [first, *[s for s in others if s != first][:MOST_OTHERS]]
+
+    def _by(self, schedule: Schedule) -> CompiledMatmul:
+        if schedule not in self._compiled:
+            self._compiled[schedule] = CompiledMatmul(
+                self.problem, schedule, self.policy, self.cache, True, self.proof_seconds
+            )
+        return self._compiled[schedule]
+
+    def __call__(self, a: Any, b: Any, **options: Any) -> Any:
+        """Like ``CompiledMatmul``; InputError for factors that are no matrices."""
+        if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
+            raise InputError(f"{self.problem.name} multiplies two matrices")
+        sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
+        device = describe(a.T if self.problem.a_t else a).device
+        if not sizes["M"] * sizes["N"]:
+            return self._by(Schedule(64, 64, consumers=1))(a, b, **options)
+        made = self.proved if options.get("proved", True) else self.compiled
+        return made(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+
+
+def compile(
+    problem: Problem,
+    schedule: Schedule | None = None,
+    policy: Policy = Policy.PRACTICAL,
+    *,
+    cache: Cache | None = None,
+    proof_seconds: float = PROOF_SECONDS,
+) -> CompiledMatmul:
+    """Compiles and proves a matrix product; VerificationError (with the report) if it is not proved."""
+    if not isinstance(problem, Problem):
+        raise InputError(f"{problem!r} is no problem: use product(), or Problem")
+    policy = policy_of(policy)
+    compiled = CompiledMatmul(
+        problem, schedule or Schedule(), policy, cache or Cache.default(), proof_seconds=proof_seconds
+    )
+    _ = compiled.proofs
+    return compiled
+
+
+def _point(sizes: Mapping[str, int], multiprocessors: int) -> Point:
+    return (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
+
+
+def _checked(p: Problem, name: str, array: DeviceArray, dtype: str) -> DeviceArray:
+    if array.dtype != dtype:
+        raise InputError(f"{p.name}: {name} has elements of type {array.dtype}, expected {dtype}")
+    if not array.contiguous:
+        raise InputError(f"{p.name}: {name} is not contiguous in the layout {p.layout}")
+    if array.device is not None and array.address % _ALIGN:
+        raise InputError(f"{p.name}: {name} does not start at a multiple of {_ALIGN} bytes")
+    return array
+
+
+def _zeros(size: int) -> DeviceArray:
+    return describe(np.zeros(size // 4, np.int32))
+
+
+def _device(arrays: Mapping[str, DeviceArray]) -> int | None:
+    devices = {a.device for a in arrays.values()}
+    if len(devices) != 1:
+        raise InputError("arrays are on different devices")
+    (device,) = devices
+    if device is None and any(a.library != "numpy" for a in arrays.values()):
+        raise InputError("arrays are in host memory: move them to the GPU, or pass NumPy arrays")
+    return device
+
+
+__all__ = ["CompiledMatmul", "Matmul", "compile"]

@@ -1,0 +1,1 @@
+"""What is well formed, statement by statement and as a whole."""

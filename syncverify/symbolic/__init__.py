@@ -1,0 +1,1 @@
+"""Integers without a number: symbols, affine terms, path conditions, products, quotients, havoc."""

@@ -1,0 +1,507 @@
+"""Integers without a number: sums ``c + k1*x1 + ...`` over atoms, as values that agents compute with.
+
+An atom is a size, a part of one, a product of two atoms, or what was read from memory. All terms of one
+exploration share a ``Space``; what is known of the atoms on the present path is its ``path``. Sums and
+products never ask; comparisons, bits and divisions may: they raise ``Interrupted`` where there is no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.reason import Cause, Reason
+from syncverify.model.events import Ahead
+from syncverify.symbolic.affine import Term
+from syncverify.symbolic.inequalities import Parts, Sum, combined, reduced
+from syncverify.symbolic.path_condition import Path
+from syncverify.symbolic.quotients import in_turns, modulo, ratio
+from syncverify.symbolic.round_robin import Asked, Deals, halved, part
+
+#: More values than this are not told apart one by one.
+MOST_VALUES = 4096
+
+#: Begins the keys of answers that are left open.
+TRUTH = "truth "
+
+
+class Symbolic(Exception):  # noqa: N818 -- control flow: this way of looking at the sizes does not work
+    """A size reaches something that has to be a number."""
+
+
+class Late(Symbolic):
+    """A size is asked of that turns have taken anew: it is to be asked before."""
+
+
+class Interrupted(Exception):  # noqa: N818 -- control flow, not an error
+    """A step met a question that has no answer yet. ``step`` puts its agent back to a point from which the
+    same ``step(answer)`` goes on, lets this pass, and is called again once the question is settled."""
+
+
+class Open(Interrupted):
+    """``term >= 0`` is true on some continuations of the path and false on others."""
+
+    def __init__(self, c: int, parts: Parts) -> None:
+        super().__init__()
+        self.c = c
+        self.parts = parts
+
+
+class Rewrite(Interrupted):
+    """``atom`` is to be written as ``c + parts`` from here on, in the path and in every register."""
+
+    def __init__(self, atom: int, c: int, parts: Parts) -> None:
+        super().__init__()
+        self.atom = atom
+        self.c = c
+        self.parts = parts
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """An unknown integer. ``factors``: the atoms that it is the product of; ``widened``: a
+    widening made it, or it is a part of such an atom."""
+
+    name: str
+    low: int | None
+    high: int | None
+    factors: tuple[int, int] | None = None
+    widened: bool = False
+
+
+class Space:
+    """The atoms and terms of one exploration, and the ``path`` that it is on at present.
+
+    ``guesses``: open questions are answered somehow, and the answer kept (for a first look at what lanes do).
+    ``forgets``: ``again`` gives a new unknown for every turn of a loop, instead of the same one. ``deals``:
+    turns that roles deal out are told from others.
+    """
+
+    def __init__(self, deals: Deals | None = None) -> None:
+        self.deals = deals
+        self.atoms: list[Atom] = []
+        self.path = Path(self)
+        self.guesses = False
+        self.forgets = False
+        self.forgotten: set[str] = set()  # sizes that ``again`` was asked for
+        self.root: Path | None = None  # the path when agents start
+        self.asked: set[str] = set()  # sizes that open questions were about
+        self.parted: dict[int, int] = {}  # quotients and remainders, and what they are parts of
+        self.twinned: set[int] = set()  # atoms that turns of loops take anew
+        self.early: set[Asked] = set()  # what is asked of such before any turn takes them
+        self.late: set[Asked] = set()  # what was asked of such when some turns had taken them
+        self._sources: dict[int, frozenset[str]] = {}  # atoms -> the sizes that they come from
+        self._terms: dict[tuple[int, Parts], Term] = {}
+        self._guessed: dict[tuple[tuple[int, bool], ...], int] = {}
+        self._products: dict[tuple[int, int], int] = {}
+
+    @property
+    def dealing(self) -> bool:
+        """Whether turns are dealt out."""
+        return self.forgets and self.deals is not None and bool(self.deals.names)
+
+    @property
+    def summing(self) -> bool:
+        """Whether turns are dealt out, and stages go on by whole turns at once."""
+        return self.dealing and self.deals is not None and self.deals.sums
+
+    @contextmanager
+    def guessing(self) -> Iterator[None]:
+        """Open questions are answered somehow, on a path that is dropped at the end."""
+        path, self.path, before = self.path, self.path.fork(), self.guesses
+        self.guesses = True
+        self._guessed = {}
+        try:
+            yield
+        finally:
+            self.path, self.guesses = path, before
+
+    # ------------------------------------------------------------ making values
+
+    def atom(
+        self,
+        name: str,
+        low: int | None = None,
+        high: int | None = None,
+        sources: frozenset[str] = frozenset(),
+        widened: bool = False,
+    ) -> Any:
+        """A new unknown within bounds; ``sources``: the sizes that it comes from."""
+        self.atoms.append(Atom(name, low, high, widened=widened))
+        self._sources[len(self.atoms) - 1] = sources
+        return self.term(0, ((len(self.atoms) - 1, 1),))
+
+    def opaque(self, key: tuple[Any, ...], low: int | None, high: int | None, name: str) -> Any:
+        """What was read from memory: one value for one key on this path. Keys may have terms in them."""
+        return self.path.entry(key, lambda: self.atom(name, low, high))
+
+    def again(self, name: str, turn: Any) -> Any:
+        """The size ``name`` in the ``turn``-th turn (a number or a term): the same for all who ask."""
+        self.forgotten.add(name)
+        root = self.root
+        if not self.forgets or root is None:
+            return self.path.sizes[name]
+        return self.path.entry((name, turn), lambda: self._copy(root.sizes[name]))
+
+    def anew(self, name: str) -> Any:
+        """The same once more, for others who need not agree."""
+        assert self.root is not None
+        return self._copy(self.root.sizes[name])
+
+    def truth(self, value: Any) -> Any:
+        """1 where a value is 0 or more, else 0; while forgetting, an unknown that may be both instead of a
+        question, the same for all who ask."""
+        found = self.path.decide(*self.path.resolve(*self.of(value)))
+        if found is not None or self.guesses:
+            return int(self.at_least(value))
+        self.forgotten.add(TRUTH)
+        if not self.forgets:
+            return int(self.at_least(value))
+        return self.path.entry((TRUTH, value), lambda: self.atom("truth", 0, 1))
+
+    def whole(self, a: int) -> int:
+        """The atom that one is a part of."""
+        while a in self.parted:
+            a = self.parted[a]
+        return a
+
+    def noted(self, c: int, parts: Parts) -> None:
+        """Takes note of a question about an atom that turns have taken anew: they do not know the answer."""
+        if len(parts) == 1 and parts[0][0] in self.twinned:
+            ((a, k),) = parts
+            self.late.add((self.atoms[a].name, k, c))
+            if self.summing and self.deals is not None and self.deals.slots and not self.late <= self.early:
+                raise Late
+
+    def twin(self, a: int) -> Any:
+        """Another atom within the bounds of one."""
+        self.twinned.add(a)
+        low, high = self.path.interval(a)
+        return self.atom(self.atoms[a].name, low, high, self._sources[a])
+
+    def _copy(self, value: Any) -> Any:
+        """A value over new atoms, of which as much is known as of the old ones at the start."""
+        assert self.root is not None
+        if not isinstance(value, Term):
+            return value
+        new: dict[int, int] = {}
+        for a, _ in value.parts:
+            low, high = self.root.interval(a)
+            new[a] = self.atom(self.atoms[a].name, low, high, self._sources[a]).parts[0][0]
+        for parts, c in self.root.cons.items():
+            if all(a in new for a, _ in parts):
+                self.path.assume(c, tuple(sorted((new[a], k) for a, k in parts)))
+        return self.term(value.c, tuple(sorted((new[a], k) for a, k in value.parts)))
+
+    def term(self, c: int, parts: Parts) -> Any:
+        """The one term for a sum; a number if no atom is left."""
+        if not parts:
+            return c
+        found = self._terms.get((c, parts))
+        if found is None:
+            found = self._terms[c, parts] = Term(self, c, parts)
+        return found
+
+    def of(self, value: Any) -> tuple[int, Parts]:
+        return (value.c, value.parts) if isinstance(value, Term) else (value, ())
+
+    def resolved(self, value: Any) -> Any:
+        """The value with atoms that the path has rewritten replaced."""
+        if not isinstance(value, Term):
+            return value
+        return self.term(*self.path.resolve(value.c, value.parts))
+
+    def product(self, x: Term, y: Term) -> Any:
+        resolve = self.path.resolve
+        return self.term(*resolve(*self.times(resolve(x.c, x.parts), resolve(y.c, y.parts))))
+
+    def sources(self, value: Any) -> frozenset[str]:
+        """The sizes that a value comes from."""
+        return frozenset[str]().union(*(self._sources[a] for a, _ in self.of(value)[1]))
+
+    def times(self, x: Sum, y: Sum) -> Sum:
+        """The product of two sums, whatever any path knows of them."""
+        pairs = [(i * j, (0, ((self._product(a, b), 1),))) for a, i in x[1] for b, j in y[1]]
+        return combined([(x[0], y), (y[0], (0, x[1])), *pairs])
+
+    def _product(self, a: int, b: int) -> int:
+        key = (min(a, b), max(a, b))
+        found = self._products.get(key)
+        if found is None:
+            found = self._products[key] = len(self.atoms)
+            name = f"{self.atoms[key[0]].name}*{self.atoms[key[1]].name}"
+            made = any(self.atoms[f].widened for f in key)
+            self.atoms.append(Atom(name, None, None, key, made))
+            self._sources[found] = self._sources[key[0]] | self._sources[key[1]]
+        return found
+
+    def factors(self, a: int) -> frozenset[int]:
+        """All that a product is made of, products of it too; nothing for other atoms."""
+        pair = self.atoms[a].factors
+        return frozenset() if pair is None else frozenset(pair).union(*map(self.factors, pair))
+
+    def basic(self, a: int) -> frozenset[int]:
+        """Those factors that are no products."""
+        return frozenset(f for f in self.factors(a) if self.atoms[f].factors is None)
+
+    def product_of(self, a: int, b: int) -> int | None:
+        """The atom that is the product of two, if there is one."""
+        return self._products.get((min(a, b), max(a, b)))
+
+    # ------------------------------------------------------------ division
+
+    def quotient(self, x: Any, m: Any) -> Any:
+        """Floor division."""
+        m = self._divisor(m)
+        if isinstance(m, Term) and not self.at_least(m - 1):
+            return self.quotient(-x, -m)
+        if not isinstance(x, Term):
+            x, m = (x // m, 1) if isinstance(m, int) else (x, m)
+            return x if isinstance(m, int) else self._ratio(x, m)
+        if not isinstance(m, int):
+            return self._ratio(x, m)
+        if m < 0:
+            return self.quotient(-x, -m)
+        x = self.resolved(x)
+        if not isinstance(x, Term):
+            return x // m
+        whole, rest = self._divided(x, m)
+        if not isinstance(rest, Term):
+            return whole + rest // m
+        low, high = self.bounds(rest)
+        assert low is not None and high is not None
+        if self.summing and len(rest.parts) == 1 and high - low == abs(rest.parts[0][1]):
+            ((a, k),) = rest.parts  # one of two values
+            step = high // m - low // m
+            at = self.path.interval(a)[0 if k > 0 else 1]
+            bit = (self.term(0, ((a, 1),)) - at) * (1 if k > 0 else -1)
+            return whole + low // m + bit * step
+        if self.summing and m == 2 and low // 2 < high // 2:
+            return whole + halved(self, rest)
+        q = high // m
+        while q > low // m and not self.at_least(rest - q * m):
+            q -= 1
+        return whole + q
+
+    def remainder(self, x: Any, m: Any) -> Any:
+        """The remainder of floor division."""
+        m = self._divisor(m)
+        if isinstance(m, Term) and not self.at_least(m - 1):
+            return -self.remainder(-x, -m)
+        if not isinstance(m, int):
+            x = modulo(self, x, m)
+            if isinstance(x, Term) and x is m:
+                return 0
+            low, high = self.bounds(m)
+            at, most = self.bounds(x)
+            if at is not None and at >= 0 and most is not None and low is not None and most < low:
+                return x
+            if self.at_least(x) and self.at_least(m - x - 1):
+                return x
+            top = None if high is None else high - 1
+            return self.path.entry(("%", x, m), lambda: self.atom("remainder", 0, top))
+        if not isinstance(x, Term):
+            return x % m
+        return x - self.quotient(x, m) * m
+
+    def _divisor(self, m: Any) -> Any:
+        if isinstance(m, Term):
+            low, high = self.bounds(m)
+            if low is not None and low == high:
+                m = low
+            elif low is None or low <= 0:
+                if self.at_least(m - 1):
+                    return m
+                if self.zero(m):
+                    m = 0
+        if isinstance(m, int) and m == 0:
+            raise ZeroDivisionError("integer division or modulo by zero")
+        return m
+
+    def _ratio(self, x: Any, m: Term) -> Any:
+        """The quotient of two sizes, the divisor 1 or more."""
+        if x is m:
+            return 1
+        found = ratio(self, x, m)
+        if found is not None:
+            return found
+        if not self.at_least(x):
+            return self.path.entry(("//", x, m), lambda: self.atom("quotient", None, -1))
+        if self.at_least(m - x - 1):
+            return 0
+        low = self.bounds(m)[0] or 1
+        high = self.bounds(x)[1]
+        q = self.path.entry(
+            ("//", x, m), lambda: self.atom("quotient", 1, None if high is None else high // low)
+        )
+        if isinstance(q, Term):
+            self.path.assume(*self.of(x - q * low))
+        return q
+
+    def _divided(self, x: Term, m: int) -> tuple[Any, Any]:
+        """``x == m * whole + rest``, the rest within bounds; atoms are split where they must be."""
+        if self.dealing:
+            part(self, x, m)
+        split = [(a, (k + (m - 1) // 2) // m) for a, k in x.parts]  # coefficients of the rest nearest to 0
+        whole = self.term(x.c // m, tuple((a, k) for a, k in split if k))
+        rest = x - whole * m
+        low, high = self.bounds(rest)
+        if low is not None and high is not None and high - low < 8 * m:
+            return whole, rest
+        for a, k in rest.parts:
+            low, high = self.path.interval(a)
+            period = m // reduced(m, k)
+            if low is None or high is None or high - low >= period:
+                self.split(a, period)
+        for a, k in rest.parts:
+            rest = rest + (self.number(self.term(0, ((a, 1),))) * k - self.term(0, ((a, k),)))
+        return whole, rest
+
+    def split(self, a: int, m: int, shift: int = 0) -> None:
+        """Writes an atom as ``m * q + r - shift``."""
+        low, high = self.path.interval(a)
+        name = self.atoms[a].name
+        sources = self._sources[a]
+        least, most = (None if end is None else (end + shift) // m for end in (low, high))
+        made = self.atoms[a].widened
+        q = self.atom(f"{name}//{m}", least, most, sources, made)
+        r = self.atom(f"{name}%{m}", 0, m - 1, sources, made)
+        self.parted |= {x.parts[0][0]: a for x in (q, r) if isinstance(x, Term)}
+        value = q * m + r - shift
+        raise Rewrite(a, value.c, value.parts)
+
+    # ------------------------------------------------------------ questions
+
+    def bounds(self, value: Any) -> tuple[int | None, int | None]:
+        """The least and the greatest value that the path allows, as far as is cheaply known."""
+        if not isinstance(value, Term):
+            return value, value
+        return self.path.bounds(*self.path.resolve(value.c, value.parts))
+
+    def at_least(self, value: Any) -> bool:
+        """Whether the value is 0 or more."""
+        if not isinstance(value, Term):
+            return bool(value >= 0)
+        c, parts = self.path.resolve(value.c, value.parts)
+        found = self.path.decide(c, parts)
+        if found is not None:
+            return found
+        turns = None if self.guesses else in_turns(self, c, parts)
+        if turns is not None:
+            return self.at_least(turns)
+        if not self.guesses:
+            self.asked.update(*(self._sources[a] for a, _ in parts))
+            raise Open(c, parts)
+        kind = tuple((a, k > 0) for a, k in parts)  # a counter with a step that is a size asks for other sums
+        times = self._guessed[kind] = self._guessed.get(kind, 0) + 1
+        if times <= 2:
+            self.path.assume(c, parts)
+        else:
+            self.path.assume(-c - 1, tuple((a, -k) for a, k in parts))
+        return times <= 2
+
+    def _needed(self, value: Term) -> Reason:
+        """The reason that a value has to be a number."""
+        placed = any("ctaid" in self.atoms[a].name for a, _ in value.parts)
+        causes = (Cause.NEEDS_NUMBER, Cause.BLOCK_PLACE) if placed else (Cause.NEEDS_NUMBER,)
+        return Reason(f"{value} has to be a number", *causes)
+
+    def zero(self, value: Any) -> bool:
+        """Whether the value is 0."""
+        if not isinstance(value, Term):
+            return bool(value == 0)
+        c, parts = self.path.resolve(value.c, value.parts)
+        g = reduced(*(k for _, k in parts)) if parts else 0
+        if g and c % g:
+            return False
+        value = self.term(c, parts)
+        low, high = self.bounds(value)
+        if low is not None and low >= 0:
+            return not self.at_least(value - 1)
+        if high is not None and high <= 0:
+            return not self.at_least(-value - 1)
+        return self.at_least(value) and self.at_least(-value)
+
+    def number(self, value: Any) -> int:
+        """The value as a number; its possible values are told apart by questions."""
+        if not isinstance(value, Term):
+            return int(value)
+        value = self.resolved(value)
+        if not isinstance(value, Term):
+            return int(value)
+        step = reduced(*(k for _, k in value.parts))
+        first, last = self.bounds(value)
+        if first is None or last is None or last - first >= MOST_VALUES * step:
+            raise Symbolic(self._needed(value))
+        low, high = -((value.c - first) // step), (last - value.c) // step
+        while low < high:  # by answers, for bounds need not tell all that is known
+            middle = (low + high + 1) // 2
+            if self.at_least(value - (value.c + middle * step)):
+                low = middle
+            else:
+                high = middle - 1
+        return int(value.c + low * step)
+
+    def numbers(
+        self, values: list[Any], ahead: tuple[int, ...] = (), places: tuple[tuple[int, int], ...] = ()
+    ) -> list[Any]:
+        """Values as numbers, those of lanes in tuples; ``ahead``: which of them is told from which others;
+        ``places``: which are places told from that of a block, and where stands how far it moves them."""
+        told: dict[int, Any] = dict.fromkeys(ahead, 0)
+        if ahead:
+            told[ahead[0]] = self.ahead(*(values[i] for i in ahead))
+        for at, block in places:
+            told[at], told[block] = self.placed(values[at], values[block])
+        return [told[i] if i in told else self._number_of_each(v) for i, v in enumerate(values)]
+
+    def _number_of_each(self, value: Any) -> Any:
+        return tuple(map(self.number, value)) if isinstance(value, tuple) else self.number(value)
+
+    def placed(self, value: Any, block: Any) -> tuple[Any, int]:
+        """A place as a number, or one for each lane, beyond a multiple of the block's number; and which."""
+        where, each = self.resolved(block), lanes(value)
+        times = 0
+        if isinstance(where, Term):
+            atom, unit = where.parts[0]
+            times = dict(self.of(self.resolved(each[0]))[1]).get(atom, 0) // unit
+        beyond: dict[Parts, int] = {}  # what lanes have in common, mostly all of it
+        for parts in dict.fromkeys(self.of(x)[1] for x in each):
+            beyond[parts] = self.number(self.resolved(self.term(0, parts)) - where * times)
+        found = tuple(self.of(x)[0] + beyond[self.of(x)[1]] for x in each)
+        return found if isinstance(value, tuple) else found[0], times
+
+    def ahead(self, value: Any, block: Any) -> Ahead | None:
+        """A value told from the number of a block, and as such, one for all lanes; None where neither."""
+        each = [self.resolved(x) for x in lanes(value)]
+        by = {self.of(x - self.resolved(block)) for x in each}
+        found = Ahead(*(_only(sums) for sums in (by, {self.of(x) for x in each})))
+        return None if found == Ahead(None) else found
+
+    # ------------------------------------------------------------ text
+
+    def text(self, c: int, parts: Parts) -> str:
+        out = [(f"{k}*" if k != 1 else "") + self.atoms[a].name for a, k in parts]
+        return " + ".join([*out, str(c)] if c else out)
+
+
+def _only(sums: set[Sum]) -> int | None:
+    """The number that is all of some sums."""
+    ((c, parts), *others) = sums
+    return None if parts or others else c
+
+
+def lanes(value: Any) -> tuple[Any, ...]:
+    """The values of the lanes; one value stands for all."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def mapped(value: Any, f: Callable[[Any], Any]) -> Any:
+    """A register's value with every term in it replaced."""
+    if isinstance(value, tuple):
+        return tuple(f(x) if isinstance(x, Term) else x for x in value)
+    return f(value) if isinstance(value, Term) else value
+
+
+__all__ = ["Atom", "Interrupted", "Open", "Rewrite", "Space", "Symbolic", "Term", "lanes", "mapped"]

@@ -1,0 +1,104 @@
+"""Values that a loop reads and does not change, over new unknowns in every turn: see ``Space.again``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from syncverify.symbolic.affine import Term
+from syncverify.symbolic.round_robin import whole_laps
+
+if TYPE_CHECKING:
+    from syncverify.symbolic.context import Space
+
+#: Begins the keys of what ``renewed`` makes; agents name their next turn by it.
+AGAIN = "again "
+
+
+def renewed(
+    space: Space,
+    values: list[Any],
+    trips: list[Any],
+    kept: list[Any],
+    turn: Any,
+    some: bool = False,
+    pairs: bool = False,
+) -> list[Any]:
+    """Values that do not change, in the ``turn``-th turn of a loop: those that have to do with ``trips``
+    over other unknowns in every turn, the same for all who ask, of which as much is known as is now of
+    theirs. The values themselves if ``kept`` ones have to do with them; ``some``: only those that do.
+    ``pairs``: what counts twice as often as trips do is of this turn and the next."""
+    space.forgotten.add(AGAIN)
+    values = [space.resolved(v) for v in values]
+    if not space.forgets:
+        return values
+    for v in () if some else trips:  # teams ask when they meet it
+        space.at_least(v - 1)  # some ask that before the loop, others in each turn
+        if space.dealing:
+            whole_laps(space, v)
+    all_ = {a for v in values for a, _ in space.of(v)[1]}
+    fixed = {a for v in kept for a, _ in space.of(space.resolved(v))[1]}
+    start = {a for v in trips for a, _ in space.of(space.resolved(v))[1]}
+    if some:
+        start -= _near(space, all_ | fixed, fixed)
+    near = _near(space, all_, start)
+    if near & fixed:
+        return values
+    for name, k, c in sorted(space.early) if space.early else ():
+        for a in near:
+            if space.atoms[a].name == name:
+                space.at_least(space.term(c, ((a, k),)))
+    if space.deals is not None:
+        space.deals.taken |= {space.atoms[space.whole(a)].name for a in near}
+    new = _twins(space, near, turn)
+    next_ = _twins(space, near, turn + 1) if pairs and doubled(space, values, trips) else new
+    once = _once(space, trips)
+
+    def moved(v: Any) -> Any:
+        c, parts = space.of(v)
+        total: Any = c
+        for a, k in parts:
+            twice = next_ is not new and k == 2 * once.get(a, 0)
+            total = total + (new[a] * (k // 2) + next_[a] * (k // 2) if twice else new[a] * k)
+        return space.resolved(total)
+
+    return [moved(v) if isinstance(v, Term) and all(a in new for a, _ in v.parts) else v for v in values]
+
+
+def doubled(space: Space, values: list[Any], trips: list[Any]) -> bool:
+    """Whether some value counts a size twice as often as trips do."""
+    once = _once(space, trips)
+    found = (part for v in values for part in space.of(space.resolved(v))[1])
+    return any(k == 2 * once.get(a, 0) for a, k in found)
+
+
+def _once(space: Space, trips: list[Any]) -> dict[int, int]:
+    return {a: k for v in trips for a, k in space.of(space.resolved(v))[1]}
+
+
+def _twins(space: Space, near: set[int], turn: Any) -> dict[int, Any]:
+    """New unknowns for some atoms in a turn, of which as much is known."""
+    new: dict[int, Any] = {}
+    made = False
+    for a in sorted(near):
+        key = (AGAIN, space.term(0, ((a, 1),)), turn)
+        made |= space.path._key(key) not in space.path.entries
+        new[a] = space.path.entry(key, partial(space.twin, a))
+    if made:
+        for parts, c in list(space.path.cons.items()):
+            if all(a in new for a, _ in parts):
+                space.path.assume(*space.of(sum((new[a] * k for a, k in parts), c)))
+    return new
+
+
+def _near(space: Space, atoms: set[int], start: set[int]) -> set[int]:
+    """Those of some atoms that inequalities tie to the first."""
+    near, more = set[int](), start & atoms
+    while more - near:
+        near |= more
+        tied = [parts for parts in space.path.cons if any(b in near for b, _ in parts)]
+        more = {a for parts in tied for a, _ in parts} & atoms
+    return near
+
+
+__all__ = ["AGAIN", "doubled", "renewed"]

@@ -1,0 +1,126 @@
+"""The tuner of matrix products: times the schedules that are proved for given sizes, remembers the fastest.
+
+``gate_matmul.Matmul`` takes what is remembered. Timing is the caller's, as in ``tune``.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.diagnostics import Policy
+from syncverify.base.source import InputError
+from syncverify.codegen import driver
+from syncverify.codegen.cache import Cache, tool_fingerprint
+from syncverify.gate import H200_SMS, VerificationError
+from syncverify.gate.matmul import CompiledMatmul
+from syncverify.matmul import Problem, Schedule
+from syncverify.matmul.choices import file_name, remember, remembered
+from syncverify.matmul.choose import candidates
+
+#: Seconds that one call of a proved product takes at given sizes.
+Timer = Callable[[CompiledMatmul, Mapping[str, int]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One schedule: the seconds of a call, or why it was not timed."""
+
+    schedule: Schedule
+    seconds: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The fastest schedule for some sizes, and all that was tried: nothing, if it was remembered."""
+
+    schedule: Schedule
+    trials: tuple[Trial, ...]
+
+
+def tune(
+    problem: Problem,
+    sizes: Mapping[str, int],
+    timer: Timer,
+    *,
+    device: str = "",
+    multiprocessors: int = H200_SMS,
+    schedules: Sequence[Schedule] = (),
+    policy: Policy = Policy.PRACTICAL,
+    cache: Cache | None = None,
+) -> Tuned:
+    """The fastest schedule that is proved for these sizes, remembered for this ``device`` by its name.
+
+    ``schedules``: what is tried instead of the model's candidates. Only launches that both checks proved are
+    timed. Raises InputError if there is none.
+    """
+    store = cache or Cache.default()
+    name = file_name(problem, sizes, device, policy, tool_fingerprint())
+    known = remembered(store, name)
+    if known is not None:
+        return Tuned(known, ())
+    tried = schedules or candidates(problem, sizes, multiprocessors)
+    trials = tuple(_trial(problem, sizes, timer, s, multiprocessors, policy, store) for s in tried)
+    timed = {t.schedule: t.seconds for t in trials if t.seconds is not None}
+    if not timed:
+        raise InputError(f"{problem.name}: no schedule could be proved: {trials[0].reason}")
+    best = min(timed, key=lambda s: timed[s])
+    remember(store, name, best, timed[best])
+    return Tuned(best, trials)
+
+
+def _trial(
+    problem: Problem,
+    sizes: Mapping[str, int],
+    timer: Timer,
+    schedule: Schedule,
+    multiprocessors: int,
+    policy: Policy,
+    cache: Cache,
+) -> Trial:
+    try:
+        compiled = CompiledMatmul(problem, schedule, policy, cache, each_launch=True)
+        program = compiled.program(2 if sizes["N"] % 2 == 0 else 1)
+        program.require_proof(compiled.launch_values(sizes, multiprocessors))
+    except (InputError, VerificationError) as e:
+        return Trial(schedule, None, str(e))
+    return Trial(schedule, timer(compiled, sizes))
+
+
+def on_gpu(repeats: int = 20) -> Timer:
+    """A timer of calls on the GPU with random factors; needs torch. The median of ``repeats`` calls."""
+
+    def timer(compiled: CompiledMatmul, sizes: Mapping[str, int]) -> float:
+        import torch  # type: ignore[import-not-found, unused-ignore]
+
+        if not driver.available():
+            raise InputError("tuning needs a GPU")
+        kinds = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+        kinds |= {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
+        problem = compiled.problem
+        types = {**problem.stored, **{n: t.dtype for n, t in problem.epilogue.inputs}}
+        inputs: dict[str, Any] = {
+            name: torch.randn([sizes[d] for d in dims], device="cuda").to(kinds[types[name]])
+            for name, dims in problem.shapes.items()
+            if name in types
+        }
+        a, b = inputs.pop("a"), inputs.pop("b")
+        a, b = a.t() if problem.a_t else a, b.t() if problem.b_t else b
+        times = []
+        for turn in range(repeats + 3):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            compiled(a, b, **inputs)
+            end.record()
+            end.synchronize()
+            if turn >= 3:
+                times.append(float(start.elapsed_time(end)) / 1e3)
+        return statistics.median(times)
+
+    return timer
+
+
+__all__ = ["Timer", "Trial", "Tuned", "on_gpu", "tune"]

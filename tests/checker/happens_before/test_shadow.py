@@ -1,0 +1,60 @@
+"""The interval shadow against one record per byte."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncverify.checker.happens_before.shadow import Record, Shadow, same_lanes
+from syncverify.model.events import Footprint
+from syncverify.model.proxies import Access
+
+SIZE = 40
+accesses = st.lists(
+    st.tuples(st.booleans(), st.integers(0, SIZE - 1), st.integers(1, SIZE), st.integers(0, 2)), max_size=25
+)
+
+
+@given(accesses)
+def test_bytes(operations: list[tuple[bool, int, int, int]]) -> None:
+    shadow = Shadow()
+    last: list[Record | None] = [None] * SIZE
+    reads: list[dict[tuple[int, int], Record]] = [{} for _ in range(SIZE)]
+    for time, (is_write, lo, length, cls) in enumerate(operations, 1):
+        hi = min(SIZE, lo + length)
+        kind = Access.ASYNC_WRITE if is_write else Access.ASYNC_READ
+        r = Record(kind, cls, time, 0, 0)
+        if is_write:
+            shadow.write(lo, hi, r)
+        else:
+            shadow.read(lo, hi, r)
+        for i in range(lo, hi):
+            if is_write:
+                last[i], reads[i] = r, {}
+            else:
+                reads[i][cls, 0] = r
+    for i in range(SIZE):
+        found = list(shadow.overlapping(i, i + 1))
+        assert len(found) <= 1
+        assert (found[0].write if found else None) is last[i]
+        assert set(found[0].reads.values() if found else ()) == set(reads[i].values())
+
+
+def test_unused_reads_are_kept_beside_later_ones() -> None:
+    """What bridges a later read of the same lane need not bridge one whose value is still unused (K1)."""
+    shadow = Shadow()
+    first = Record(Access.GENERIC_READ, 0, 1, 0, 0)
+    second = Record(Access.GENERIC_READ, 0, 2, 0, 0, used=2)
+    shadow.read(0, 4, first)
+    shadow.read(0, 4, second)
+    (segment,) = shadow.overlapping(0, 4)
+    assert set(segment.reads.values()) == {first, second}
+
+
+def test_same_lanes() -> None:
+    a = Footprint(0, ((0, 8),), ((0, 4, 0), (4, 8, 1)))
+    b = Footprint(0, ((0, 8),), ((0, 4, 1), (4, 8, 1)))
+    everybody = Footprint(0, ((0, 8),))
+    assert same_lanes(a, a, 0, 8)
+    assert not same_lanes(a, b, 0, 8) and same_lanes(a, b, 4, 8)
+    assert not same_lanes(a, everybody, 0, 8)

@@ -1,0 +1,274 @@
+"""Certificates for sizes are judged apart from the checker: beside the replay, by forms of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.base.diagnostics import ScopeKind, Verdict
+from syncverify.checker.happens_before.handlers import accesses
+from syncverify.checker.kernel.exact import Beside, NotJudgedError, form
+from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
+from syncverify.driver.certificates import RejectedError, certify, dumps, recheck
+from syncverify.driver.files import read_source
+from syncverify.driver.ir import check_kernel
+from syncverify.frontends.ir.systems import systems
+from syncverify.ir.nodes import Kernel
+from syncverify.ir.text.parser import parse
+from syncverify.model.events import Ev, Event, LaneSplit, System, Unanalysable
+from tests.system.random.generate import policy, program
+
+CORPUS = Path(__file__).parents[4] / "corpus"
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    return read_source(CORPUS / f"{name}.syncir").kernels[0]
+
+
+def met(name: str) -> dict[str, int]:
+    """What `recheck` of a certificate for every size counts."""
+    k = kernel(name)
+    text = dumps([certify(k, check_kernel(k, scope=ScopeKind.ALL))])
+    (done,) = recheck(text, "c.json", {k.name: k})
+    return dict(done.met)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sizes/even_by_assumption.good",
+        "depth/odd_trip_count.good",
+        "idioms/D04_gemm_two_consumer_warpgroups",
+        "nvfuser/3088_expect_counts_broadcast.good",
+        "matmul/direct",
+        "idioms/cp_async_mbarrier_ring",
+    ],
+)
+def test_sizes_are_judged_apart(name: str) -> None:
+    found = met(name)
+    assert found["systems judged apart"] > 0
+    assert "by the checker" not in found
+
+
+@pytest.mark.parametrize("name", ["sizes/tokens_of_two_slots.good", "idioms/D06_multicast_cluster_release"])
+def test_what_the_judge_leaves_out_rests_on_the_checker(name: str) -> None:
+    assert met(name)["by the checker"] > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["sizes/staging_in_second_persistent_tile.bad", "rulebook/E05_unfenced_mma_operand.bad"]
+)
+def test_a_checker_that_sees_no_races_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_kernel(kernel(name), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
+    monkeypatch.setattr(accesses, "judge", lambda *_, **__: None)
+    found = met(name)
+    assert "systems judged apart" not in found
+    assert found["by the checker"] > 0
+
+
+# ---------------------------------------------------------------- beside a run
+
+
+def turns(system: System) -> Iterator[tuple[int, Event]]:
+    """The events of all classes, one of each in turn, before anything is known of what they do."""
+    agents = [*enumerate(system.agents())]
+    while agents:
+        for cls, agent in list(agents):
+            event = agent.step(0)
+            yield cls, event
+            if event[0] in (Ev.EXIT, Ev.UNKNOWN):
+                agents.remove((cls, agent))
+
+
+def beside(system: System) -> Beside:
+    """The judge, handed all events as soon as their class has done those before."""
+    judge = Beside(system.info)
+    waiting: list[tuple[int, Event]] = []
+    for cls, event in turns(system):
+        waiting.append((cls, event))
+        moved = True
+        while moved:
+            moved = False
+            for item in list(waiting):
+                first = next(x for x in waiting if x[0] == item[0])
+                if first is item and judge.actors[item[0]].event is None:
+                    waiting.remove(item)
+                    judge.take(*item)
+                    moved = True
+    if waiting:
+        raise RejectedError("", "a class waits for ever")
+    judge.end()
+    return judge
+
+
+def found(k: Kernel) -> str:
+    report = check_kernel(k, scope=ScopeKind.EXACT)
+    for system in systems(k, dict(report.scope.values)):
+        if isinstance(system, Unanalysable):
+            return "not judged"
+        while True:
+            try:
+                beside(system)
+                break
+            except LaneSplit as split:
+                system = system.refined(split)
+            except NotJudgedError:
+                return "not judged"
+            except RejectedError:
+                return "rejected"
+    return "holds"
+
+
+def test_handed_over_events_are_judged_like_any() -> None:
+    seen = set()
+    for seed in range(12_000, 12_080):
+        if policy(seed) != "practical":
+            continue
+        (drawn,) = parse(program(seed).text(), f"{seed}.syncir")
+        judged = found(drawn)
+        seen.add(judged)
+        if judged == "holds":
+            assert check_kernel(drawn, scope=ScopeKind.EXACT).verdict is Verdict.PROVED, seed
+        elif judged == "rejected":
+            assert check_kernel(drawn, scope=ScopeKind.EXACT).verdict is not Verdict.PROVED, seed
+    assert {"holds", "rejected"} <= seen
+
+
+def prefix(name: str, count: int) -> Beside:
+    """The judge after some events of a launch of a ring with one class for each warp and lane set."""
+    k = kernel(name)
+    (system, *_) = systems(k, dict(check_kernel(k, scope=ScopeKind.EXACT).scope.values))
+    assert not isinstance(system, Unanalysable)
+    while True:
+        judge = Beside(system.info)
+        agents = [*system.agents()]
+        try:
+            while True:
+                for cls, agent in enumerate(agents):
+                    while not judge.actors[cls].gone and judge.actors[cls].event is None:
+                        if count == 0:
+                            return judge
+                        count -= 1
+                        judge.take(cls, agent.step(0))
+        except LaneSplit as split:
+            system = system.refined(split)
+
+
+def test_a_fork_is_the_same_state_and_goes_its_own_way() -> None:
+    judge = prefix("depth/odd_trip_count.good", 60)
+    before = form(judge)
+    other = judge.fork()
+    assert set(vars(other)) == set(vars(judge))
+    assert form(other) == before
+    held = {id(x) for x in containers(judge)}
+    shared = {id(x): x for x in containers(other) if id(x) in held}
+    assert not shared, shared
+    for a in other.actors:
+        a.lanes.joined.mark(("t", 0), 1_000)
+    assert form(judge) == before
+    assert form(other) != before
+
+
+def containers(judge: Beside) -> Iterator[Any]:
+    """All that a run changes in place."""
+    yield from (judge.fences, judge.barriers, judge.meetings, judge.groups, judge.exits, judge.actors)
+    yield from judge.fences
+    yield from judge.memory.touches.values()
+    yield from (t for kept in judge.memory.touches.values() for _, _, t in kept)
+    yield from judge.exits.values()
+    for b in judge.barriers.values():
+        yield from (b, b.phase, b.waits, b.uses)
+        yield from parts(b.phase, Phase)
+    for m in judge.meetings.values():
+        yield from (m, m.arrived, m.knowledge, m.knowledge.happened)
+    for a in judge.actors:
+        yield from (a, a.lanes, a.lanes.joined, a.lanes.joined.visible)
+        yield from (x for x in parts(a, Actor) if isinstance(x, dict | list))
+
+
+def parts(x: Any, kind: type) -> list[Any]:
+    return [v for f in fields(kind) if isinstance(v := getattr(x, f.name), dict | list)]
+
+
+def test_a_form_tells_what_matters_apart() -> None:
+    """Each change of a state that a later obligation sees gives another form."""
+    changes = 0
+    for change in CHANGES:
+        judge = prefix("depth/odd_trip_count.good", 75)
+        before = form(judge)
+        if change(judge):
+            changes += 1
+            assert form(judge) != before, change
+    assert changes == len(CHANGES)
+
+
+def _later_barrier(judge: Beside) -> Barrier:
+    return max(judge.barriers.values(), key=lambda b: (b.done, len(b.phase.threads)))
+
+
+def _parity(judge: Beside) -> bool:
+    _later_barrier(judge).done += 1
+    return True
+
+
+def _pending(judge: Beside) -> bool:
+    _later_barrier(judge).pending -= 1
+    return True
+
+
+def _bytes(judge: Beside) -> bool:
+    _later_barrier(judge).phase.expected += 16
+    return True
+
+
+def _waits(judge: Beside) -> bool:
+    b = _later_barrier(judge)
+    b.waits[0] = judge.actors[0].lanes.time
+    return True
+
+
+def _forgets(judge: Beside) -> bool:
+    """A class that knows nothing of any other."""
+    a = max(judge.actors, key=lambda a: len(a.lanes.joined.visible))
+    a.lanes.joined.visible.clear()
+    return True
+
+
+def _unbridged(judge: Beside) -> bool:
+    a = max(judge.actors, key=lambda a: len(a.lanes.joined.bridged))
+    rich = bool(a.lanes.joined.bridged)
+    a.lanes.joined.bridged.clear()
+    return rich
+
+
+def _touch(judge: Beside) -> bool:
+    kept = next(kept for kept in judge.memory.touches.values() if kept)
+    kept.pop()
+    return True
+
+
+def _gone(judge: Beside) -> bool:
+    judge.actors[0].gone = not judge.actors[0].gone
+    return True
+
+
+def _collective(judge: Beside) -> bool:
+    a = next(a for a in judge.actors if a.info.count < 32)  # the other lanes of its warp did not
+    a.collectives.append((0, int(Ev.ELECT)))
+    return True
+
+
+def _meeting(judge: Beside) -> bool:
+    judge.meetings[("n", 0, 7)] = Meeting(arrived={0: 1}, threads=64)
+    return True
+
+
+CHANGES = [
+    _parity, _pending, _bytes, _waits, _forgets, _unbridged, _touch, _gone, _collective, _meeting,
+]  # fmt: skip

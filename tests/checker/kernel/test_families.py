@@ -1,0 +1,65 @@
+"""The families of ring protocols are accepted for every size, and no interleaving of a small size goes
+wrong.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from syncverify.checker.kernel import Accepted, accept, read, write
+from syncverify.checker.prover.protocols import NotFoundError, search
+from tests.checker.kernel.explore import explore
+from tests.checker.kernel.families import FAMILIES, plain, unguarded_drain
+from tests.checker.kernel.programs import pick, program, shown
+
+#: Families whose search takes more than a second.
+SLOW = [
+    x
+    for x in FAMILIES
+    if x.startswith(("ping-pong", "persistent,", "epilogue", "two rings", "nonempty", "store"))
+]
+QUICK = [x for x in FAMILIES if x not in SLOW]
+
+
+def _accepted(name: str) -> None:
+    p = FAMILIES[name]()
+    proof = search(p)
+    answer = accept(p, read(write(proof)))
+    assert isinstance(answer, Accepted), str(answer)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_family_is_accepted_for_every_size(name: str) -> None:
+    _accepted(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_a_family_with_tiles_is_accepted_for_every_size(name: str) -> None:
+    _accepted(name)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_interleaving_of_a_small_size_goes_wrong(name: str) -> None:
+    p = FAMILIES[name]()
+    for e in pick(p, random.Random(1), 8):
+        found = program(p, e)
+        assert found is not None
+        assert explore(found, 4_000).wrong is None, shown(e)
+
+
+def test_facts_and_schemas_are_what_a_verdict_rests_on() -> None:
+    p = plain(deferred=True)
+    answer = accept(p, search(p))
+    assert isinstance(answer, Accepted)
+    assert answer.assumptions == ("S - 2 >= 0", "N >= 0")
+
+
+def test_a_drain_that_an_empty_tile_reaches_hangs_and_has_no_proof() -> None:
+    p = unguarded_drain()
+    wrong = [e for e in pick(p, random.Random(2), 60) if explore(program(p, e), 4_000).wrong]  # type: ignore[arg-type]
+    assert wrong and all(0 in e["trips"] for e in wrong)
+    with pytest.raises(NotFoundError):
+        search(p)

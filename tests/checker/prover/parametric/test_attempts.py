@@ -1,0 +1,73 @@
+"""Which explorations are tried for a problem, and with how many events."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.base.diagnostics import Policy, Verdict
+from syncverify.checker.prover.parametric import strategy
+from syncverify.checker.prover.parametric.attempt import Attempt
+from syncverify.checker.prover.parametric.strategy import Limits, Problem, Sized, prove
+
+WHOLE = 160
+BRIEF, SOON, LAST = (WHOLE // part for part in (strategy.BRIEF, strategy.SOON, strategy.LAST))
+
+
+def tried(
+    monkeypatch: pytest.MonkeyPatch, exceeded: list[bool], forgotten: bool, last: Verdict = Verdict.UNKNOWN
+) -> list[tuple[bool, int]]:
+    """Whether each attempt took any value in every turn, and its events; ``exceeded``: how each one ends."""
+    seen: list[tuple[bool, int]] = []
+
+    def run(self: Attempt) -> Sized:
+        self.exceeded = exceeded[len(seen)]
+        seen.append((self.forgets, self.limits.events))
+        if forgotten:
+            self.space.forgotten.add("K")
+        return Sized(last if len(seen) == len(exceeded) else Verdict.UNKNOWN, reason="not shown")
+
+    monkeypatch.setattr(Attempt, "run", run)
+    problem = Problem({"K": (0, 9)}, (), lambda *_: [], lambda _: Verdict.PROVED)
+    found = prove(problem, Policy.PRACTICAL, Limits(events=WHOLE), small=False)
+    assert found.verdict is last
+    return seen
+
+
+def test_any_value_in_every_turn_is_looked_at_briefly_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, [True] * 5, True) == [
+        (True, BRIEF), (False, SOON), (False, LAST), (False, WHOLE), (True, WHOLE),
+    ]  # fmt: skip
+
+
+def test_the_brief_look_goes_on_while_few_states_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would begin anew with the same states. So it is in PTX; in the IR it is over soon."""
+    limits = Limits(events=WHOLE, brief=strategy.BRIEF)
+    seen: list[Limits] = []
+
+    def run(self: Attempt) -> Sized:
+        seen.append(self.limits)
+        return Sized(Verdict.PROVED)
+
+    monkeypatch.setattr(Attempt, "run", run)
+    prove(Problem({}, (), lambda *_: [], lambda _: Verdict.PROVED), Policy.PRACTICAL, limits)
+    (brief,) = seen
+    assert (brief.events, brief.events * brief.stretch) == (BRIEF, WHOLE)
+    assert brief.goes_on(strategy.BRIEF, 10, 200)
+    assert not brief.goes_on(1.1, 100, 200)
+    assert not brief.goes_on(strategy.BRIEF + 0.1, 10, 200)
+
+
+def test_one_value_is_looked_at_in_two_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that no sizes confirm may come of the order in which agents go on."""
+    looks = [(False, SOON), (False, LAST), (False, WHOLE)]
+    assert tried(monkeypatch, [False] * 4, True) == [(True, BRIEF), *looks]
+
+
+def test_where_nothing_is_read_again_only_the_limit_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, [True, True], False) == [(True, BRIEF), (True, WHOLE)]
+    assert tried(monkeypatch, [False], False) == [(True, BRIEF)]
+
+
+def test_a_verdict_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tried(monkeypatch, [False], True, Verdict.PROVED) == [(True, BRIEF)]
+    assert tried(monkeypatch, [True, False], True, Verdict.PROVED) == [(True, BRIEF), (False, SOON)]

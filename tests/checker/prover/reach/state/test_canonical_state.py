@@ -1,0 +1,89 @@
+"""The normal form treats every field that a run has, one way or the other."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import pytest
+
+from syncverify.checker.happens_before.vector_clocks import ROWS, E, H
+from syncverify.checker.prover.reach.knowledge_order import knowledge
+from syncverify.checker.prover.reach.state.canonical_state import TREATED, normal
+from syncverify.ir.text.parser import parse
+from tests.checker.prover.reach.state.test_snapshot import started, steps
+
+
+@pytest.mark.parametrize("kind", TREATED, ids=lambda k: k.__name__)
+def test_every_field_is_kept_or_left_out(kind: type) -> None:
+    kept, left = (text.split() for text in TREATED[kind])
+    names = [f.name for f in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "__slots__"))  # noqa: B009
+    assert sorted(kept + left) == sorted(names)
+
+
+@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP".split())
+def test_what_is_asked_of_an_access(row: int) -> None:
+    """Whether it is ordered before and bridged, never whether it came first."""
+    run = started()
+    steps(run, 90)
+    last = next(r for s in run.memory[0]._segments for r in s.reads.values())
+    t = next(t for t in run.threads if t.cls != last.cls and not t.done)
+    forms = set()
+    for knows in (last.time - 1, last.time):
+        t.clock.m[row, last.cls] = knows
+        forms.add(normal(run))
+    assert len(forms) == (1 if row == E else 2)
+
+
+@pytest.mark.parametrize("row", range(ROWS), ids="E H SH HW A SA AG SP".split())
+def test_what_is_asked_of_an_arrival(row: int) -> None:
+    """Whether it came first, in every execution."""
+    run = started()
+    steps(run, 90)
+    ((cls, time),) = [*run.barriers[0].phases[1].con.items()][:1]
+    t = next(t for t in run.threads if t.cls != cls and not t.done)
+    forms = set()
+    for knows in (time - 1, time):
+        t.clock.m[row, cls] = knows
+        forms.add(normal(run))
+    assert len(forms) == (2 if row == E else 1)
+
+
+FLAG = """kernel flag {
+  launch grid [2] block [64] cooperative
+  param N : i32 = 2
+  tensor flag : u32[1] inout
+  if block == 0 {
+    if warp == 0 {
+      elect p
+      if p {
+        st.global.relaxed.gpu flag[0], 1
+      }
+    }
+  } else {
+    if warp == 0 {
+      spin.global.acquire.gpu flag[0] >= 1
+    }
+    for i in 0..N {
+      bar.sync 0
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("row", [E, H], ids="E H".split())
+@pytest.mark.parametrize("whose", ["write", "spin"])
+def test_what_is_asked_of_a_flag(whose: str, row: int) -> None:
+    """Whether its write, and the wait that read it, came first in every execution or are seen to be over."""
+    (kernel,) = parse(FLAG, "flag.syncir")
+    run = started(kernel, {"N": 2})
+    steps(run, 60)
+    (at,) = run.locations.values()
+    (asked,) = at.writes if whose == "write" else at.spins
+    t = max((t for t in run.threads if t.cls != asked.cls), key=lambda t: t.cls)
+    forms = set()
+    for knows in (asked.time - 1, asked.time):
+        t.clock.m[row, asked.cls] = knows
+        forms.add(normal(run))
+    assert len(forms) == 2
+    assert knowledge(run) is None  # flags are compared by forms alone

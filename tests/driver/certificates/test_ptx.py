@@ -1,0 +1,111 @@
+"""Certificates of PTX kernels: for numbers and for every size, from the command line and back."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.base.diagnostics import ScopeKind, Verdict
+from syncverify.base.source import InputError
+from syncverify.cli.main import run
+from syncverify.driver import files
+from syncverify.driver.certificates import RejectedError, dumps, resealed
+from syncverify.frontends.launch_facts import LaunchFacts, facts_for
+from tests.driver.certificates.mutate import changed, changes, unordered
+
+PTX = Path(__file__).parents[3] / "corpus" / "ptx"
+OPEN = """[kernel.{0}]
+block = [160]
+grid = ["g"]
+[kernel.{0}.params]
+0 = "ptr"
+1 = "ptr"
+2 = {{i32 = "n"}}
+"""
+#: Changes that are tried in one test, spread evenly.
+MOST = 40
+HALVES = [0, pytest.param(1, marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module")
+def open_facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Launch facts of a ring of any length, in a grid of any size."""
+    path = tmp_path_factory.mktemp("facts") / "open.toml"
+    path.write_text(OPEN.format("bulk_ring"))
+    return path
+
+
+@cache
+def source(name: str) -> files.SourceFile:
+    return files.read_source(PTX / f"{name}.ptx")
+
+
+def facts(name: str, path: Path | None = None) -> LaunchFacts:
+    return facts_for(str(PTX / f"{name}.ptx"), None if path is None else str(path))
+
+
+def certificate(name: str, path: Path | None = None) -> str:
+    known = facts(name, path)
+    reports = files.check_source(source(name), facts=known, scope=ScopeKind.ALL)
+    assert [r.verdict for r in reports] == [Verdict.PROVED]
+    return dumps(files.certificates(source(name), known, {}, reports))
+
+
+def judged(data: Any, name: str, path: Path | None = None) -> str | None:
+    try:
+        files.recheck(json.dumps(resealed(data)), "c.json", source(name), facts(name, path))
+    except (RejectedError, InputError) as e:
+        return str(e)
+    return None
+
+
+@pytest.mark.parametrize("name", ["bulk_ring.good", "wgmma_release.good", "multicast_pair.good"])
+def test_numbers(name: str) -> None:
+    (done,) = files.recheck(certificate(name), "c.json", source(name), facts(name))
+    assert done.kind == "ptx"
+    assert sum(done.met.values()) == 1
+
+
+def test_every_size(open_facts: Path) -> None:
+    text = certificate("bulk_ring.good", open_facts)
+    (done,) = files.recheck(text, "c.json", source("bulk_ring.good"), facts("bulk_ring.good", open_facts))
+    assert done.met["systems judged apart"] == 1
+    assert done.met["nodes"] > 10
+    assert judged(json.loads(text), "bulk_ring.good") is not None  # not with other facts of the launch
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("whole", [False, True])
+def test_any_change_is_rejected(whole: bool, half: int, open_facts: Path) -> None:
+    path = open_facts if whole else None
+    data = json.loads(certificate("bulk_ring.good", path))
+    every = [c for c in changes(data) if not unordered(*c)]
+    some = every[:: max(1, len(every) // MOST)]
+    assert len(some) >= MOST
+    assert [c for c in some[half::2] if judged(changed(data, *c), "bulk_ring.good", path) is None] == []
+
+
+def test_another_kernel_is_rejected() -> None:
+    data = json.loads(certificate("bulk_ring.good"))
+    assert "no kernel" in str(judged(data, "wgmma_release.good"))
+    data["kernels"][0]["kernel"] = "wgmma_release"
+    assert "another text" in str(judged(data, "wgmma_release.good"))
+
+
+def test_what_is_not_proved_has_none() -> None:
+    (report,) = files.check_source(source("bulk_ring.bad"), facts=facts("bulk_ring.bad"))
+    assert report.verdict is Verdict.REFUTED
+    assert files.certificates(source("bulk_ring.bad"), facts("bulk_ring.bad"), {}, [report]) == []
+
+
+def test_command_line(tmp_path: Path, open_facts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel, out = str(PTX / "bulk_ring.good.ptx"), str(tmp_path / "c.json")
+    assert run(["check", kernel, "--launch", str(open_facts), "--certificate", out]) == 0
+    assert run(["recheck", out, kernel, "--launch", str(open_facts)]) == 0
+    assert "holds for every size" in capsys.readouterr().out
+    assert run(["recheck", out, str(PTX / "bulk_ring.bad.ptx"), "--launch", str(open_facts)]) == 1
+    assert "another text" in capsys.readouterr().out

@@ -1,0 +1,149 @@
+"""Classes of lanes: where they split, and that a class emits what each of its lanes would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from syncverify.frontends.ir.systems import IrSystem, systems
+from syncverify.ir.text.parser import parse_file
+from syncverify.model.events import Ev, Event, Footprint, LaneSplit
+from tests.frontends.ir.helpers import only, run, streams
+
+CORPUS = sorted(Path(__file__).parents[3].glob("corpus/**/*.syncir"))
+BLOCK = "launch grid [1] block [64]\n mbarrier b[4]\n shared s : f32[4, 64]\n tensor a : f32[4096] in"
+
+
+def classes(body: str, header: str = BLOCK) -> list[str]:
+    return [c.name.removeprefix("cta0.") for c in only(body, header).info.classes]
+
+
+HALVES = ["warp0.lanes0-15", "warp0.lanes16-31", "warp1.lanes0-15", "warp1.lanes16-31"]
+WARPS = ["warp0.lanes0-31", "warp1.lanes0-31"]
+SPLITS = [
+    ("bulk.commit", WARPS),
+    ("if tid < 40 {\n bulk.commit\n }", ["warp0.lanes0-31", "warp1.lanes0-7", "warp1.lanes8-31"]),
+    (
+        "if lane == 5 {\n bulk.commit\n }",
+        ["warp0.lanes0-4,6-31", "warp0.lanes5", "warp1.lanes0-4,6-31", "warp1.lanes5"],
+    ),
+    ("for i in 0..tid >> 5 {\n bulk.commit\n }", WARPS),
+    ("for i in 0..lane >> 4 {\n bulk.commit\n }", HALVES),
+    ("mbarrier.arrive b[lane >> 4]", HALVES),
+    ("mbarrier.wait b[0], warp", WARPS),
+    ("mbarrier.wait b[0], lane >> 4", HALVES),
+    ("role r threads 0..33 {\n bulk.commit\n }", ["warp0.lanes0-31", "warp1.lanes0", "warp1.lanes1-31"]),
+    (
+        "if warp == 0 {\n if lane < 2 {\n if lane < 1 {\n bulk.commit\n }\n }\n }",
+        ["warp0.lanes0", "warp0.lanes1", "warp0.lanes2-31", "warp1.lanes0-31"],
+    ),
+    ("bulk.load s[lane & 3][0 : 4], a[0 : 4], b[0]", WARPS),
+    ("st.shared s[0][0 : 1 + (lane & 1)], 1.0", WARPS),
+    ("bulk.load s[0][0 : 4 + 4 * (lane >> 4)], a[0 : 4], b[0]", HALVES),
+    ("let x = lane\n x = x - x\n if x {\n bulk.commit\n }", WARPS),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), SPLITS)
+def test_classes(body: str, expected: list[str]) -> None:
+    assert classes(body) == expected
+
+
+def test_partial_last_warp() -> None:
+    assert classes("bulk.commit", "launch grid [1] block [33]") == ["warp0.lanes0-31", "warp1.lanes0"]
+
+
+def test_thread_coordinates() -> None:
+    body = "if tid.y == 1 {\n bulk.commit\n }\n bar.arrive tid.x & 15, 32"
+    found = classes(body, "launch grid [1] block [8, 2, 2]")
+    assert len(found) == 16
+    events = streams(only(body, "launch grid [1] block [8, 2, 2]"))
+    assert events["cta0.warp0.lanes8,24"] == [("BULK_COMMIT",), ("BARRIER_ARRIVE", 0, 32, 32), ("EXIT",)]
+    assert events["cta0.warp0.lanes1,17"] == [("BARRIER_ARRIVE", 1, 32, 32), ("EXIT",)]
+
+
+def test_a_split_that_discovery_misses_is_raised_and_refined() -> None:
+    # discovery answers polls with 1, so only a poll that fails gets to the guard
+    body = "let p = mbarrier.test b[0], 0\n if p == 0 {\n if lane == 3 {\n bulk.commit\n }\n }"
+    system = only(body, "launch grid [1] block [32]\n mbarrier b[4]")
+    (agent,) = system.agents()
+    assert agent.step()[0] == Ev.POLL
+    with pytest.raises(LaneSplit) as split:
+        agent.step(0)
+    assert split.value.parts == (0xFFFFFFF7, 8)
+    refined = system.refined(split.value)
+    assert [c.lanes for c in refined.info.classes] == [0xFFFFFFF7, 8]
+    assert [e[0] for e in run(refined.agents()[1])] == [Ev.POLL, Ev.BULK_COMMIT, Ev.EXIT]
+
+
+def test_refining_keeps_the_other_classes() -> None:
+    system = only("let p = mbarrier.test b[0], 0\n if not p {\n if tid == 40 {\n bulk.commit\n }\n }", BLOCK)
+    agent = system.agents()[1]
+    agent.step()
+    with pytest.raises(LaneSplit) as split:
+        agent.step(0)
+    names = [c.name for c in system.refined(split.value).info.classes]
+    assert names == ["cta0.warp0.lanes0-31", "cta0.warp1.lanes0-7,9-31", "cta0.warp1.lanes8"]
+
+
+def projected(system: IrSystem, event: Event, lane: int) -> tuple[object, ...]:
+    """The event as one lane sees it: footprints as that lane's bytes."""
+    table = system.info.footprints
+
+    def one(fp: int) -> object:
+        if fp < 0:
+            return fp
+        f: Footprint = table[fp]
+        if not f.lanes:
+            return f.memory, f.intervals
+        return f.memory, tuple((a, b) for a, b, who in f.lanes if who == lane)
+
+    code, rest = event[0], list(event[2:])
+    places = {Ev.READ: (0,), Ev.WRITE: (0,), Ev.ATOMIC: (0,), Ev.CP_ASYNC: (0, 1), Ev.BULK_STORE: (0, 1),
+              Ev.BULK_COPY: (0, 1), Ev.ST_ASYNC: (0,), Ev.WGMMA: (1, 3), Ev.GLOBAL_READ: (0,),
+              Ev.GLOBAL_WRITE: (0,), Ev.GLOBAL_ATOMIC: (0,), Ev.SPIN: (0,)}  # fmt: skip
+    for i in places.get(code, ()):
+        rest[i] = one(rest[i])
+    if code == Ev.BULK_LOAD:
+        rest[0] = tuple((one(fp), bar, size) for fp, bar, size in rest[0])
+        rest[1] = -1
+    if code in (Ev.GLOBAL_WRITE, Ev.GLOBAL_ATOMIC):
+        rest[-1] = None  # a class knows a value only if its lanes share it
+    return (code, event[1], *rest)
+
+
+@pytest.mark.parametrize("path", CORPUS[1::4], ids=[p.name for p in CORPUS[1::4]])
+def test_a_class_emits_what_each_of_its_lanes_would(path: Path) -> None:
+    for kernel in parse_file(path):
+        for system in systems(kernel, {}):
+            assert isinstance(system, IrSystem)
+            for agent in system.agents():
+                c = system.info.classes[agent.cls]
+                events = run(agent, 1)
+                if any(e[0] == Ev.FAULT for e in events):
+                    continue
+                lanes = [lane for lane in range(32) if c.lanes >> lane & 1]
+                for lane in {lanes[0], lanes[len(lanes) // 2], lanes[-1]}:
+                    alone = system._agent(0, replace(c, lanes=1 << lane))
+                    expected = [projected(system, e, lane) for e in run(alone, 1)]
+                    assert [projected(system, e, lane) for e in events] == expected
+
+
+def test_a_divisor_that_the_guard_keeps_out() -> None:
+    body = """
+      let x = 0
+      let y = lane
+      if x != 0 and (8 // x) > lane {
+        bulk.commit
+      }
+      if y != 0 and (8 // y) > 3 {
+        fence.mbarrier_init
+      }
+    """
+    got = streams(only(body, "launch grid [1] block [32]"))
+    assert got == {
+        "cta0.warp0.lanes0,3-31": [("EXIT",)],
+        "cta0.warp0.lanes1-2": [("INIT_FENCE",), ("EXIT",)],
+    }

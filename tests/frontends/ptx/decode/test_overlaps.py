@@ -1,0 +1,41 @@
+"""Plain accesses to global memory have no events: what goes by one pointer is taken for granted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.frontends.ptx.execute_helpers import module_text
+from tests.frontends.ptx.global_helpers import PARAMS, line
+
+PLAIN = """
+    ld.param.u64 %rd1, [k_out];
+    ld.param.u64 %rd2, [k_flag];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.u64 %rd4, %rd1, %rd3;
+    add.u64 %rd5, {read}, %rd3;
+    st.global.u32 [%rd4], %r1;
+    ld.global.u32 %r2, [%rd5+4];
+    add.u64 %rd6, %rd2, %rd3;
+    {stores}.global.u32 [%rd6], %r2;
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("read", "stores", "names"), [("%rd1", "st", ["out"]), ("%rd2", "red.add", []),
+                                                       ("%rd2", "st", ["flag"])])  # fmt: skip
+def test_what_is_read_and_written_by_plain_accesses_is_taken_for_granted(
+    read: str, stores: str, names: list[str], check: Any
+) -> None:
+    text = module_text(PLAIN.replace("{read}", read).replace("{stores}", stores), params=PARAMS)
+    report = check(text)
+    assert report["verdict"] == "proved"
+    found = [a for a in report["assumptions"] if "no other thread reads" in a]
+    at = line(text, "ld.global")
+    wrote = line(text, "st.global.u32 [%rd4]") if read == "%rd1" else line(text, "global.u32 [%rd6]")
+    assert found == [
+        f"line {wrote}: no other thread reads (line {at}) what is written through {name} there"
+        for name in names
+    ]

@@ -1,0 +1,134 @@
+"""The gate's second check: the PTX of every fusion is proved, and broken code is caught by it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
+from syncverify.checker.prover.parametric import strategy
+from syncverify.checker.prover.parametric.strategy import Problem, Sized
+from syncverify.checker.prover.strategy import EFFORTS, Effort, Entry
+from syncverify.codegen.cache import Cache
+from syncverify.codegen.cuda import emit
+from syncverify.examples import fusions as examples
+from syncverify.fusion import Fusion, RowSchedule, Schedule, Tensor, Value, fusion, rsqrt
+from syncverify.gate import fusions, ptx_check
+
+SMALL = Schedule(tile=1024, compute_warps=4, stages=2)
+FUSIONS = [name for name, f in vars(examples).items() if isinstance(f, Fusion)]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_every_example_passes_both_checks_for_every_size(name: str, cache: Cache) -> None:
+    fusion = getattr(examples, name)
+    kernel = fusions.compile(fusion, None if fusion.transposed else SMALL, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    ["store=tma", "mode=pipelined", "mode=pipelined store=tma", "async_warps=2 prefetch=1", "arrive=thread",
+     "stages=3 index=i64", "registers=40,232 compute_warps=8 tile=2048 blocks_per_sm=1"],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", list(Policy))
+def test_every_kind_of_schedule_passes_both(settings: str, policy: Policy, cache: Cache) -> None:
+    kernel = fusions.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def test_code_that_stores_less_than_the_kernel_is_not_its_code(cache: Cache) -> None:
+    program = fusions.compile(examples.mul, SMALL.with_settings(["store=role"]), cache=cache).program(
+        {"R": 5, "C": 100}
+    )
+    assert not ptx_check.never_stored(program.kernel, program.ptx)
+    # as when no warp came to the ragged end, and the compiler dropped it
+    dropped = program.ptx.replace("[mul_param_3]", "[mul_param_2]")
+    report = ptx_check.check_ptx(
+        program.kernel,
+        dropped,
+        Policy.PRACTICAL,
+        {"R": 5, "C": 100, "each": 0, "more": 0, "rest": 500, "blocks": 1},
+    )
+    assert report.verdict is Verdict.UNKNOWN and "stores nothing to out_rest" in (report.reason or "")
+
+
+def test_what_is_not_shown_soon_is_tried_for_longer(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    efforts: list[Effort] = []
+    real, first = strategy.decide, EFFORTS[Entry.GATE_FIRST]
+
+    def decide(problem: Problem, policy: Policy, effort: Effort, *team: int) -> Sized:
+        efforts.append(effort)
+        return real(problem, policy, effort, *team)
+
+    monkeypatch.setattr(strategy, "decide", decide)
+    assert first.first is not None
+    short = replace(first, first=replace(first.first, nodes=1))
+    monkeypatch.setitem(EFFORTS, Entry.GATE_FIRST, short)
+    report = fusions.compile(examples.mul, SMALL, cache=cache).ptx_report
+    assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+    assert [e for e in efforts if e is not EFFORTS[Entry.IR]] == [short, EFFORTS[Entry.GATE]]
+
+
+@fusion(x=Tensor("bf16", ("R", "C")), w=Tensor("bf16", ("C",)))
+def cast_norm(x: Value, w: Value) -> Value:
+    """As frameworks write it: cast first, cast back last."""
+    wide = x.cast("f32")
+    return (wide * rsqrt((wide * wide).mean() + 1e-6)).cast("bf16") * w
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_a_row_fusion_that_casts_first_passes_both(policy: Policy, cache: Cache) -> None:
+    """ptxas and NVRTC move the sums of such a row behind the arrival; the fence holds the reads (K1)."""
+    schedule = RowSchedule(width=512, rows=2, stages=2)
+    kernel = fusions.compile(cast_norm, schedule, policy, cache=cache)
+    for report in (kernel.report, kernel.ptx_report):
+        assert (report.verdict, report.scope.kind) == (Verdict.PROVED, ScopeKind.ALL)
+
+
+def swap(old: str, new: str) -> Callable[[str], str]:
+    def broken(source: str) -> str:
+        assert old in source
+        return source.replace(old, new)
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy", "broken"),
+    [
+        ("", Policy.PRACTICAL, swap("mbarrier_wait(&full0[i_slot], i_parity);", "")),
+        ("", Policy.PRACTICAL, swap("mbarrier_wait(&full0[i_slot], i_parity)",
+                                    "mbarrier_wait(&full0[i_slot], i_parity ^ 1)")),
+        ("", Policy.PRACTICAL, swap("(i_parity2 ^ 1)", "i_parity2")),
+        ("", Policy.PRACTICAL, swap("mbarrier_init(&empty0[s], 4)", "mbarrier_init(&empty0[s], 3)")),
+        ("", Policy.PRACTICAL, swap("mbarrier_init(&empty0[s], 4)", "mbarrier_init(&empty0[s], 5)")),
+        ("", Policy.PRACTICAL, swap("mbarrier_arrive(&empty0[i_slot]);", "")),
+        ("", Policy.PRACTICAL, swap("mbarrier_arrive_expect_tx(&full0[i_slot2], 8192)",
+                                    "mbarrier_arrive_expect_tx(&full0[i_slot2], 4096)")),
+        ("", Policy.PRACTICAL, swap("if (++i_slot == 2)", "if (++i_slot == 1)")),
+        ("", Policy.PRACTICAL, swap("i < n", "i < n + (warp == 4)")),
+        ("", Policy.PRACTICAL, swap("__syncthreads();", "")),
+        ("", Policy.PRACTICAL, swap("      __syncwarp();\n", "")),
+        ("store=tma", Policy.PRACTICAL, swap("fence_proxy_async_shared_cta();", "")),
+        ("store=tma", Policy.PRACTICAL, swap("bulk_wait_read<0>();", "")),
+        ("", Policy.STRICT, swap("fence_proxy_async_shared_cta();", "")),
+    ],
+)  # fmt: skip
+def test_broken_code_is_caught_by_the_second_check_alone(
+    settings: str, policy: Policy, broken: Callable[[str], str], cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fusions, "emit", lambda *args: broken(emit(*args)))
+    with pytest.raises(fusions.VerificationError, match="in the check of its PTX") as caught:
+        fusions.compile(examples.mul, SMALL.with_settings(settings.split()), policy, cache=cache)
+    assert caught.value.stage == "ptx" and caught.value.report.verdict is Verdict.REFUTED

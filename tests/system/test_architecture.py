@@ -1,0 +1,80 @@
+"""The floors of docs/architecture.md hold (import-linter), and no module imports z3 or CUDA too early."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_floors_hold() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module", ["syncverify.cli.main", "syncverify.cli.check", "syncverify.cli.explain"])
+def test_command_line_starts_without_heavy_imports(module: str) -> None:
+    heavy = ("z3", "cuda", "torch")
+    code = f"import sys, {module}; print(*(m for m in {heavy} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_checks_of_ptx_load_no_statements_of_the_ir() -> None:
+    """Their data classes take a quarter of the processor time of a small check."""
+    code = "import sys, syncverify.driver.ptx_check; print('syncverify.ir.nodes' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_one_module_talks_to_z3() -> None:
+    users = {
+        str(p.relative_to(ROOT))
+        for p in (ROOT / "syncverify").rglob("*.py")
+        if re.search(r"^\s*(import z3|from z3)\b", p.read_text("utf-8"), re.M)
+    }
+    assert users == {"syncverify/ir/solver.py"}
+
+
+def test_the_page_shows_the_floors_that_are_held() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    held = [re.findall(r"syncverify\.([\w.]+)", floor) for floor in contracts[0]["layers"]]
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    block = page.split("holds them (`pyproject.toml`")[1].split("\n\n")[1]
+    shown = [re.findall(r"[\w.]+", line.split("(")[0]) for line in block.splitlines()]
+    assert shown == held
+
+
+def test_the_page_names_every_package_and_module_of_the_top() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    paths = [
+        p for p in (ROOT / "syncverify").iterdir() if not p.name.startswith("_") and p.name != "py.typed"
+    ]
+    missing = [p.name for p in paths if not re.search(rf"`{p.stem}\b", page)]
+    assert missing == [] and len(paths) > 20
+
+
+def test_the_page_names_no_file_that_is_gone() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = page.split("| file | knowledge |")[1].split("## ")[0]
+    for name in re.findall(r"`([\w/*.]+(?:/|\.py|\.lark))`", table):
+        found = [
+            p
+            for root in (ROOT / "syncverify", ROOT, ROOT / "syncverify" / "checker")
+            for p in root.glob(name)
+        ]
+        assert found or list((ROOT / "syncverify").rglob(name)), name
+
+
+def test_the_front_page_links_every_page() -> None:
+    front = (ROOT / "README.md").read_text("utf-8")
+    assert [p.name for p in (ROOT / "docs").glob("*.md") if f"docs/{p.name}" not in front] == []
