@@ -13,7 +13,7 @@ from typing import Literal
 
 from syncverify.base.source import InputError
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.ir.expr import Binary, Call, Expr, Int, Var
+from syncverify.ir.expr import Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
     Barrier,

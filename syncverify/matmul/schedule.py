@@ -173,7 +173,7 @@ class Schedule:
         return self.rows * self.tile_n // WARPGROUP
 
     def width(self, size: int) -> int:
-        """Columns of a part of a tile that goes through a staging buffer: rows of the swizzle, or half ones."""
+        """Columns of a part of a tile that is staged at one time: rows of the swizzle, or half ones."""
         whole = K_SPAN // size
         return whole if self.tile_n % whole == 0 else whole // 2
 
