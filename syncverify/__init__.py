@@ -1,8 +1,8 @@
 """syncverify: proves, refutes and compiles the asynchronous synchronization of NVIDIA Hopper kernels.
 
-    from syncverify import Policy, Verdict, check_file
+    import syncverify
 
-    for report in check_file("ring.syncir", values={"N": 8}):
+    for report in syncverify.check("ring.syncir"):
         print(report.name, report.verdict, report.reason)
 
 The names below load when they are first used, so that importing one part stays cheap.
@@ -14,10 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from syncverify.api import certify, check, recheck, replay
     from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Severity, Verdict, Witness
     from syncverify.base.source import InputError
+    from syncverify.driver.certificates import Rechecked, RejectedError
     from syncverify.driver.files import check_file
     from syncverify.driver.ir import check_kernel
+    from syncverify.frontends.launch_facts import LaunchFacts
     from syncverify.gate import CompiledKernel, VerificationError, compile
     from syncverify.ir.builder.kernel_builder import KernelBuilder
     from syncverify.ir.nodes import Kernel
@@ -33,17 +36,24 @@ _HOME = {
     "Kernel": "ir.nodes",
     "KernelBuilder": "ir.builder.kernel_builder",
     "KernelReport": "base.diagnostics",
+    "LaunchFacts": "frontends.launch_facts",
     "Policy": "base.diagnostics",
+    "Rechecked": "driver.certificates",
+    "RejectedError": "driver.certificates",
     "Severity": "base.diagnostics",
     "Verdict": "base.diagnostics",
     "VerificationError": "gate",
     "Witness": "base.diagnostics",
+    "certify": "api",
+    "check": "api",
     "check_file": "driver.files",
     "check_kernel": "driver.ir",
     "compile": "gate",
     "parse": "ir.text.parser",
     "parse_file": "ir.text.parser",
     "print_kernel": "ir.text.printer",
+    "recheck": "api",
+    "replay": "api",
 }
 
 __all__ = [
@@ -53,17 +63,24 @@ __all__ = [
     "Kernel",
     "KernelBuilder",
     "KernelReport",
+    "LaunchFacts",
     "Policy",
+    "Rechecked",
+    "RejectedError",
     "Severity",
     "Verdict",
     "VerificationError",
     "Witness",
+    "certify",
+    "check",
     "check_file",
     "check_kernel",
     "compile",
     "parse",
     "parse_file",
     "print_kernel",
+    "recheck",
+    "replay",
 ]
 
 

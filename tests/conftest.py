@@ -10,6 +10,7 @@ import pytest
 from syncverify.base.gc_pause import SELDOM
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy is loaded; each worker has one core
+os.environ.setdefault("SYNCVERIFY_NO_CACHE", "1")  # a test is of the check, not of what it found before
 
 #: Files that take more than 12 s. They come first: workers that take file after file end together then.
 LONGEST = [

@@ -44,7 +44,12 @@ _ROWS = (
         "cluster at both ends",
     ),
     ("K5", "one async proxy per cluster?", "yes", "advisory"),
-    ("K6", "cp.async, then wgmma or TMA without a fence", "warning (sm_90)", "error"),
+    (
+        "K6",
+        "cp.async, then wgmma or TMA without a fence",
+        "warning; error on sm_100 and its family, where it failed",
+        "error",
+    ),
     ("K7", "does wgmma.fence cover shared memory", "registers only", "registers only"),
     (
         "K8",
@@ -69,6 +74,19 @@ _ROWS = (
     ("K19", "cta-scope wait on a copy's completion", "accepted for the copy's bytes", "accepted"),
     ("K20", "fence.sc", "at least acq_rel", "the same"),
     ("K21", "bulk stores at exit", "must be read (`.read`)", "must be read"),
+    (
+        "K22",
+        "threads that exit before a barrier without a count",
+        "not waited for; lanes of a warp that goes on: warning",
+        "whole warps are not waited for; lanes of a warp that goes on: error",
+    ),
+    (
+        "K23",
+        "shfl, vote, match, redux, mma whose mask names lanes that do not come",
+        "error",
+        "error",
+    ),
+    ("K24", "wgmma in flight when its threads exit", "warning", "error"),
 )
 
 #: Every contested point by id.

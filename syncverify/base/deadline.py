@@ -1,24 +1,87 @@
-"""An end for work that may take too long: ``within`` sets it, and ``check`` in its loops raises."""
+"""An end for work that may take too long or too much memory.
+
+``within`` bounds the processor time of a proof, ``guarded`` the wall time and memory of a kernel's check; the
+loops of the checker call ``check``, which raises where one of them is over. Counts of events and decisions
+end a check first, so that verdicts repeat. These are guards: what they end is undecided, never proved.
+
+In the main thread a timer stands behind ``guarded``: it raises a second later where no loop has asked.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from types import FrameType
+
+from syncverify.base.reason import Cause, Reason
 
 #: Seconds of processor time for one proof of the gate: of one stage, for every launch or for one.
 PROOF_SECONDS = 120.0
+#: Seconds that the check of one kernel may take, unless the caller says otherwise.
+CHECK_SECONDS = 600.0
+#: The timer's interval, and how long after the end it raises.
+_TICK, _GRACE = 0.25, 1.0
+#: Calls of ``check`` from one look at the memory to the next.
+_SELDOM = 256
+_MIB = 1 << 20
+
+
+class OutOfBudgetError(Exception):
+    """The work took more than it may; nothing is known of what it was to find."""
+
+    reason: Reason
+
+
+class OutOfTimeError(OutOfBudgetError):
+    """It took longer."""
+
+    def __init__(self, seconds: float, what: str = "seconds of processor time") -> None:
+        self.reason = Reason(f"it takes more than {seconds:g} {what}", Cause.TIMEOUT)
+        super().__init__(self.reason)
+        self.seconds = seconds
+
+
+class OutOfMemoryError(OutOfBudgetError):
+    """It took more memory."""
+
+    def __init__(self, mebibytes: int) -> None:
+        self.reason = Reason(f"it takes more than {mebibytes} MiB of memory", Cause.MEMORY)
+        super().__init__(self.reason)
+        self.mebibytes = mebibytes
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What the check of one kernel may take; None: there is no end. ``mebibytes``: what it adds."""
+
+    seconds: float | None = CHECK_SECONDS
+    mebibytes: int | None = None
+
+
+@dataclass(slots=True)
+class _Watch:
+    guard: Guard
+    ends: float | None  # of the clock that never goes back
+    most: int | None  # bytes of this process
+    calls: int = 0
+
+    def ask(self, grace: float = 0.0) -> None:
+        if self.ends is not None and self.guard.seconds is not None and time.monotonic() > self.ends + grace:
+            raise OutOfTimeError(self.guard.seconds, "seconds")
+        if self.most is not None and self.guard.mebibytes is not None and resident() > self.most:
+            raise OutOfMemoryError(self.guard.mebibytes)
+
+
 #: The processor time of this thread at which the work in it is to end, and how long it may take.
 _end: ContextVar[tuple[float, float] | None] = ContextVar("end", default=None)
-
-
-class OutOfTimeError(Exception):
-    """The work took longer than it may; nothing is known of what it was to find."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"it takes more than {seconds:g} seconds of processor time")
-        self.seconds = seconds
+_watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 
 @contextmanager
@@ -32,11 +95,92 @@ def within(seconds: float) -> Iterator[None]:
         _end.reset(token)
 
 
+@contextmanager
+def guarded(guard: Guard) -> Iterator[None]:
+    """Work that ends where a guard says so, by OutOfTimeError or OutOfMemoryError."""
+    ends = None if guard.seconds is None else time.monotonic() + guard.seconds
+    most = None if guard.mebibytes is None else resident() + guard.mebibytes * _MIB
+    if ends is None and most is None:
+        yield
+        return
+    watch = _Watch(guard, ends, most)
+    token = _watch.set(watch)
+    try:
+        with _timer(watch):
+            yield
+    finally:
+        _watch.reset(token)
+
+
+@contextmanager
+def _timer(watch: _Watch) -> Iterator[None]:
+    """Asks now and then, whatever the work does; only the main thread can be interrupted so."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if signal.getsignal(signal.SIGALRM) not in (signal.SIG_DFL, None):
+        yield  # the timer is somebody else's
+        return
+
+    def tick(_signal: int, _frame: FrameType | None) -> None:
+        watch.ask(_GRACE)
+
+    signal.signal(signal.SIGALRM, tick)
+    signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
 def check() -> None:
-    """Raises OutOfTimeError where the time is over."""
+    """Raises OutOfBudgetError where time or memory is over."""
     limit = _end.get()
     if limit is not None and time.thread_time() > limit[0]:
         raise OutOfTimeError(limit[1])
+    watch = _watch.get()
+    if watch is not None:
+        watch.calls += 1
+        if watch.calls % _SELDOM == 0:
+            watch.ask()
+        elif watch.ends is not None and watch.guard.seconds is not None and time.monotonic() > watch.ends:
+            raise OutOfTimeError(watch.guard.seconds, "seconds")
 
 
-__all__ = ["PROOF_SECONDS", "OutOfTimeError", "check", "within"]
+def resident() -> int:
+    """The bytes of memory that this process holds; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        pass
+    if sys.platform == "win32":
+        return 0
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def machine_mebibytes() -> int | None:
+    """The memory of this machine, in MiB; None where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MIB
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+__all__ = [
+    "CHECK_SECONDS",
+    "PROOF_SECONDS",
+    "Guard",
+    "OutOfBudgetError",
+    "OutOfMemoryError",
+    "OutOfTimeError",
+    "check",
+    "guarded",
+    "machine_mebibytes",
+    "resident",
+    "within",
+]

@@ -60,9 +60,37 @@ class Label:
     text: str
 
 
+class Mistake(StrEnum):
+    """What kind of mistake a repair mends."""
+
+    PARITY = "wrong parity"
+    COUNT = "count against arrivers"
+    BYTES = "bytes against copies"
+    MISSING_INIT = "missing init"
+    MISSING_WAIT = "missing wait"
+    MISSING_ARRIVE = "missing arrive"
+    LAX_WAIT = "wait for too few groups"
+    MISSING_FENCE = "missing proxy fence"
+    MISSING_BARRIER = "missing barrier"
+    EARLY_RELEASE = "early release"
+    SURPLUS = "one synchronization too many"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """An edit at ``span`` with which the kernel is proved, at the launch values of the witness."""
+
+    mistake: Mistake
+    span: Span
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F."""
+    """One finding. ``rule`` is an id of ``rules.RULES``; ``contested`` names a point of RULES.md F.
+
+    ``condition``: of a warning, what makes it right; a proof takes it for granted.
+    """
 
     rule: str
     severity: Severity
@@ -71,6 +99,8 @@ class Diagnostic:
     fix: str | None = None
     contested: str | None = None
     related: tuple[Label, ...] = ()
+    condition: str | None = None
+    repair: Repair | None = None
 
 
 class StepKind(StrEnum):
@@ -181,3 +211,5 @@ class KernelReport:
     stats: Mapping[str, Any] = field(default_factory=dict)
     #: the proof for sizes itself (``sizes.Sized``), from which a certificate is written; no format shows it
     proof: Any = field(default=None, compare=False, repr=False)
+    #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
+    refuted_system: Any = field(default=None, compare=False, repr=False)

@@ -40,13 +40,18 @@ _ORDER = {cause: i for i, cause in enumerate(Cause)}
 
 
 class Reason(str):
-    """A text with its causes. ``of``: the reasons it was made of, by which questions are told apart."""
+    """A text with its causes. ``of``: the reasons it was made of, by which questions are told apart.
+
+    ``bare``: the text without what it asks the user to give.
+    """
 
     causes: frozenset[Cause]
     of: frozenset[str]
+    bare: str
 
-    def __new__(cls, text: str, *causes: Cause, parts: Iterable[str] = ()) -> Self:
+    def __new__(cls, text: str, *causes: Cause, parts: Iterable[str] = (), bare: str | None = None) -> Self:
         made = super().__new__(cls, text)
+        made.bare = text if bare is None else bare
         parts = tuple(parts)
         made.causes = frozenset(causes).union(*(causes_of(p) for p in parts))
         made.of = frozenset(map(str, parts)).union(*(p.of for p in parts if isinstance(p, Reason)))
@@ -66,6 +71,11 @@ def causes_of(reason: str | None) -> frozenset[Cause]:
 def has(reason: str | None, *causes: Cause) -> bool:
     """Whether a reason has one of some causes."""
     return not causes_of(reason).isdisjoint(causes)
+
+
+def bare(reason: str) -> str:
+    """The text of a reason without what it asks for."""
+    return reason.bare if isinstance(reason, Reason) else reason
 
 
 def made_of(reason: str | None, part: str) -> bool:
@@ -110,6 +120,7 @@ def heard(data: object) -> Reason:
 
 __all__ = [
     "Cause",
+    "bare",
     "Reason",
     "caused",
     "causes_of",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Verdict, Witness
+from syncverify.model.events import System
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +29,5 @@ class Outcome:
     witness: Witness | None = None
     reason: str | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
+    #: the system that is refuted: repairs are tried out on it
+    system: System | None = field(default=None, compare=False, repr=False)

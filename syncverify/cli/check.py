@@ -2,103 +2,87 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import Any
 
 import click
 
-from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.deadline import CHECK_SECONDS, Guard, machine_mebibytes
+from syncverify.base.diagnostics import Policy, Severity
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import InputError, Span
-from syncverify.cli import options
-from syncverify.cli.common import (
-    INTERRUPTED,
-    Exit,
-    bug,
-    complain,
-    emit,
-    integers,
-    keep_inputs,
-    say,
-    use_color,
-    write,
-)
-from syncverify.driver.files import certificates, check_source, read_source
+from syncverify.cli import config, options
+from syncverify.cli.common import INTERRUPTED, TERMINATED, emit, integers, keep_inputs, say, use_color, write
+from syncverify.cli.inputs import STDIN, Item, items
+from syncverify.cli.outcome import Counting, rules, shown, statistics, status
+from syncverify.cli.progress import Progress
+from syncverify.cli.work import Checked, Run, Wanted, check_all
+from syncverify.driver import baseline
 from syncverify.frontends.launch_facts import LaunchFacts, facts_for, read_facts
-from syncverify.report.base import Report, counted
+from syncverify.report.base import Report, source_lines
 from syncverify.report.excerpt import LONGEST_NAME
 from syncverify.report.text import colored, plain
 from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
 
-if TYPE_CHECKING:
-    from syncverify.frontends.cuda.to_ptx import CudaOptions
-
 #: Formats other than text, each a module of ``syncverify.report`` with ``render(report) -> str``.
-FORMATS = ("json", "sarif", "github", "junit", "html", "trace")
+FORMATS = ("json", "sarif", "github", "junit", "html", "trace", "markdown")
 #: Longer names of kernels, as templates have them, do not fit into the name of a file.
 LONGEST_STEM = 200
+#: Of the machine's memory, what the check of one kernel may take.
+_SHARE = 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """What to check, and how."""
-
-    facts: LaunchFacts | None
-    values: Mapping[str, int]
-    kernel: str | None
-    policy: Policy
-    cuda: CudaOptions | None
-    infer: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Checked:
-    """What the check of one file has found."""
-
-    reports: tuple[KernelReport, ...] = ()
-    names: frozenset[str] = frozenset()  # every kernel seen, selected or not
-    errors: tuple[InputError, ...] = ()
-
-
-@dataclass(slots=True)
-class _Run:
-    """What one ``check`` has found so far."""
-
-    reports: list[KernelReport] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
-    errors: list[InputError] = field(default_factory=list)
-
-    def add(self, file: _Checked) -> None:
-        self.reports += file.reports
-        self.names |= file.names
-        for error in file.errors:
-            self.reject(error)
-
-    def reject(self, error: InputError) -> None:
-        if str(error) not in map(str, self.errors):  # a launch file's mistake is each kernel's
-            complain(error)
-        self.errors.append(error)
+def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> None:
+    """Takes defaults from a configuration: the one that is named, else the nearest; ``none``: no file."""
+    if given == "none" or ctx.resilient_parsing:
+        return
+    path = config.find(Path.cwd()) if given is None else Path(given)
+    if path is not None:
+        ctx.default_map = {**(ctx.default_map or {}), **config.read(path)}
 
 
 @click.command(epilog="Exit status: 0 all proved; 1 refuted; 2 bad usage or input; 3 unknown.")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="FILE...")
 @options.launch
 @options.params
 @options.kernel
 @options.policy
 @click.option("--format", "format_", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
-@click.option("-o", "--output", metavar="FILE", help="Write the report there instead of stdout.")
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    multiple=True,
+    metavar="[FORMAT:]FILE",
+    help="Write the report there instead of stdout; with a format, besides. Repeatable.",
+)
+@click.option("--draw", "drawn", is_flag=True, help="Draw the schedules of refuted kernels, in text reports.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
 @click.option("--certificate", metavar="FILE", help="Write there what was proved, for recheck.")
 @click.option(
     "--on-unknown", type=click.Choice(["pass", "fail"]), help="Exit 0 (pass) or 1 (fail) instead of 3."
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice([str(s) for s in Severity]),
+    default=str(Severity.ERROR),
+    show_default=True,
+    help="The least severity of a finding that makes the status 1.",
+)
+@click.option("--select", multiple=True, metavar="RULES", help="Show warnings and notes of these rules only.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Show no warnings and notes of these rules.")
+@click.option("--baseline", "baseline_", metavar="FILE", help="Findings that are accepted.")
+@click.option("--write-baseline", metavar="FILE", help="Write there what was found, to be accepted.")
 @options.cuda
 @click.option(
     "-j",
@@ -109,126 +93,208 @@ class _Run:
     help="Files to check side by side; 0: one for each processor.",
 )
 @click.option("--no-infer", is_flag=True, help="Take no host fact for granted that the input only implies.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0),
+    default=CHECK_SECONDS,
+    show_default=True,
+    help="Seconds for each kernel; 0: no end.",
+)
+@click.option(
+    "--max-memory",
+    type=click.IntRange(0),
+    metavar="MIB",
+    help="Memory for each kernel, in MiB; 0: no end. [default: 3/4 of the machine's]",
+)
+@click.option("--kind", type=click.Choice(["ptx", "syncir"]), help="What standard input is.")
+@click.option("--no-cache", is_flag=True, help="Check again what was checked before.")
+@click.option(
+    "--statistics", "counted", is_flag=True, help="Say on stderr what was found, and how long it took."
+)
+@options.color
+@click.option(
+    "--config",
+    is_eager=True,
+    expose_value=False,
+    callback=_configured,
+    metavar="FILE",
+    help="Defaults of these options; none: no file. [default: the nearest pyproject.toml or syncverify.toml]",
+)
+@click.pass_context
 def check(
+    ctx: click.Context,
+    /,
     files: tuple[str, ...],
     launch: str | None,
     params: tuple[str, ...],
     kernel: str | None,
     policy: str,
     format_: str,
-    output: str | None,
+    output: tuple[str, ...],
+    drawn: bool,
     witness_dir: str | None,
     certificate: str | None,
     on_unknown: str | None,
+    fail_on: str,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    baseline_: str | None,
+    write_baseline: str | None,
     include: tuple[str, ...],
     define: tuple[str, ...],
     std: str,
     prelude: str | None,
     jobs: int,
     no_infer: bool,
+    timeout: float,
+    max_memory: int | None,
+    kind: str | None,
+    no_cache: bool,
+    counted: bool,
+    color: str,
 ) -> int:
     """Verify kernels: proved, refuted with a counterexample, or unknown with the reason.
 
-    FILE is a .syncir, .ptx or .cu file; a .cu file is compiled by NVRTC, which needs no GPU. A .syncir file
-    states every host fact, so --no-infer changes nothing for it.
+    FILE is a .syncir, .ptx or .cu file, a directory of such, a pattern, or - for standard input; a .cu file
+    is compiled by NVRTC, which needs no GPU. A .syncir file states every host fact, so --no-infer changes
+    nothing for it.
     """
-    keep_inputs(files, {"-o": output, "--certificate": certificate})
+    files = files or tuple((ctx.default_map or {}).get("files", ()))
+    if not files:
+        raise click.UsageError("Missing argument 'FILE...'.", ctx)
+    outputs = _outputs(output, format_)
+    inputs, unusable = items(files, kind)
+    _keep(inputs, outputs, certificate, write_baseline)
+    chosen, hidden = rules(select, "--select"), rules(ignore, "--ignore")
+    known = Counter() if baseline_ is None else baseline.read(baseline_)
     values = integers(params, "--param")
     facts = None if launch is None else read_facts(launch)
-    cuda = options.cuda_options(files, include, define, std, prelude)
-    wanted = _Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer)
-    found = _Run()
-    interrupted = _check_all(found, files, wanted, jobs)
-    if interrupted and format_ != "text":
-        return INTERRUPTED
+    cuda = options.cuda_options([i.path for i in inputs], include, define, std, prelude)
+    guard = _guard(timeout, max_memory, jobs)
+    caches = not (no_cache or certificate or os.environ.get("SYNCVERIFY_NO_CACHE"))
+    wanted = Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches)
+    found = Run()
+    for error in unusable:
+        found.reject(error)
+    progress = Progress(len(inputs))
+
+    def told(_: int, item: Item, checked: Checked) -> None:
+        progress.told(item.path, checked.reports)
+
+    with _terminable() as ended:
+        interrupted = check_all(found, inputs, wanted, jobs, told)
+    progress.over()
     if kernel is not None and found.names and not (found.reports or found.errors or interrupted):
         found.reject(options.no_kernel(kernel, found.names))
     if facts is not None and not found.errors and not interrupted:
         _check_tables(found, facts)
     paths = {} if witness_dir is None else dict(_write_witnesses(found, Path(witness_dir)))
-    if certificate is not None:
-        _write_certificate(found, files, facts, values, Path(certificate))
-    report = Report(Policy(policy), tuple(found.reports), paths, tuple(found.errors))
-    if found.reports or format_ != "text":
-        emit(_renderer(format_, use_color(output))(report), output)
-    return INTERRUPTED if interrupted else status(report, on_unknown)
+    if certificate is not None and not interrupted:
+        _write_certificate(found, [i.path for i in inputs], facts, values, Path(certificate))
+    if write_baseline is not None and not interrupted:
+        write(Path(write_baseline), baseline.written(found.reports, source_lines).encode())
+    compared = baseline.compared(known, found.reports, source_lines)
+    if not interrupted:
+        for entry in compared.stale:
+            say(f"stale in {baseline_}: {entry.file}: {entry.kernel}: {entry.rule} is gone (write it again)")
+    kernels = tuple(shown(r, chosen, hidden) for r in found.reports)
+    report = Report(Policy(policy), kernels, paths, tuple(found.errors))
+    for form, file in outputs:
+        if report.kernels or form != "text":
+            emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            if form == "github":
+                _summarize(report)
+    if counted:
+        say(statistics(report, found.inputs, found.stored))
+    if interrupted:
+        return TERMINATED if ended else INTERRUPTED
+    if write_baseline is not None and not report.errors:
+        return 0
+    return status(report, Counting(on_unknown, Severity(fail_on), compared))
 
 
-def _check_all(found: _Run, files: Sequence[str], wanted: _Wanted, jobs: int) -> bool:
-    """Checks the files in their order; True if Ctrl-C came before the last."""
-    at_once = _at_once(jobs, len(files))
-    work = partial(_check_file, wanted)
-    done = 0
+def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:
+    """Formats and where each goes: ``--format`` to the plain ``-o``, else to stdout."""
+    plain: list[str] = []
+    formatted: list[tuple[str, str | None]] = []
+    for one in given:
+        form, colon, file = one.partition(":")
+        if colon and form in ("text", *FORMATS):
+            if not file:
+                raise InputError(f"-o {one}: name a file after the colon")
+            formatted.append((form, file))
+        else:
+            plain.append(one)
+    if len(plain) > 1:
+        raise InputError(f"-o is given twice without a format: write FORMAT:FILE ({', '.join(plain)})")
+    if any(file == STDIN for _, file in formatted):
+        return formatted  # stdout is taken
+    return [(format_, plain[0] if plain else None), *formatted]
+
+
+def _keep(
+    inputs: Sequence[Item],
+    outputs: Sequence[tuple[str, str | None]],
+    certificate: str | None,
+    written: str | None,
+) -> None:
+    """InputError if something would be written over an input, or twice."""
+    named: dict[str, str | None] = {}
+    for form, file in outputs:
+        named["-o" if "-o" not in named else f"-o {form}:{file}"] = None if file == STDIN else file
+    named |= {"--certificate": certificate, "--write-baseline": written}
+    keep_inputs([i.path for i in inputs if i.data is None], named)
+
+
+def _summarize(report: Report) -> None:
+    """Adds the run to the summary of a GitHub step, where there is one."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    from syncverify.report import markdown
+
     try:
-        for checked in map(work, files) if at_once == 1 else _side_by_side(work, files, at_once):
-            found.add(checked)
-            done += 1
-    except KeyboardInterrupt:
-        say(f"interrupted: {done} of {counted(len(files), 'file')} checked")
-        return True
-    return False
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(markdown.render(report))
+    except OSError as e:
+        say(f"warning: {summary}: the step's summary cannot be written: {e.strerror}")
 
 
-def _at_once(jobs: int, files: int) -> int:
-    if jobs == 1 or files == 1:
-        return 1
-    from syncverify.cli.jobs import cores  # loads much of multiprocessing
-
-    return min(jobs or cores(), files)
-
-
-def _side_by_side(work: Callable[[str], _Checked], files: Sequence[str], jobs: int) -> Iterator[_Checked]:
-    from syncverify.cli.jobs import side_by_side
-
-    return side_by_side(partial(_without_proofs, work), files, jobs, _lost)
+def _guard(timeout: float, max_memory: int | None, jobs: int) -> Guard:
+    most = max_memory
+    if most is None and (whole := machine_mebibytes()) is not None:
+        most = int(whole * _SHARE / max(jobs or os.cpu_count() or 1, 1))
+    return Guard(timeout or None, most or None)
 
 
-def _without_proofs(work: Callable[[str], _Checked], file: str) -> _Checked:
-    """What another process needs of a result."""
-    checked = work(file)
-    return replace(checked, reports=tuple(replace(r, proof=None) for r in checked.reports))
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """SIGTERM ends the check as Ctrl-C does; the block's list is not empty then."""
+    ended: list[int] = []
 
+    def end(number: int, _: FrameType | None) -> None:
+        ended.append(number)
+        raise KeyboardInterrupt
 
-def _lost(file: str, code: int | None) -> _Checked:
-    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with status {code}"
-    error = InputError(f"the process that checked it {how} (too little memory?)", Span(file))
-    return _Checked(errors=(error,))
-
-
-def _check_file(wanted: _Wanted, file: str) -> _Checked:
-    """Checks one file; whatever is wrong with it stands beside what was found."""
-    errors: list[InputError] = []
-    names: set[str] = set()
-    reports: list[KernelReport] = []
     try:
-        source = read_source(file, wanted.cuda)
-        names = source.names
-        reports = check_source(
-            source,
-            facts=facts_for(file) if wanted.facts is None else wanted.facts,
-            values=wanted.values,
-            kernel=wanted.kernel,
-            policy=wanted.policy,
-            on_error=errors.append,
-            advice=True,
-            scope=ScopeKind.ALL,
-            infer=wanted.infer,
-        )
-    except InputError as e:
-        errors.append(e)
-    except Exception as e:
-        errors.append(bug(e, file))
-    return _Checked(tuple(reports), frozenset(names), tuple(errors))
+        before: Any = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread
+        yield ended
+        return
+    try:
+        yield ended
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-def _check_tables(found: _Run, facts: LaunchFacts) -> None:
+def _check_tables(found: Run, facts: LaunchFacts) -> None:
     for name in facts.tables:
         if name != "*" and name not in found.names:
             has = ", ".join(sorted(n for n in found.names if len(n) <= LONGEST_NAME or base_name(n) == n))
             found.reject(InputError(f'kernel."{name}" names no kernel (found: {has})', Span(facts.file)))
 
 
-def _write_witnesses(found: _Run, directory: Path) -> Iterator[tuple[int, str]]:
+def _write_witnesses(found: Run, directory: Path) -> Iterator[tuple[int, str]]:
     """Writes each witness to ``<kernel>.json``; a second kernel of one name gets ``<kernel>-2.json``."""
     used: set[str] = set()
     for i, report in enumerate(found.reports):
@@ -248,10 +314,11 @@ def _write_witnesses(found: _Run, directory: Path) -> Iterator[tuple[int, str]]:
 
 
 def _write_certificate(
-    found: _Run, files: tuple[str, ...], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
+    found: Run, files: Sequence[str], facts: LaunchFacts | None, values: Mapping[str, int], path: Path
 ) -> None:
     """Writes the proofs of all kernels of one file that were proved."""
     from syncverify.driver.certificates import dumps as written
+    from syncverify.driver.files import certificates, read_source
 
     if len(files) != 1 or Path(files[0]).suffix not in (".syncir", ".ptx"):
         found.reject(InputError("--certificate: one .syncir or .ptx file has one"))
@@ -264,20 +331,9 @@ def _write_certificate(
         found.reject(e)
 
 
-def _renderer(format_: str, color: bool) -> Callable[[Report], str]:
+def _renderer(format_: str, color: bool, drawn: bool) -> Callable[[Report], str]:
     if format_ == "text":
-        return lambda report: render_text(report, colored if color else plain)
+        width = shutil.get_terminal_size((120, 0)).columns if drawn else 0
+        return lambda report: render_text(report, colored if color else plain, width)
     render: Callable[[Report], str] = import_module(f"syncverify.report.{format_}").render
     return render
-
-
-def status(report: Report, on_unknown: str | None = None) -> int:
-    """The exit status of a run: bad input, then refuted, then unknown (as ``--on-unknown`` says)."""
-    counts = report.counts
-    if report.errors:
-        return Exit.BAD_INPUT
-    if counts[Verdict.REFUTED]:
-        return Exit.REFUTED
-    if counts[Verdict.UNKNOWN]:
-        return {None: Exit.UNKNOWN, "pass": Exit.OK, "fail": Exit.REFUTED}[on_unknown]
-    return Exit.OK

@@ -16,6 +16,8 @@ from syncverify.base.source import UNKNOWN_SPAN, InputError, Span
 
 #: Exit status after Ctrl-C, as shells have it.
 INTERRUPTED = 130
+#: And after SIGTERM.
+TERMINATED = 143
 
 
 class Exit(IntEnum):
@@ -135,8 +137,13 @@ def write(path: Path, data: bytes) -> None:
         raise InputError(f"cannot write: {e.strerror or e}", Span(str(path))) from e
 
 
-def use_color(output: str | None) -> bool:
-    """Colours go to a terminal only, and NO_COLOR turns them off (no-color.org)."""
-    if output is not None or sys.stdout is None or os.environ.get("NO_COLOR"):
+def use_color(output: str | None, when: str = "auto") -> bool:
+    """Whether a report is coloured: always, never, or by itself on a terminal only.
+
+    Then FORCE_COLOR turns colours on, and NO_COLOR off (force-color.org, no-color.org), whatever their value.
+    """
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR") or output is not None or sys.stdout is None:
         return False
-    return sys.stdout.isatty()
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()

@@ -72,6 +72,7 @@ def _start(work: Callable[[Item], Any]) -> tuple[Connection, BaseProcess]:
 def _serve(there: Connection, work: Callable[[Item], Any]) -> None:
     one_of_many()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends its children
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while True:
         there.send(work(there.recv()))
 

@@ -35,6 +35,10 @@ proof_seconds = click.option(
     "--proof-seconds", type=click.FloatRange(0, min_open=True), default=PROOF_SECONDS, show_default=True,
     help="Processor time that each proof may take.",
 )  # fmt: skip
+color = click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+    help="Colours in text; NO_COLOR and FORCE_COLOR count for auto.",
+)  # fmt: skip
 print_after = click.option(
     "--print-after", "passes", multiple=True, metavar="PASS", help="Print the kernel after a pass."
 )

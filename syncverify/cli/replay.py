@@ -13,12 +13,11 @@ from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.cli import options
 from syncverify.cli.common import Exit
 from syncverify.driver.files import SourceFile, read_source
-from syncverify.frontends.launch_facts import facts_for, relaunch
+from syncverify.frontends.launch_facts import NO_FACTS, facts_for
 from syncverify.ir.nodes import Kernel
+from syncverify.ptx_replay.replayed import replayed, unchanged, witnessed
 from syncverify.report.text import steps_table
 from syncverify.report.witness import loads
-from syncverify.simulate.ir import ReplayResult
-from syncverify.simulate.ir import replay as simulate_replay
 
 if TYPE_CHECKING:
     from syncverify.frontends.cuda.to_ptx import CudaOptions
@@ -49,13 +48,11 @@ def replay(
     """
     witness = loads(decode(read_bytes(witness_file), witness_file), witness_file)
     path = kernel_file or witness.file
-    source = _source(witness, path, witness_file, options.cuda_options([path], include, define, std, prelude))
-    texts: dict[int, str] = {}
-    if source.module is not None:
-        result = _unrolled(source, witness, launch)
-    else:
-        result = simulate_replay(witness, _named(source, witness, witness_file))
-        texts = {s.span.line: s.op.removeprefix(COMPLETION) for s in witness.steps}
+    source = _source(path, witness_file, options.cuda_options([path], include, define, std, prelude))
+    facts = NO_FACTS if source.module is None else facts_for(source.path, launch)
+    result = replayed(source, witness, facts, witness_file)
+    ours = source.module is None
+    texts = {s.span.line: s.op.removeprefix(COMPLETION) for s in witness.steps} if ours else {}
     if not quiet:
         for line in steps_table([_said(s, texts) for s in result.trace]):
             click.echo(line)
@@ -71,43 +68,14 @@ def _said(step: Step, texts: Mapping[int, str]) -> Step:
     return step if text is None else replace(step, op=start + text)
 
 
-def _unrolled(source: SourceFile, witness: Witness, launch: str | None) -> ReplayResult:
-    """The replay of a PTX witness, in the source's own words and lines."""
-    from syncverify.ptx_replay import unroll
-
-    assert source.module is not None
-    u = unroll(source.module, facts_for(source.path, launch), witness)
-    result = simulate_replay(u.witness, u.kernel)
-    if u.left_out and not result.reproduced:
-        raise InputError(f"{witness.kernel} cannot be stepped through: {u.left_out}", Span(source.path))
-    return replace(
-        result,
-        reason=u.places.text(result.reason),
-        trace=tuple(map(u.places.step, result.trace)),
-        blocked=tuple(map(u.places.blocked, result.blocked)),
-    )
-
-
 def witnessed_kernel(witness: Witness, kernel_file: str | None, witness_file: str) -> Kernel:
     """The kernel of a witness as it was launched; InputError if its text has changed since."""
-    return _named(_source(witness, kernel_file or witness.file, witness_file, None), witness, witness_file)
+    source = _source(kernel_file or witness.file, witness_file, None)
+    unchanged(source, witness, witness_file)
+    return witnessed(source, witness)
 
 
-def _source(witness: Witness, path: str, witness_file: str, cuda: CudaOptions | None) -> SourceFile:
+def _source(path: str, witness_file: str, cuda: CudaOptions | None) -> SourceFile:
     if not path:
         raise InputError("the witness names no file: give --kernel-file", Span(witness_file))
-    source = read_source(path, cuda)
-    if source.hash != witness.source_hash:
-        raise InputError(
-            f"{path} has changed since the witness was written (hash {source.hash[:12]}, the witness has "
-            f"{witness.source_hash[:12]}): check it again",
-            Span(witness_file),
-        )
-    return source
-
-
-def _named(source: SourceFile, witness: Witness, witness_file: str) -> Kernel:
-    for kernel in source.kernels:
-        if kernel.name == witness.kernel:
-            return relaunch(kernel, witness.grid, witness.registers)
-    raise InputError(f"{source.path} has no kernel {witness.kernel}", Span(witness_file))
+    return read_source(path, cuda)

@@ -6,17 +6,21 @@ Each front end is loaded when a file asks for it: most of a short check is loadi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncverify.base.deadline import Guard, guarded
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError, Span, decode, read_bytes
 from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
+from syncverify.driver.capture import blank, captured
+from syncverify.driver.explained import explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from syncverify.checker.outcome import Outcome
     from syncverify.driver.certificates import Rechecked
     from syncverify.frontends.cuda.to_ptx import CudaOptions
-    from syncverify.frontends.ptx.syntax.nodes import Module
+    from syncverify.frontends.ptx.syntax.nodes import Function, Module
     from syncverify.ir.nodes import Kernel
     from syncverify.model.events import System
 
@@ -63,6 +67,19 @@ def read_source(path: str | Path, cuda: CudaOptions | None = None) -> SourceFile
     if path.suffix != ".syncir":
         kind = path.suffix or "a file without a suffix"
         raise InputError(f"not supported: {kind} (.syncir, .ptx and .cu are)", Span(str(path)))
+    return _read_ir(path, data)
+
+
+def read_text(text: str, name: str, kind: str) -> SourceFile:
+    """The kernels of a text of kind ``ptx`` or ``syncir``; ``name`` is what reports call it."""
+    if kind == "ptx":
+        return _read_ptx(Path(f"{name}.ptx"), text.encode(), None, name)
+    if kind == "syncir":
+        return _read_ir(Path(name), text.encode())
+    raise InputError(f"a text is of kind ptx or syncir, not {kind!r}", Span(name))
+
+
+def _read_ir(path: Path, data: bytes) -> SourceFile:
     from syncverify.ir.text.parser import parse
 
     text = decode(data, str(path))
@@ -79,7 +96,8 @@ def read_ir(path: str, taker: str) -> SourceFile:
     return read_source(path)
 
 
-def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
+def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | None = None) -> SourceFile:
+    shown = name or str(path)
     from syncverify.driver.remarks import source_shares
     from syncverify.frontends.ptx.syntax.parser import parse as parse_ptx
 
@@ -91,15 +109,36 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None) -> SourceFile:
         text = compile_cuda(path, cuda or DEFAULTS)
         made = ("the PTX that nvcc makes: NVRTC takes no host code",) if text.endswith(MARK) else ()
     else:
-        text = decode(data, str(path))
-    module = parse_ptx(text, str(path))
+        text = decode(data, shown)
+    module = parse_ptx(text, shown)
     if not module.entries:
         template = path.suffix == ".cu" and re.search(rb"\btemplate\s*<", data)
         why = "; a template is compiled where something instantiates it" if template else ""
-        raise InputError(f"no kernel in this file{why}", Span(str(path)))
-    ignored = find_suppressions(decode(data, str(path)), str(path))
+        raise InputError(f"no kernel in this file{why}", Span(shown))
+    ignored = find_suppressions(decode(data, shown), shown)
     shares = path.suffix == ".cu" and source_shares(data)
-    return SourceFile(str(path), (), text_hash(data), module, made, ignored, shares)
+    return SourceFile(shown, (), text_hash(data), module, made, ignored, shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the kernels of a file are checked.
+
+    ``values`` win over launch facts, which win over defaults. ``kernel``: only those whose name matches;
+    ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
+    assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
+    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further.
+    """
+
+    values: Mapping[str, int] = field(default_factory=dict)
+    kernel: str | None = None
+    entry: str | None = None
+    policy: Policy = Policy.PRACTICAL
+    advice: bool = False
+    scope: ScopeKind = ScopeKind.EXACT
+    infer: bool = True
+    guard: Guard = Guard(None)
+    isolated: bool = False
 
 
 def check_source(
@@ -116,15 +155,46 @@ def check_source(
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
-    ``values`` win over ``facts``, which win over defaults. With ``on_error`` a kernel that cannot be
-    used is handed there and the others are still checked; without it its InputError is raised.
-    ``infer``: host facts that PTX only implies may be used, as assumptions.
-    ``advice`` adds notes on what proved kernels could do without (SV6xx). Comments of the source silence
-    warnings and notes.
+    See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
+    checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    reports = _checked(source, facts, values or {}, kernel, policy, on_error, advice, scope, infer)
-    reports = _remarked(source, reports)
-    complete = kernel is None and len(reports) == (
+    options = Options(values or {}, kernel, None, policy, advice, scope, infer)
+    return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
+
+
+def check_each(
+    source: SourceFile,
+    facts: LaunchFacts,
+    options: Options,
+    on_error: Callable[[InputError], None] | None = None,
+) -> Iterator[KernelReport]:
+    """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
+    checks = _ptx_checks if source.module is not None else _ir_checks
+    for nothing, span, checked in checks(source, facts, options):
+        steps = partial(_explained, checked, options.policy)
+        try:
+            if options.isolated:
+                report = captured(nothing, steps, options.guard, span)
+            else:
+                with guarded(options.guard):
+                    *_, report = steps()
+            (report,) = _remarked(source, [report])
+            yield report
+        except InputError as e:
+            if on_error is None:
+                raise
+            on_error(e)
+
+
+def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
+    """Each report of a check, a refutation with a repair."""
+    for report in checked():
+        yield explained(report, policy)
+
+
+def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:
+    """The reports without what comments silence. ``every``: no kernel was left out on purpose."""
+    complete = every and len(reports) == (
         len(source.kernels) or len(source.module.entries if source.module else ())
     )
     return apply_suppressions(reports, source.suppressions, source.path, complete)
@@ -132,6 +202,7 @@ def check_source(
 
 def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelReport]:
     """The reports, with a note on kernels in which nothing is left to check."""
+    from syncverify.driver.ptx_task import place_of
     from syncverify.driver.remarks import nothing_in_ir, nothing_in_ptx, remarked
 
     if source.module is None:
@@ -140,57 +211,78 @@ def _remarked(source: SourceFile, reports: list[KernelReport]) -> list[KernelRep
     else:
         entries = source.module.entries
         empty = [f.name for f in entries if nothing_in_ptx(source.module, f)]
-        from_cuda = Path(source.path).suffix == ".cu"
-        places = {} if from_cuda else {f.name: Span(source.path, f.line) for f in entries}
+        places = {f.name: place_of(source.module, f) for f in entries}
     return remarked(reports, empty, places, source.shares)
 
 
-def _checked(
-    source: SourceFile,
-    facts: LaunchFacts,
-    values: Mapping[str, int],
-    kernel: str | None,
-    policy: Policy,
-    on_error: Callable[[InputError], None] | None,
-    advice: bool,
-    scope: ScopeKind,
-    infer: bool,
-) -> list[KernelReport]:
-    if source.module is not None:
-        from syncverify.checker.prover.strategy import Entry
-        from syncverify.driver.prover import prover
-        from syncverify.driver.ptx_check import Checker, check_module
+#: A kernel before its check: the report that says nothing, its place, and the steps of the check.
+_Check = tuple[KernelReport, Span, Callable[[], Iterator[KernelReport]]]
 
-        proved = _Proved()
-        found = check_module(
-            source.module,
-            facts,
-            policy,
-            Checker(proved.judge if advice else run_system, merge, prover(Entry.PTX)),
-            kernel=kernel,
-            values=values,
-            source_hash=source.hash,
-            on_error=on_error,
-            scope=scope,
-            infer=infer,
-        )
-        made = [replace(r, assumptions=(*r.assumptions, *source.assumptions)) for r in found]
-        return [_spelled(proved.advised(r, source.module, policy) if advice else r) for r in made]
-    from syncverify.driver.ir import check_launched
 
-    reports: list[KernelReport] = []
-    for k in source.kernels:
-        if kernel is not None and not fnmatchcase(k.name, kernel):
+def _ptx_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
+    from syncverify.base.kernel_names import matches
+    from syncverify.checker.prover.strategy import Entry
+    from syncverify.driver.prover import prover
+    from syncverify.driver.ptx_check import Checker, kernel_task, reports_of
+    from syncverify.driver.ptx_task import place_of
+    from syncverify.frontends.ptx.isa.validate import checked
+
+    assert source.module is not None
+    valid = checked(source.module)
+    module = valid.module
+    first = module.entries[0]
+    uncalled = valid.uncalled()
+    if uncalled is not None and options.kernel is None and options.entry in (None, first.name):
+
+        def wrong(error: InputError = uncalled) -> Iterator[KernelReport]:
+            raise error
+
+        yield blank(first.name, source.path, options.policy, place_of(module, first)), uncalled.span, wrong
+    for f in module.entries:
+        if options.kernel is not None and not matches(f.name, options.kernel):
             continue
-        try:
-            reports.append(
-                check_launched(k, facts, values, policy, source.path, source.hash, advice=advice, scope=scope)
+        if options.entry not in (None, f.name):
+            continue
+
+        def steps(f: Function = f) -> Iterator[KernelReport]:
+            proved = _Proved()
+            judge = proved.judge if options.advice else run_system
+            checker = Checker(judge, merge, prover(Entry.PTX))
+            task = kernel_task(
+                module, f, facts, options.policy, checker, options.values, source.hash, options.infer
             )
-        except InputError as e:
-            if on_error is None:
-                raise
-            on_error(e)
-    return reports
+            for found in reports_of(task, options.scope):
+                report = replace(found, assumptions=(*found.assumptions, *source.assumptions))
+                yield _spelled(report)
+            if options.advice:
+                yield _spelled(proved.advised(report, module, options.policy))
+
+        span = place_of(module, f)
+        yield replace(blank(f.name, source.path, options.policy, span), arch=module.target), span, steps
+
+
+def _ir_checks(source: SourceFile, facts: LaunchFacts, options: Options) -> Iterator[_Check]:
+    from syncverify.driver.ir import launched_reports
+
+    for k in source.kernels:
+        if options.kernel is not None and not fnmatchcase(k.name, options.kernel):
+            continue
+        if options.entry not in (None, k.name):
+            continue
+
+        def steps(k: Kernel = k) -> Iterator[KernelReport]:
+            return launched_reports(
+                k,
+                facts,
+                options.values,
+                options.policy,
+                source.path,
+                source.hash,
+                advice=options.advice,
+                scope=options.scope,
+            )
+
+        yield blank(k.name, source.path, options.policy, k.span), k.span, steps
 
 
 def _spelled(report: KernelReport) -> KernelReport:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
@@ -99,6 +99,7 @@ def check_kernel(
         witness=witness,
         diagnostics=tuple(_placed(d, kernel.span) for d in merged.diagnostics),
         stats=merged.stats,
+        refuted_system=merged.system,
         assumptions=granted,
     )
 
@@ -261,20 +262,37 @@ def check_launched(
     scope: ScopeKind,
 ) -> KernelReport:
     """The report on a kernel as a launch file starts it; with ``advice`` also what it could do without."""
+    steps = launched_reports(kernel, facts, values, policy, file, source_hash, advice=advice, scope=scope)
+    *_, report = steps
+    return report
+
+
+def launched_reports(
+    kernel: Kernel,
+    facts: LaunchFacts,
+    values: Mapping[str, int],
+    policy: Policy,
+    file: str,
+    source_hash: str,
+    *,
+    advice: bool,
+    scope: ScopeKind,
+) -> Iterator[KernelReport]:
+    """The reports of ``check_launched`` after each step: the verdict, then the advice."""
     launched, given = facts.apply(kernel)
     given.update(values)
     check_extents(launched, given)
     report = check_kernel(launched, given, policy, file, source_hash=source_hash, scope=scope)
+    if report.witness is not None and launched.launch != kernel.launch:
+        grid = facts.grid(kernel.name)
+        witness = replace(report.witness, grid=grid, registers=launched.launch.registers)
+        report = replace(report, witness=witness)
+    yield report
     if advice:
         notes = advise(launched, report, lambda k: _as_widely(k, given, policy, file, report))
         report = replace(report, diagnostics=report.diagnostics + notes)
-        report = replace(
-            report, diagnostics=report.diagnostics + _idle_fences(launched, given, policy, report)
-        )
-    if report.witness is None or launched.launch == kernel.launch:
-        return report
-    grid = facts.grid(kernel.name)
-    return replace(report, witness=replace(report.witness, grid=grid, registers=launched.launch.registers))
+        idle = _idle_fences(launched, given, policy, report)
+        yield replace(report, diagnostics=report.diagnostics + idle)
 
 
 def _idle_fences(

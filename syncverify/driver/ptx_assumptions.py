@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Severity
+from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.compile.program import Program
 from syncverify.frontends.ptx.decode.global_access import space_of
 from syncverify.frontends.ptx.launch.facts import PtxFacts
@@ -16,7 +17,6 @@ from syncverify.model.events import Undefined
 MAX_TOGETHER = 16
 _ZERO = "flags and counters in global memory are zero at launch"
 _APART = "tensor maps and pointers of different names lead to different memory"
-_CONDITION = "right only if "
 
 
 def of_hand_over(program: Program, clusters: int | None) -> list[str]:
@@ -36,10 +36,9 @@ def of_hand_over(program: Program, clusters: int | None) -> list[str]:
 
 
 def of_stores(program: Program) -> list[str]:
-    """Stores whose lanes write the same bytes, and accesses whose place is data."""
-    alike = sorted({program.sites[s].span.line for s in program.alike})
+    """Accesses whose place is data."""
     loose = sorted({program.sites[s].span.line for s in program.loose})
-    return [f"line {line}: lanes that store to the same bytes store the same value" for line in alike] + [
+    return [
         f"line {line}: where data says, an access is aligned and stays inside shared memory" for line in loose
     ]
 
@@ -74,9 +73,9 @@ def of_teams(facts: PtxFacts, program: Program, restores: bool) -> list[str]:
 def of_warnings(diagnostics: Iterable[Diagnostic]) -> list[str]:
     """The conditions that warnings name, with their lines: a proof in practical mode rests on them."""
     found = {
-        f"line {d.span.line}: {d.message.split(_CONDITION, 1)[1]}": None
+        f"line {d.span.line}: {d.condition}": None
         for d in diagnostics
-        if d.severity is Severity.WARNING and _CONDITION in d.message
+        if d.severity is Severity.WARNING and d.condition is not None
     }
     return list(found)
 
@@ -100,6 +99,17 @@ def numbers(facts: PtxFacts, function: Function) -> frozenset[str]:
     )
 
 
+def unwritten(facts: PtxFacts, function: Function) -> frozenset[str]:
+    """The places ``parameter+offset`` of pointers, and the parameters that are tensor maps, that lead to
+    nothing which the grid before writes."""
+    return frozenset(
+        p.name if leaf.kind == "tensormap" else f"{p.name}+{leaf.offset}"
+        for p, leaves in zip(function.params, facts.params, strict=False)
+        for leaf in leaves
+        if not leaf.written_before
+    )
+
+
 def holds(facts: PtxFacts) -> bool:
     """Whether the launch file says what some pointer leads to."""
     return any(leaf.holds for leaves in facts.params for leaf in leaves)
@@ -118,9 +128,12 @@ def of_memory(facts: PtxFacts, program: Program) -> list[str]:
 
 def of_words(facts: PtxFacts, program: Program) -> list[str]:
     """That nobody changes the words that were taken as sizes."""
-    names = sorted(_pointers(facts, program, program.words & program.slice.pure))
+    words = program.words & program.slice.pure
+    names = sorted(_pointers(facts, program, words - program.variables))
     found = [f"what {name} leads to stays the same while the kernel runs" for name in names]
-    return [_APART, *found] if found else []
+    held = {k for k in words & program.variables if "const" not in program.body[k].mods}
+    alone = sorted(f"{name} stays the same while the kernel runs" for name in _pointers(facts, program, held))
+    return [*([_APART, *found] if found else []), *alone]
 
 
 def of_common(facts: PtxFacts, program: Program, asked: Iterable[tuple[Any, ...]]) -> list[str]:
@@ -166,5 +179,8 @@ def _pointers(facts: PtxFacts, program: Program, accesses: Iterable[int]) -> set
 def _named(facts: PtxFacts, program: Program, places: Iterable[str]) -> set[str]:
     """The names of the pointers at some places ``parameter+offset``."""
     index = {p.name: i for i, p in enumerate(program.function.params)}
-    found = [x.rpartition("+") for x in places]
-    return {facts.leaf(index[name], int(offset), 8).name for name, _, offset in found}
+    found = {x: x.rpartition("+") for x in places}
+    variables = {base_name(x) for x, (name, _, _) in found.items() if name not in index}
+    return variables | {
+        facts.leaf(index[name], int(offset), 8).name for name, _, offset in found.values() if name in index
+    }

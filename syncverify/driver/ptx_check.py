@@ -6,16 +6,18 @@ What decides (``judge``) and how outcomes are merged comes from the caller, one 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, KernelReport, Policy, Scope, ScopeKind, Severity, Verdict
 from syncverify.base.kernel_names import matches
 from syncverify.base.reason import Cause, Reason, caused, causes_of, made_of
 from syncverify.base.source import InputError
+from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import CAUSES, MAX_CHOICES, MOST_EXACT, Step
 from syncverify.driver.ptx_assumptions import of_common, of_stops, of_stores, of_teams, of_warnings, of_words
+from syncverify.driver.ptx_block import of_bound, with_fewer_threads
 from syncverify.driver.ptx_systems import outcomes, question_of
 from syncverify.driver.ptx_task import (
     Checker,
@@ -27,17 +29,22 @@ from syncverify.driver.ptx_task import (
     in_teams,
     inferred,
     narrowed,
+    unknown,
 )
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
-from syncverify.frontends.ptx.launch.facts import PtxFacts, demand_launch, ptx_facts, text
+from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
 from syncverify.frontends.ptx.launch.small_sizes import small_sizes, some_sizes
 from syncverify.frontends.ptx.launch.symbolic_launch import open_sizes, open_systems
 from syncverify.frontends.ptx.launch.tensormap_boxes import Boxes, copies_tensors
-from syncverify.frontends.ptx.syntax.nodes import Module
+from syncverify.frontends.ptx.syntax.nodes import Function, Module
 from syncverify.frontends.ptx.values.symbolic_words import NO_WRAP
 from syncverify.ir.expr import Var, names
 from syncverify.symbolic.context import Symbolic
+
+#: Variables that are set together, where some numbers may refute.
+MOST_VARIABLES = 4
 
 
 def check_module(
@@ -59,27 +66,87 @@ def check_module(
     leave out may be taken from the bytes that the kernel expects, as assumptions. Raises InputError for facts
     that do not fit a kernel; with ``on_error`` it is handed there and the others are still checked.
     """
+    valid = checked(module)
+    module = valid.module
     reports = []
+    if kernel is None and (uncalled := valid.uncalled()) is not None:
+        if on_error is None:
+            raise uncalled
+        on_error(uncalled)
     for f in module.entries:
         if kernel is not None and not matches(f.name, kernel):
             continue
         try:
-            known = ptx_facts(facts, f)
-            wanted = {n: v for n, v in (values or {}).items() if n in known.symbols()}
-            if values and len(module.entries) == 1:
-                wanted = dict(values)
-            bound = known.bind(wanted) if wanted else known
-            granted = demand_launch(facts, f, known, wanted)
-            k = Kernel(module, f, bound, policy, checker, source_hash, boxes=Boxes() if infer else None)
-            k, report = _checked(k)
-            report = _every_size(k, report) if scope is ScopeKind.ALL else report
-            report = _looked_again(k, report)
-            reports.append(replace(report, assumptions=(*granted, *report.assumptions)))
+            task = kernel_task(module, f, facts, policy, checker, values or {}, source_hash, infer)
+            *_, report = reports_of(task, scope)
+            reports.append(report)
         except InputError as e:
             if on_error is None:
                 raise
             on_error(e)
     return reports
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An entry with its facts, ready to be checked. ``granted``: what is assumed of the facts."""
+
+    kernel: Kernel
+    granted: tuple[str, ...]
+
+
+def kernel_task(
+    module: Module,
+    f: Function,
+    facts: LaunchFacts,
+    policy: Policy,
+    checker: Checker,
+    values: Mapping[str, int],
+    source_hash: str,
+    infer: bool,
+) -> Task:
+    """What ``check_module`` does with one entry, as a task. Raises InputError for facts that do not fit."""
+    valid = checked(module)
+    wrong = valid.fault(f.name)
+    if wrong is not None:
+        raise wrong
+    module = valid.module
+    f = next(x for x in module.functions if x.name == f.name)
+    known = ptx_facts(facts, f, module)
+    symbols = known.symbols()
+    wanted = {n: v for n, v in values.items() if n in symbols or n.startswith(VARIABLE)}
+    if values and len(module.entries) == 1:
+        wanted = dict(values)
+    bound = known.bind(wanted) if wanted else known
+    granted = demand_launch(facts, f, known, {n: v for n, v in wanted.items() if n in symbols})
+    boxes = Boxes() if infer else None
+    k = Kernel(module, f, bound, policy, checker, source_hash, boxes=boxes)
+    return Task(k, (*granted, *of_bound(known)))
+
+
+def reports_of(task: Task, scope: ScopeKind) -> Iterator[KernelReport]:
+    """The report after each step of the ladder; the last one counts. A proof comes last only, for what it
+    takes for granted is looked at after it."""
+    start = time.perf_counter()
+
+    def told(report: KernelReport) -> KernelReport:
+        seconds = time.perf_counter() - start
+        return replace(report, assumptions=(*task.granted, *report.assumptions), seconds=seconds)
+
+    why = checked(task.kernel.module).without_rules
+    if why is not None:
+        yield told(_report(task.kernel, unknown(why, task.kernel.span), 0.0))
+        return
+    k, report = _checked(task.kernel)
+    if report.verdict is not Verdict.PROVED:
+        yield told(report)
+    if scope is ScopeKind.ALL:
+        report = _every_size(k, report)
+    else:
+        report = _some_variables(k, report)
+    if scope is ScopeKind.ALL and report.verdict is not Verdict.PROVED:
+        yield told(report)
+    yield told(with_fewer_threads(k, _looked_again(k, report), _check))
 
 
 def _checked(k: Kernel) -> tuple[Kernel, KernelReport]:
@@ -250,6 +317,25 @@ def _smallest(k: Kernel, report: KernelReport) -> KernelReport:
             return found
         if found.verdict is Verdict.UNKNOWN:
             break  # larger ones will not do better
+    return _some_variables(k, report)
+
+
+def _some_variables(k: Kernel, report: KernelReport) -> KernelReport:
+    """Where variables that the host sets leave a kernel undecided: a few numbers for them that refute it."""
+    p = k.program[0] if k.program else None
+    if p is None or report.verdict is not Verdict.UNKNOWN:
+        return report
+    names = {x for n in p.variables & p.slice.pure for x in p.origins.of(p.body[n].operands[1])}
+    known = {v.name: v for v in (*k.module.variables, *k.function.variables) if v.name in names}
+    wanted = [v for v in known.values() if v.name not in k.facts.images and 0 < v.size <= 8]
+    if not wanted or len(wanted) > MOST_VARIABLES:
+        return report
+    starts = {int.from_bytes((v.init or b"")[:8], "little") for v in wanted}
+    for value in sorted({0, 1} | starts):
+        bound = {f"{VARIABLE}{v.name}": value for v in wanted}
+        found = _check(replace(k, facts=k.facts.bind(bound), assumptions=[]))
+        if found.verdict is Verdict.REFUTED:
+            return found
     return report
 
 
@@ -284,18 +370,25 @@ def _check(k: Kernel) -> KernelReport:
             policy=k.policy,
             values=values,
         )
+    return _report(k, replace(outcome, witness=witness), time.perf_counter() - start)
+
+
+def _report(k: Kernel, outcome: Outcome, seconds: float) -> KernelReport:
+    """What is said of a kernel whose systems have that outcome."""
     return KernelReport(
         name=k.function.name,
         file=k.module.path,
         verdict=outcome.verdict,
         policy=k.policy,
-        scope=Scope(covered(k.facts), values, tuple(map(text, k.facts.assume))),
+        scope=Scope(covered(k.facts), numbers_of(k.facts), tuple(map(text, k.facts.assume))),
+        arch=k.module.target,
         reason=outcome.reason,
-        seconds=time.perf_counter() - start,
-        witness=witness,
+        seconds=seconds,
+        witness=outcome.witness,
         assumptions=_assumptions(k, outcome.diagnostics),
         diagnostics=tuple(d if d.span.line else replace(d, span=k.span) for d in outcome.diagnostics),
         stats=outcome.stats,
+        refuted_system=outcome.system,
     )
 
 
@@ -307,4 +400,4 @@ def _boxes_taken(k: Kernel) -> list[str]:
     return [] if k.boxes is None else k.boxes.assumptions(k.module.path)
 
 
-__all__ = ["Checker", "check_module"]
+__all__ = ["Checker", "Task", "check_module", "kernel_task", "reports_of"]

@@ -9,7 +9,7 @@ from typing import Any
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
-from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart
+from syncverify.driver.ptx_assumptions import holds, numbers, pointers_apart, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams
 from syncverify.frontends.ptx.analysis.if_convert_atomics import predicated
 from syncverify.frontends.ptx.analysis.spin_bounds import bounds_first
@@ -76,12 +76,17 @@ class Kernel:
 
     @property
     def span(self) -> Span:
-        """Where the kernel begins: of a CUDA source the first line of its code that is known."""
-        path = self.module.path
-        if path not in self.module.files.values():
-            return Span(path, self.function.line)
-        places = (p for i in self.function.body for p in self.module.places(i) if p.file == path)
-        return next(places, Span(path))
+        """Where the kernel begins."""
+        return place_of(self.module, self.function)
+
+
+def place_of(module: Module, entry: Function) -> Span:
+    """Where an entry begins: of a CUDA source the first line of its code that is known."""
+    path = module.path
+    if path not in module.files.values():
+        return Span(path, entry.line)
+    places = (p for i in entry.body for p in module.places(i) if p.file == path)
+    return next(places, Span(path))
 
 
 def compiled(k: Kernel) -> tuple[Launch, Program]:
@@ -96,11 +101,12 @@ def compiled(k: Kernel) -> tuple[Launch, Program]:
 def _program(k: Kernel, function: Function, teams: Teams | None = None) -> Program:
     apart, ints = pointers_apart(k.facts), numbers(k.facts, k.function)
     more = (apart, ints, holds(k.facts), k.words, teams, k.contents, k.followed, k.facts.dependent)
-    found = Program(k.module, function, *more)
+    inputs = unwritten(k.facts, k.function)
+    found = Program(k.module, function, *more, inputs)
     plain = predicated(function, found.takes)
     if found.handing is not None and found.handing.spins:
         plain = bounds_first(function, found.flow, found.handing.spins.values())
-    return found if plain is function else Program(k.module, plain, *more)
+    return found if plain is function else Program(k.module, plain, *more, inputs)
 
 
 def narrowed(k: Kernel, launch: Launch, whole: Program) -> Program:

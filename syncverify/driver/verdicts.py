@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Policy, Severity, Verdict
@@ -27,7 +28,8 @@ def run_system(
     """Checks one system; where the lanes of a class disagree, splits the class and starts again."""
     for _ in range(MAX_RESTARTS):
         try:
-            return check(system, policy, budget)
+            outcome = check(system, policy, budget)
+            return replace(outcome, system=system) if outcome.verdict is Verdict.REFUTED else outcome
         except LaneSplit as split:
             system = system.refined(split)
     return undecided(f"lane classes of {system.info.name} did not settle", Span(system.info.file))
@@ -72,6 +74,7 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
         first.witness,
         first.reason if first.verdict is Verdict.UNKNOWN else None,
         _summed(ranked),
+        first.system,
     )
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from syncverify.ir.nodes import Kernel
 
 #: Keys of a kernel's table. ``dynamic_smem`` is a fact of PTX and CUDA inputs only.
-KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params")
+KEYS = ("grid", "block", "cluster", "dependent", "dynamic_smem", "registers", "assume", "params", "variables")
+#: Those that hold a table of their own, merged entry by entry.
+_NESTED = ("params", "variables")
 _TYPES = ("i32", "i64", "u32", "u64")
 #: A table of a kernel's facts begins.
 _HEADER = re.compile(r"""\s*\[\s*kernel\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))""")
@@ -41,15 +43,28 @@ class LaunchFacts:
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     file: str = ""
 
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> LaunchFacts:
+        """Facts of the form of a launch file: one table for all kernels, or a table ``kernel`` by name.
+
+        >>> LaunchFacts.of({"grid": [4], "params": {"N": 8}}).table("ring")
+        {'grid': [4], 'params': {'N': 8}}
+        """
+        span = Span("the launch facts")
+        data = facts if "kernel" in facts else {"kernel": {"*": dict(facts)}}
+        return cls(_tables(data, span), span.file)
+
     def table(self, *names: str) -> dict[str, Any]:
         """The facts for one kernel: the tables of its names over the ``*`` table, key by key."""
         merged: dict[str, Any] = {}
-        params: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
         for name in dict.fromkeys(("*", *names)):
             own = self.tables.get(name, {})
             merged |= own
-            params |= own.get("params", {})
-        return merged | {"params": params} if params else merged
+            for key in _NESTED:
+                if own.get(key):
+                    nested[key] = nested.get(key, {}) | own[key]
+        return merged | nested
 
     def apply(self, kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
         """The kernel as launched, and the parameter values that the file gives."""
@@ -57,6 +72,8 @@ class LaunchFacts:
         launch = kernel.launch
         if "dynamic_smem" in facts:
             self.fail("dynamic_smem: the shared memory of a .syncir kernel follows from its buffers")
+        if "variables" in facts:
+            self.fail("variables: a .syncir kernel reads no variables of the host")
         if "assume" in facts:
             self.fail("assume: not supported for .syncir, whose values are exact; write it in the kernel")
         for key, own in (("block", launch.block), ("cluster", launch.cluster)):
@@ -174,13 +191,23 @@ def read_facts(path: str | Path) -> LaunchFacts:
         data = tomllib.loads(decode(read_bytes(path), str(path)))
     except (tomllib.TOMLDecodeError, RecursionError) as e:
         raise InputError(f"not a TOML file: {e}", span) from e
+    return LaunchFacts(_tables(data, span), str(path))
+
+
+def _tables(data: Mapping[str, Any], span: Span) -> dict[str, Any]:
+    """The tables of a launch file by kernel; InputError for keys that there are not."""
     _known(data, ("kernel",), "", span)
     tables = _table(data.get("kernel", {}), "kernel", span)
     for name, table in tables.items():
         where = f'kernel."{name}"'
         _known(_table(table, where, span), KEYS, where, span)
-        _table(table.get("params", {}), f"{where}.params", span)
-    return LaunchFacts(tables, str(path))
+        nested = {
+            key: {str(k): v for k, v in _table(table[key], f"{where}.{key}", span).items()}
+            for key in _NESTED
+            if key in table
+        }
+        tables = {**tables, name: {**table, **nested}} if nested else tables
+    return tables
 
 
 def _table(value: object, where: str, span: Span) -> dict[str, Any]:

@@ -7,7 +7,7 @@ one event of a class with n lanes stands for n lane events (n arrivals, n copies
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
@@ -19,6 +19,8 @@ from syncverify.base.source import Span
 Event = tuple[Any, ...]
 
 
+#: Of a mask of what a value varies with: it may be another one each time, and in another CTA of the cluster.
+EACH_TIME, EACH_BLOCK = 1 << 10, 1 << 11
 #: Handles of reads whose values need not arrive, and of those that nothing shows to have arrived.
 AT_ONCE, NEVER = -1, -2
 
@@ -47,8 +49,9 @@ class Ev(IntEnum):
     UNKNOWN = 2  # reason: str -- the agent cannot go on (data-dependent control, unsupported)
 
     READ = 10  # fp, reg -- generic read; USE(reg) says that its value has arrived; or AT_ONCE, NEVER
+    # ... and the scope of a strong one (relaxed, volatile): it never races with atomics of its bytes
     WRITE = 11  # fp -- generic write
-    ATOMIC = 12  # fp, scope -- relaxed generic atomic on shared memory
+    ATOMIC = 12  # fp, scope -- relaxed generic atomic, or strong store, on shared memory
     USE = 13  # reg -- what is computed from the value last read into reg is needed here: it has arrived
 
     INIT = 20  # bar, count
@@ -68,6 +71,7 @@ class Ev(IntEnum):
     CLUSTER_ARRIVE = 33  # flags
     CLUSTER_WAIT = 34  # flags
     ELECT = 35  # lane mask of the lanes that must execute it together (also before ldmatrix, stmatrix)
+    COLLECTIVE = 37  # lane mask, kind -- shfl, vote, mma and the like: lanes of the mask come to one together
     SETMAXNREG = 36  # 1 for inc, 0 for dec; registers per thread
 
     FENCE = 40  # flags (ACQUIRE, RELEASE, SC, SYNC_RESTRICT), scope
@@ -86,7 +90,8 @@ class Ev(IntEnum):
 
     WGMMA_FENCE = 60
     WGMMA = 61  # acc fragment, fp of A (-1), A fragment (-1), fp of B, 1 if it accumulates, see below
-    # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read
+    # ... and the fp of the rows of A that other warps multiply (-1), which only strict mode takes as read,
+    # and a number for its descriptors and scale-d, unless a warpgroup's threads are known to name the same
     WGMMA_COMMIT = 62
     WGMMA_WAIT = 63  # groups that may stay pending
     FRAG_READ = 64  # fragment
@@ -134,7 +139,8 @@ class Footprint:
 
     ``intervals``: sorted, disjoint, merged ``(lo, hi)``. ``lanes``: sorted ``(lo, hi, lane)``, which
     lane touches which bytes; empty if every lane of the class touches all of them. ``overlap``: two
-    lanes touch a common byte with possibly different values. ``cover``: for a read of scattered bytes, a few
+    lanes touch a common byte with possibly different values; ``alike``: two lanes of one store do, with one
+    value. ``cover``: for a read of scattered bytes, a few
     intervals around them, by which it is entered; accesses that meet there are judged by ``intervals``.
     """
 
@@ -143,6 +149,7 @@ class Footprint:
     lanes: tuple[tuple[int, int, int], ...] = ()
     overlap: bool = False
     cover: tuple[tuple[int, int], ...] = ()
+    alike: bool = False
 
     @property
     def bytes(self) -> int:
@@ -301,12 +308,20 @@ class SystemInfo:
     dependent_launch: bool = False  # the kernel waits on, or launches, a dependent grid
     has_to_wait: bool = False  # it is launched while the grid before may still run
     assumes_inputs: bool = False  # what it reads before that wait is taken for no output of the grid before
-    one_value: AbstractSet[int] = frozenset()  # sites of stores whose values are not known, and may be one
-    equal_value: AbstractSet[int] = frozenset()  # those of them that were seen to store one known value
+    #: whether what is read of global memory at a site is known to be no output of the grid before
+    settled: Callable[[int], bool] | None = None
+    #: whether who leaves at one site, a whole warp or not, has run past a barrier at another, through what
+    #: follows it for all
+    skips: Callable[[int, int, bool], bool] | None = None
+    #: by the site of a store, what its value varies with: a mask over the bits of a thread's number in its
+    #: block, and ``EACH_TIME``; None: nothing is known of any
+    varies: Callable[[int], int] | None = None
+    equal_value: AbstractSet[int] = frozenset()  # sites of stores that were seen to store one known value
     #: pairs of footprints -> whether each byte of both is one lane's; kept by the checker
     lanes_agree: dict[tuple[int, int], bool] = field(default_factory=dict)
     #: by those of the parts of a joined access -> its footprint; kept by the checker
     joined: dict[tuple[int, ...], int] = field(default_factory=dict)
+    strict_copies: bool = False  # cp.async needs a proxy fence before asynchronous readers (K6) in any policy
     clusters: int = 1  # clusters in the system; CTA numbers are then cluster * ctas + rank
     #: where in global memory flags lie that each block hands on to the next: the system then is two blocks
     #: of a grid of any size, the second after the first, and flags hold an ``Ahead`` (docs/symbolic.md)
@@ -316,6 +331,14 @@ class SystemInfo:
     member: tuple[int, int] | None = None
     neighbours: Neighbours | None = None  # where each of these reaches what any one does
     in_turn: bool = False  # clusters run one after the other: each begins when the one before it has left
+
+
+    def passes(self, left: int, barrier: int, whole: bool) -> bool:
+        """Whether who leaves the kernel at one site, a whole warp or not, has run past a barrier at another:
+        where nothing more is known, who runs to the kernel's end has."""
+        if self.skips is not None:
+            return self.skips(left, barrier, whole)
+        return left < 0 or self.sites[left].text == END
 
 
 #: Any cluster of a team.

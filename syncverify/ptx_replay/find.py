@@ -13,7 +13,7 @@ from syncverify.driver.ptx_check import Checker, check_module
 from syncverify.driver.verdicts import merge
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.exec.system import PtxSystem
-from syncverify.frontends.ptx.launch.facts import PtxFacts, ptx_facts
+from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, ptx_facts
 from syncverify.frontends.ptx.syntax.nodes import Module
 from syncverify.ir import nodes as n
 from syncverify.ir.expr import Binary, Int, Var
@@ -73,7 +73,7 @@ def _systems(module: Module, facts: LaunchFacts, witness: Witness) -> list[PtxSy
     function = next((f for f in module.entries if f.name == witness.kernel), None)
     if function is None:
         raise InputError(f"{module.path} has no kernel {witness.kernel}", Span(witness.file))
-    sizes = dict(_sizes(ptx_facts(facts, function), witness.values))
+    sizes = dict(_sizes(ptx_facts(facts, function, module), witness.values))
     others = frozenset(f.name for f in module.entries) - {function.name}
     only = replace(module, functions=tuple(f for f in module.functions if f.name not in others))
     check_module(only, facts, witness.policy, Checker(collect, merge), values=sizes)
@@ -88,7 +88,8 @@ def _systems(module: Module, facts: LaunchFacts, witness: Witness) -> list[PtxSy
 
 
 def _sizes(facts: PtxFacts, values: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The sizes that the facts leave open, as the values of their places give them."""
+    """The sizes that the facts leave open, as the values of their places give them, and variables."""
+    yield from ((place, value) for place, value in values.items() if place.startswith(VARIABLE))
     open_ = facts.symbols()
     places: dict[str, object] = {f"grid.{axis}": e for axis, e in zip("xyz", facts.grid, strict=True)}
     for i, leaves in enumerate(facts.params):

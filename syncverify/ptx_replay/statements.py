@@ -317,6 +317,11 @@ def _elect(t: Translator, e: Event) -> Iterator[n.Stmt]:
     yield n.Elect("elected") if e[2] & whole == whole else n.WarpSync(Int(e[2]))
 
 
+@_makes(Ev.COLLECTIVE)
+def _collective(t: Translator, e: Event) -> Iterator[n.Stmt]:
+    yield from _elect(t, e)
+
+
 @_makes(Ev.SETMAXNREG)
 def _setmaxnreg(t: Translator, e: Event) -> Iterator[n.Stmt]:
     yield n.SetMaxNReg("inc" if e[2] else "dec", Int(e[3]))

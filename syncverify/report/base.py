@@ -53,11 +53,16 @@ def place(kernel: KernelReport, d: Diagnostic) -> tuple[str, int]:
 
 def source_lines(path: str) -> tuple[str, ...]:
     """The lines of a source file; none if it cannot be read (a report never fails for that)."""
-    return _lines(Path(path).absolute())
+    there = Path(path).absolute()
+    try:
+        at = there.stat()
+    except (OSError, ValueError):
+        return ()
+    return _lines(there, at.st_mtime_ns, at.st_size)
 
 
 @cache
-def _lines(path: Path) -> tuple[str, ...]:
+def _lines(path: Path, _changed: int, _size: int) -> tuple[str, ...]:
     try:
         text = path.read_bytes().decode("utf-8-sig", "replace")
     except OSError:
@@ -67,7 +72,11 @@ def _lines(path: Path) -> tuple[str, ...]:
 
 def one_line(d: Diagnostic) -> str:
     """A finding's message with its fix, on one line, for formats without structure."""
-    text = d.message if d.fix is None else f"{d.message}; help: {d.fix}"
+    text = d.message
+    if d.repair is not None:
+        text += f"; {d.repair.mistake}: {d.repair.text} (line {d.repair.span.line}; checked)"
+    elif d.fix is not None:
+        text += f"; help: {d.fix}"
     return " ".join(text.split())
 
 

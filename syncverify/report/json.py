@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from syncverify.base.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport
+from syncverify.base.diagnostics import SCHEMA_VERSION, Diagnostic, KernelReport, Repair
 from syncverify.base.reason import kind_of
 from syncverify.report.base import Report, place, rule_name
 
@@ -54,5 +54,13 @@ def _diagnostic(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "message": d.message,
         "file": file,
         "line": line,
+        "column": d.span.column or None,
+        "related": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
+        "repair": None if d.repair is None else _repair(d.repair),
     }
+
+
+def _repair(r: Repair) -> dict[str, Any]:
+    """An edit that was applied and checked: what kind of mistake it mends, where, and how."""
+    return {"mistake": str(r.mistake), "file": r.span.file, "line": r.span.line, "text": r.text}

@@ -20,6 +20,7 @@ from syncverify.base.diagnostics import (
 )
 from syncverify.base.source import Span
 from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
+from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
@@ -56,10 +57,15 @@ def colored(text: str, color: str) -> str:
     return f"\x1b[{_CODES[color]}m{text}\x1b[0m"
 
 
-def render(report: Report, paint: Paint = plain) -> str:
-    """The whole run: kernels in order, each ending in its verdict line, then a summary."""
+def render(report: Report, paint: Paint = plain, draw_width: int = 0) -> str:
+    """The whole run: kernels in order, each ending in its verdict line, then a summary.
+
+    ``draw_width``: the width of drawings of schedules, in characters; 0: none.
+    """
     lines: list[str] = []
     for i, (kernel, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True)):
+        if draw_width and kernel.witness is not None:
+            lines += [*draw(kernel.witness, draw_width), ""]
         lines += _kernel(kernel, name, report.witness_paths.get(i), paint)
     lines.append(_summary(report, paint))
     return "\n".join(lines) + "\n"
@@ -97,12 +103,21 @@ def _diagnostic(d: Diagnostic, paint: Paint) -> Iterator[str]:
     elsewhere = [label for label in d.related if label.span != d.span or not d.span.line]
     for span, group in groupby(elsewhere, key=lambda label: label.span):
         yield from _related(span, [label.text for label in group], d.span.file, width, paint)
-    if d.fix is not None or d.contested is not None:
+    if d.fix is not None or d.contested is not None or d.repair is not None:
         yield bar
-    if d.fix is not None:
+    if d.repair is not None:
+        yield from _noted(width, f"fix ({d.repair.mistake}), checked", _repair(d), paint)
+    elif d.fix is not None:
         yield from _noted(width, "help", d.fix, paint)
     if d.contested is not None:
         yield from _noted(width, "contested", _contested(d.contested), paint)
+
+
+def _repair(d: Diagnostic) -> str:
+    """Where the author changes what, and what was checked of it."""
+    assert d.repair is not None
+    where = "" if d.repair.span == d.span else f"{d.repair.span}: "
+    return f"{where}{d.repair.text}\nwith it this launch is proved"
 
 
 def _contested(point: str) -> str:

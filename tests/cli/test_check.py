@@ -12,6 +12,8 @@ import pytest
 from syncverify.cli import check as check_module
 from syncverify.cli import common
 from syncverify.cli.main import run
+from syncverify.driver import ir
+from syncverify.ir.nodes import Kernel
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 BAD, GOOD = (str(EXAMPLES / f"SV210.{kind}.syncir") for kind in ("bad", "good"))
@@ -230,25 +232,28 @@ def test_machine_formats_are_whole_even_without_a_kernel(capsys: pytest.CaptureF
 def test_missing_file_and_directory_are_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", str(tmp_path / "no.syncir"), str(tmp_path)]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(": ")[2] for line in lines] == ["cannot read", "cannot read"]
+    assert sorted(line.split(": ")[2] for line in lines) == [
+        "cannot read", "no .syncir, .ptx, .cu file in this directory",
+    ]  # fmt: skip
 
 
 def test_bug_in_the_tool_is_reported_as_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = check_module.check_source
+    real = ir.check_kernel
 
-    def broken(source: object, **options: object) -> object:
-        if getattr(source, "path", "") == BAD:
+    def broken(kernel: Kernel, *more: object, **options: object) -> object:
+        if kernel.span.file == BAD:
             raise RuntimeError("oops")
-        return real(source, **options)  # type: ignore[arg-type]
+        return real(kernel, *more, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check_module, "check_source", broken)
-    assert run(["check", BAD, GOOD]) == 2
+    monkeypatch.setattr(ir, "check_kernel", broken)
+    assert run(["check", BAD, GOOD]) == 3
     out, err = capsys.readouterr()
-    assert "a bug in syncverify, not in your input: RuntimeError: oops" in err
-    assert "Traceback" not in err
-    assert "1 kernel: 1 proved" in out
+    assert "internal fault, a bug in syncverify: please report it (RuntimeError: oops" in out
+    assert "Traceback" not in out + err
+    assert "2 kernels: 1 proved, 1 unknown" in out
+    assert run(["check", BAD, "--on-unknown", "pass"]) == 3  # no fault is let through
 
 
 @pytest.mark.parametrize("args", [[], ["frob"], ["check"], ["check", GOOD, "--format", "xml"], ["explain"]])
@@ -291,8 +296,15 @@ def test_color_needs_a_terminal_and_obeys_no_color(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(common.sys.stdout, "isatty", lambda: True, raising=False)
     assert common.use_color(None)
     assert not common.use_color("report.txt")
+    assert not common.use_color(None, "never")
     monkeypatch.setenv("NO_COLOR", "1")
     assert not common.use_color(None)
+    assert common.use_color("report.txt", "always")
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr(common.sys.stdout, "isatty", lambda: False, raising=False)
+    assert not common.use_color(None)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert common.use_color(None)
 
 
 def test_module_runs_and_survives_a_closed_pipe() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -98,29 +101,73 @@ def test_a_negative_number_is_bad_usage(capsys: pytest.CaptureFixture[str]) -> N
 
 BROKEN = """
 import os, signal, sys
-from syncverify.cli import check as module
 from syncverify.cli.main import main
+from syncverify.driver import ir
 
-real = module.check_source
+real = ir.check_kernel
 
-def broken(source, **options):
-    if source.path.endswith("SV210.bad.syncir"):
+def broken(kernel, *more, **options):
+    if kernel.span.file.endswith("SV210.bad.syncir"):
         raise RuntimeError("oops")
-    if source.path.endswith("SV101.bad.syncir"):
+    if kernel.name == "dies" or kernel.name == "once" and not os.path.exists(sys.argv[-1] + ".died"):
+        open(sys.argv[-1] + ".died", "w").close()
         os.kill(os.getpid(), signal.SIGKILL)
-    return real(source, **options)
+    return real(kernel, *more, **options)
 
-module.check_source = broken
+ir.check_kernel = broken
 main()
 """
+THREE = "kernel {} {{\n  bar.sync 0\n}}\n"
 
 
 @pytest.mark.parametrize("jobs", ["0", "2"])
-def test_a_bug_or_a_death_is_told_with_its_file(jobs: str) -> None:
+def test_a_fault_or_a_death_costs_its_kernel_alone(jobs: str, tmp_path: Path) -> None:
     if jobs == "0" and len(os.sched_getaffinity(0)) == 1:
         pytest.skip("one processor: no other process")
-    done = _python(BROKEN, "check", BAD, FILES[3], GOOD, "-j", jobs)
-    assert done.returncode == 2
-    assert done.stdout.endswith("1 kernel: 1 proved; 2 errors\n")
-    assert f"{BAD}: internal error, a bug in syncverify, not in your input: RuntimeError: oops" in done.stderr
-    assert f"{FILES[3]}: the process that checked it was ended by signal 9" in done.stderr
+    several = tmp_path / "several.syncir"
+    several.write_text("".join(THREE.format(name) for name in ("a", "dies", "b")))
+    once = tmp_path / "once.syncir"
+    once.write_text(THREE.format("once"))
+    done = _python(BROKEN, "check", BAD, str(several), "-j", jobs, "--format", "json", str(once))
+    assert done.returncode == 3, done.stderr
+    found = {k["name"]: (k["verdict"], k["reason_kind"]) for k in json.loads(done.stdout)["kernels"]}
+    fault, proved = ("unknown", "internal-fault"), ("proved", None)
+    assert found == {"ring": fault, "a": proved, "dies": fault, "b": proved, "once": proved}
+    assert "was ended by signal 9" in done.stdout and "RuntimeError: oops" in done.stdout
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_sigterm_reports_what_was_done(jobs: str, tmp_path: Path) -> None:
+    """The first input is done at once, the second never: the report has the first."""
+    code = """
+import sys, time
+from syncverify.cli.main import main
+from syncverify.driver import ir
+
+real = ir.check_kernel
+
+def slow(kernel, *more, **options):
+    if kernel.name == "slow":
+        open(sys.argv[2] + ".begun", "w").close()
+        time.sleep(60)
+    return real(kernel, *more, **options)
+
+ir.check_kernel = slow
+main()
+"""
+    first, second = tmp_path / "a.syncir", tmp_path / "b.syncir"
+    first.write_text(THREE.format("quick"))
+    second.write_text(THREE.format("slow"))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "check", str(first), str(second), "--format", "json", "-j", jobs],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    begun = Path(f"{first}.begun")
+    while not begun.exists() and process.poll() is None:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert [k["name"] for k in json.loads(out)["kernels"]] == ["quick"]
+    assert "interrupted" in err

@@ -13,9 +13,12 @@ import pytest
 
 from syncverify.cli import check as check_module
 from syncverify.cli.main import run
+from syncverify.driver import ir
+from syncverify.ir.nodes import Kernel
 
 EXAMPLES = Path(__file__).parents[2] / "syncverify" / "examples" / "rules"
 BAD, GOOD = (str(EXAMPLES / f"SV210.{kind}.syncir") for kind in ("bad", "good"))
+OTHER = str(EXAMPLES / "SV101.bad.syncir")
 
 
 def _shell(redirected: str, *args: str) -> subprocess.CompletedProcess[str]:
@@ -100,20 +103,21 @@ def test_a_kernel_of_a_long_name_has_a_witness(tmp_path: Path, capsys: pytest.Ca
 def test_ctrl_c_reports_what_was_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    real = check_module.check_source
+    real = ir.check_kernel
 
-    def interrupted(source: object, **options: object) -> object:
-        if getattr(source, "path", "") == GOOD:
+    def interrupted(kernel: Kernel, *more: object, **options: object) -> object:
+        if kernel.span.file == GOOD:
             raise KeyboardInterrupt
-        return real(source, **options)  # type: ignore[arg-type]
+        return real(kernel, *more, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(check_module, "check_source", interrupted)
-    assert run(["check", BAD, GOOD, BAD]) == 130
+    monkeypatch.setattr(ir, "check_kernel", interrupted)
+    assert run(["check", BAD, GOOD, OTHER]) == 130
     out, err = capsys.readouterr()
     assert out.endswith("1 kernel: 1 refuted\n")
-    assert err == "interrupted: 1 of 3 files checked\n"
-    assert run(["check", BAD, GOOD, BAD, "--format", "json"]) == 130
-    assert capsys.readouterr().out == ""
+    assert err == "interrupted: 2 of 3 inputs looked at, 1 kernels checked\n"
+    assert run(["check", BAD, GOOD, OTHER, "--format", "json"]) == 130
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert kernel["verdict"] == "refuted"
 
 
 @pytest.mark.parametrize("format_", ["text", *check_module.FORMATS])

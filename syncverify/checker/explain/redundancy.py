@@ -28,7 +28,7 @@ BARRIERS = frozenset({Ev.BARRIER_SYNC, Ev.WARP_SYNC})
 _WRITES = frozenset({Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC, Ev.ST_ASYNC})
 _ISSUES = frozenset({Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA})
 #: At these an agent meets others or learns of what they did: a fence may move up to them, not across.
-_MEETINGS = frozenset({
+MEETINGS = frozenset({
     Ev.EXIT, Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN, Ev.ARRIVE, Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE,
     Ev.CLUSTER_ARRIVE, Ev.CLUSTER_WAIT, Ev.BULK_WAIT, Ev.CP_WAIT, Ev.WGMMA_WAIT, Ev.FAULT, Ev.UNKNOWN,
 })  # fmt: skip
@@ -96,7 +96,7 @@ class First:
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         if place == self.place:
             return () if held else (event,), True
-        return (event,), None if event[0] in _MEETINGS else held
+        return (event,), None if event[0] in MEETINGS else held
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Last:
     def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
         if place == self.place:
             return (), event
-        if held is not None and event[0] in _MEETINGS:
+        if held is not None and event[0] in MEETINGS:
             return (held, event), None
         return (event,), held
 
@@ -246,7 +246,7 @@ class _Survey:
             self.writers.add(warp)
         elif code == Ev.ELECT:
             self.electing.add(warp)
-        return (event,), None if code in _MEETINGS else held
+        return (event,), None if code in MEETINGS else held
 
 
 # ---------------------------------------------------------------- advice

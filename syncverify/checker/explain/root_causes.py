@@ -168,7 +168,7 @@ def refine(run: Run, f: Failure) -> None:
         _refine_contribution(run, f)
     elif f.obligation == Obligation.O4 and f.rule == "SV203" and f.past is None:
         dead = dead_copies(run, f.barrier)
-        if run.barriers[f.barrier].copies == 0 or (dead and "fewer" in f.message):
+        if run.barriers[f.barrier].copies == 0 or (dead and f.lacks_bytes):
             f.rule = "SV212"
             f.message += "; no path issues the copy"
             f.labels += [(site, "nobody ever executes this copy") for site in dead]
@@ -472,6 +472,7 @@ def diagnostic(run: Run, f: Failure, severity: Severity | None = None) -> Diagno
         fix=f.fix or (None if follows else _FIX.get(f.rule)),
         contested=f.contested,
         related=tuple(labels),
+        condition=f.condition,
     )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Intervals = tuple[tuple[int, int], ...]
 #: What others learn of no access by: an elect.sync tells them that a lane is there, and orders no memory.
-SILENT = frozenset({Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.ELECT})
+SILENT = frozenset({Ev.READ, Ev.WRITE, Ev.USE, Ev.FRAG_READ, Ev.FRAG_WRITE, Ev.ELECT, Ev.COLLECTIVE})
 
 
 def join(info: SystemInfo, shadows: dict[int, Shadow], records: list[Record], late: bool = False) -> None:

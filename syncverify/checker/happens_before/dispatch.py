@@ -48,6 +48,7 @@ HANDLERS: Handlers = {
     Ev.CLUSTER_ARRIVE: execution_barriers.on_cluster_arrive,
     Ev.CLUSTER_WAIT: execution_barriers.on_cluster_wait,
     Ev.ELECT: execution_barriers.on_elect,
+    Ev.COLLECTIVE: execution_barriers.on_collective,
     Ev.SETMAXNREG: control.on_setmaxnreg,
     Ev.FENCE: control.on_fence,
     Ev.PROXY_FENCE: control.on_proxy_fence,

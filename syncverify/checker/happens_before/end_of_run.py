@@ -16,7 +16,7 @@ from syncverify.checker.happens_before.handlers.phases import check_accounting
 from syncverify.checker.happens_before.handlers.tensor_maps import check_edits
 from syncverify.checker.happens_before.run import Run, Thread, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import E, Matrix
-from syncverify.model.events import END, Ev
+from syncverify.model.events import Ev
 from syncverify.model.proxies import Access
 
 #: Aligned operations that exited lanes need not execute.
@@ -83,6 +83,7 @@ def _open_phase(run: Run, s: Barrier) -> None:
         len(run.trace),
         barrier=s.index,
         phase=s.auto.phase,
+        lacks_bytes=s.auto.tx >= 0,
     )
     run.fail(f)
 
@@ -377,21 +378,17 @@ def collectives(run: Run) -> None:
 def _left_before(
     run: Run, threads: list[Thread], lists: list[list[tuple[int, int, int]]], i: int, t: Thread
 ) -> bool:
-    """Whether lanes left before a barrier that the others of their warp execute: only live lanes count (B1).
-
-    They have left in every execution if the warp came to their ``exit`` together: both did the same up to it.
-    Lanes that skip the barrier and run to the end may still be there when the others come to it.
-    """
-    mine = [event[1] for c, event in run.trace if c == t.cls]
-    if not mine or run.info.sites[mine[-1]].text == END:
-        return False
-    for other, x in zip(threads, lists, strict=True):
+    """Whether lanes left before a barrier that the others of their warp execute, and did not run past it
+    through what follows it: only lanes that have not left count (K22)."""
+    for x in lists:
         if i >= len(x):
             continue
-        _, code, position = x[i]
-        before = [event[1] for c, event in run.trace[:position] if c == other.cls]
-        if code not in MEETINGS or before[: len(mine) - 1] != mine[:-1]:
+        site, code, position = x[i]
+        if code not in MEETINGS or run.info.passes(t.exit_site, site, False):
             return False
+        event = run.trace[position][1] if position < len(run.trace) else ()
+        if code in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) and event[:2] == (code, site) and event[3]:
+            return False  # a count includes them
     return True
 
 
@@ -413,13 +410,14 @@ def _agree(
     lists = [of(t) for t in threads]
     for i in range(max(len(x) for x in lists)):
         seen: dict[tuple[int, int], tuple[Thread, int]] = {}
-        missing = False
+        missing = early = False
         for t, x in zip(threads, lists, strict=True):
             if i < len(x):
                 seen.setdefault(x[i][:2], (t, x[i][2]))
             elif t.done:
-                missing = missing or not _left_before(run, threads, lists, i, t)
-        if len(seen) > 1 or (seen and missing):
+                left = _left_before(run, threads, lists, i, t)
+                missing, early = missing or not left, early or left
+        if len(seen) > 1 or (seen and (missing or early)):
             (site, _), (t, position) = min(seen.items(), key=lambda x: run.info.sites[x[0][0]].span.line)
             absent = "other lanes of the warp" if unit == "warp" else "other warps of the warpgroup"
             f = Failure(
@@ -430,10 +428,14 @@ def _agree(
                 t.cls,
                 t.time,
                 position,
+                severity=Severity.ERROR if missing or len(seen) > 1 else Severity.WARNING,
+                strict_only=not missing and len(seen) == 1,
+                contested=None if missing or len(seen) > 1 else "K22",
                 fix=f"execute it under a condition that is uniform in the {unit}",
             )
             run.failures.setdefault(f.key, f)
-            return
+            if missing or len(seen) > 1:
+                return
 
 
 __all__ = ["finish", "left_behind"]

@@ -61,6 +61,8 @@ class Failure:
     )
     apart: bool = False  # no schedule does harm but by mistakes that the canonical run shows anyway
     fix: str | None = None
+    condition: str | None = None  # what makes it right, as the policy takes for granted
+    lacks_bytes: bool = False  # of a phase: fewer are copied than are expected
     labels: list[tuple[int, str]] = field(default_factory=list)
 
     @property

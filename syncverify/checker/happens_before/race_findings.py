@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from syncverify.base.diagnostics import Severity
@@ -11,22 +11,26 @@ from syncverify.checker.happens_before.failure import Failure, Obligation
 from syncverify.checker.happens_before.run import Run, Thread
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import HW, A, H
-from syncverify.model.events import GLOBAL_MEMORY
+from syncverify.model.events import EACH_BLOCK, EACH_TIME, GLOBAL_MEMORY
 from syncverify.model.ordering import Ordering
 from syncverify.model.proxies import Access, Space
 
 
-def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int) -> None:
+def fail(
+    run: Run, t: Thread, first: Record, second: Record, row: Ordering, ordered: bool, lo: int, hi: int
+) -> None:
+    """A pair of accesses to ``lo..hi`` that is not ordered, or not bridged, becomes a failure."""
     beside = first.beside or second.beside
     pair = (-1 - first.site if beside else first.site, second.site, False)
-    alike = _one_value(run, first, second)
+    alike = _one_value(run, first, second, lo, hi)
     lesser = (-1 - first.site, -1 - second.site, False)  # met as a note, which hides no mistake
     if pair in run.judged or (alike and lesser in run.judged and not narrow_scope(t, first)):
         return
     rule = row.unbridged if ordered else row.unordered
     severity, contested = Severity.ERROR, None
-    strict_only = False
-    if not ordered and first.atomic and second.atomic and first.kind.proxy == second.kind.proxy:
+    strict_only, condition = False, None
+    whole = first.atomic and second.atomic and overlaps_whole(run, first, second, lo, hi)
+    if not ordered and whole and first.kind.proxy == second.kind.proxy:
         rule = "SV115"
         run.narrow.setdefault((first.cls, t.info.cta), second.site)
     elif not ordered and narrow_scope(t, first):
@@ -37,8 +41,8 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
     if ordered:
         rule = fence_rule(run, t, first, second, rule)
         contested = row.contested
-        if row.contested == "K6":
-            # Practical mode on sm_90: what ships and never failed on hardware.
+        if row.contested == "K6" and not run.info.strict_copies:
+            # Practical mode, but on sm_100: what ships and never failed on hardware.
             severity, strict_only = Severity.WARNING, True
     elif rule != "SV115" and first.kind == Access.ASYNC_WRITE and _unfinished(run, first):
         rule = "SV501"
@@ -49,14 +53,15 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         message = f"{what(run, second)} comes after {what(run, first)}, but no proxy fence covers that"
     if beside:
         severity, contested, strict_only = Severity.WARNING, "K8", True
-        message += ": right only if each warp reads no more than its own 16 rows of A"
+        condition = "each warp reads no more than its own 16 rows of A"
+        message += f": right only if {condition}"
     site = second.site
     run.judged.add(lesser if rule == "SV112" and alike else pair)
     if rule == "SV112" and alike:
         # Compilers let every thread that holds a value store it.
         same = site in run.info.equal_value
         severity, strict_only = Severity.NOTE if same else Severity.WARNING, True
-        message += ": both store the same value" if same else ": right only if both store the same value"
+        message += ": both store the same value"
     if rule == "SV501":
         released = next((x for c, time, x in run.signals if c == first.cls and time > first.time), -1)
         if released >= 0 or first.cls != t.cls:
@@ -77,6 +82,7 @@ def fail(run: Run, t: Thread, first: Record, second: Record, row: Ordering, orde
         strict_only=strict_only,
         first=first,
         second=second,
+        condition=condition,
         fix=_ACQUIRE if not ordered and _seen_relaxed(t, first) else None,
     )
     run.fail(f)
@@ -113,10 +119,55 @@ def _seen_relaxed(t: Thread, first: Record) -> bool:
     return max(int(t.acquirable[H, column]), int(t.acquirable[A, column])) >= value
 
 
-def _one_value(run: Run, first: Record, second: Record) -> bool:
-    """Whether two accesses are by one store instruction, whose values may all be one."""
-    site = second.site
-    return site == first.site and site in run.info.one_value and not second.kind.asynchronous
+def _one_value(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Whether two accesses are by one store instruction, and store one value to each byte of ``lo..hi``."""
+    info, site = run.info, second.site
+    if site != first.site or info.varies is None or second.kind.asynchronous:
+        return False
+    if site in info.equal_value:
+        return True
+    mask = info.varies(site)
+    if mask & EACH_TIME and first.turn != second.turn:
+        return False
+    a, b = run.threads[first.cls].info, run.threads[second.cls].info
+    if mask & EACH_BLOCK and a.cta != b.cta:
+        return False
+    if not mask & EACH_TIME - 1 and first.fp == second.fp:
+        return True
+    return all(
+        whole and not (one ^ other) & mask & EACH_TIME - 1
+        for whole, one, other in _meeting(run, first, second, lo, hi)
+    )
+
+
+def overlaps_whole(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Whether threads that access a common byte of ``lo..hi`` access the same word there (A3)."""
+    return first.fp == second.fp or all(whole for whole, _, _ in _meeting(run, first, second, lo, hi))
+
+
+def _meeting(
+    run: Run, first: Record, second: Record, lo: int, hi: int
+) -> Iterator[tuple[bool, int, int]]:
+    """The pairs of threads that access a common byte of ``lo..hi``: whether they access the same word, and
+    who."""
+    others = accessing(run, second, lo, hi)
+    for at, size, one in accessing(run, first, lo, hi):
+        for there, n, other in others:
+            if at < there + n and there < at + size:
+                yield (at, size) == (there, n) or _SOMEWHERE < max(size, n), one, other
+
+
+#: Bytes beyond which an interval is no word, but all places that an access may go to.
+_SOMEWHERE = 128
+
+
+def accessing(run: Run, r: Record, lo: int, hi: int) -> list[tuple[int, int, int]]:
+    """The threads that access ``lo..hi``: first byte, bytes, and the thread's number in its block."""
+    fp, c = run.info.footprints[r.fp], run.threads[r.cls].info
+    if not fp.lanes:
+        every = [32 * c.warp + lane for lane in range(32) if c.lanes >> lane & 1]
+        return [(a, b - a, n) for a, b in fp.intervals if a < hi and lo < b for n in every]
+    return [(a, b - a, 32 * c.warp + lane) for a, b, lane in fp.lanes if a < hi and lo < b]
 
 
 def _unfinished(run: Run, first: Record) -> bool:

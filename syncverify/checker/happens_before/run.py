@@ -19,7 +19,7 @@ from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record, Shadow
 from syncverify.checker.happens_before.vector_clocks import Clock, Columns, Matrix
 from syncverify.model.automata.async_groups import Groups
 from syncverify.model.automata.register_pool import RegisterPool, most_registers
-from syncverify.model.events import Agent, Ev, Event, System, ThreadClass
+from syncverify.model.events import EACH_TIME, Agent, Ev, Event, System, ThreadClass
 
 #: What a handler says of its event: done; not yet, try again when woken; arrived and parked until released
 #: (the releaser finishes it); done, but let others run first.
@@ -112,9 +112,11 @@ class Thread:
     )
     setmaxnregs: int = 0
     cluster_owed: int = 0  # cluster arrivals without their wait
+    exit_site: int = -1  # at which it left
     met: int = 0  # time of the event at which this class joined a warp-wide meeting
     meeting: bool = False
     issues: list[Matrix] = field(default_factory=list)  # E at each wgmma's issue
+    operands: list[int] = field(default_factory=list)  # a number for the operands of each
     products: list[Record] = field(default_factory=list)  # reads of wgmmas before their commit,
     stores: list[Record] = field(default_factory=list)  # and stores in a row, that will be joined
     last_bulk: int = -1  # site of the newest bulk store
@@ -222,6 +224,9 @@ class Run:
         #: of one cluster of a team alone, what it does with flags, and its accesses to tracked memory
         self.ledger: list[Any] = []
         self.reached: dict[Any, Record] = {}
+        #: by site of a store whose value is one for all, but may be another each time, and by class: how
+        #: often it was executed
+        self.turns: dict[tuple[int, int], int] = {}
         self.turn = 0  # the cluster that runs, where they run one after the other
         #: a ring, and how many places agents stand further on in it than what is on record: ``explore.ring``
         self.rotation: tuple[Any, int] | None = None
@@ -324,6 +329,15 @@ class Run:
                 if self.step(t) == YIELD:
                     ready.append(t)
                     break
+
+    def turn_of(self, t: Thread, site: int) -> int:
+        """How often a class has executed a store before, if what it stores may depend on it."""
+        varies = self.info.varies
+        if varies is None or not varies(site) & EACH_TIME:
+            return 0
+        found = self.turns.get((site, t.cls), 0)
+        self.turns[site, t.cls] = found + 1
+        return found
 
     def gone(self, t: Thread) -> bool:
         """Whether a class belongs to a cluster that has left before the one that runs."""

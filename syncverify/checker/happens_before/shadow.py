@@ -44,19 +44,20 @@ class Record:
     over: Record | None = None  # the write that this one replaced
     position: int = 0  # index in the trace of its instruction
     issue: int = -1  # index of the asynchronous operation
+    turn: int = 0  # of a store whose value depends on it: how often its class had executed it
     parts: tuple[Record, ...] = ()  # accesses that it stands for: see ``groups``
 
     @property
     def key(self) -> Key:
         """By what a segment holds it, if it is a read."""
-        return self.cls, self.kind, self.fp
+        return self.cls, self.kind + 64 * self.atomic, self.fp
 
     def at(self, time: int, tag_value: int) -> Record:
         """A copy that counts from another time on."""
         return Record(
             self.kind, self.cls, time, self.fp, self.site, self.column, self.tag, tag_value, self.used,
             self.atomic, self.scope, self.barrier, self.beside, self.lane_free, self.fresh, self.over,
-            self.position, self.issue, self.parts,
+            self.position, self.issue, self.turn, self.parts,
         )  # fmt: skip
 
     def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
@@ -64,7 +65,7 @@ class Record:
         return Record(
             self.kind, self.cls, self.time, fp, self.site, self.column, tag, self.tag_value, self.used,
             self.atomic, self.scope, barrier, self.beside, self.lane_free, self.fresh, self.over,
-            self.position, self.issue, parts,
+            self.position, self.issue, self.turn, parts,
         )  # fmt: skip
 
 

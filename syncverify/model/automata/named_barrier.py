@@ -14,14 +14,18 @@ class NamedBarrier:
     arrived: dict[int, int] = field(default_factory=dict)
     marked: set[int] = field(default_factory=set)
     again: int = 0  # arrivals of warps that have come a second time since
+    whole: bool = False  # its participants name no count: it is for all warps that have not left
+    gone: int = 0  # warps that have left before they arrived at an open generation that is whole
 
     def mismatch(self, threads: int) -> bool:
         """Whether a participant names another count than those already there."""
         return bool(self.arrived) and self.threads != threads
 
-    def arrive(self, warp: int, lanes: int, live: int, threads: int) -> bool:
-        """Lanes of one warp arrive; true if the generation is complete now."""
+    def arrive(self, warp: int, lanes: int, live: int, threads: int, gone: int = -1) -> bool:
+        """Lanes of one warp arrive; true if the generation is complete now. ``gone``: where no count is
+        named, how many warps have left the kernel without having arrived; -1: a count is named."""
         self.threads = threads
+        self.whole, self.gone = gone >= 0, max(gone, 0)
         self.arrived[warp] = self.arrived.get(warp, 0) | lanes
         if self.arrived[warp] & live == live:
             self.marked.add(warp)
@@ -48,20 +52,27 @@ class NamedBarrier:
             return self.full
         return False
 
+    def leave_whole(self, gone: int) -> bool:
+        """A warp that had not arrived exits; true if the others now complete the generation."""
+        if not self.whole or not self.marked:
+            return False
+        self.gone = gone
+        return self.full
+
     @property
     def full(self) -> bool:
-        return bool(self.marked) and (len(self.marked) + self.again) * 32 >= self.threads
+        return bool(self.marked) and (len(self.marked) + self.again + self.gone) * 32 >= self.threads
 
     def reset(self) -> None:
         """The next generation begins; warps of which only some lanes have come belong to it."""
         self.generation += 1
         self.arrived = {w: lanes for w, lanes in self.arrived.items() if w not in self.marked}
         self.marked = set()
-        self.again = 0
+        self.again = self.gone = 0
 
     def clear(self) -> None:
         """The next generation begins with nobody there."""
         self.generation += 1
         self.arrived = {}
         self.marked = set()
-        self.again = 0
+        self.again = self.gone = 0

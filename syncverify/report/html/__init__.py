@@ -18,7 +18,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Witness
 from syncverify.base.source import Span
 from syncverify.report import text
 from syncverify.report.base import Report, counted, kernel_names, place, rule_name, source_lines, values_text
-from syncverify.report.html.view import view_of
+from syncverify.report.schedule_view import view_of
 
 #: Lines of a source that the page carries around each line that something points at.
 CONTEXT = 6
@@ -95,6 +95,7 @@ def _finding(k: KernelReport, d: Diagnostic) -> dict[str, Any]:
         "line": line,
         "labels": [{"file": r.span.file, "line": r.span.line, "text": r.text} for r in d.related],
         "fix": d.fix,
+        "repair": None if d.repair is None else {"mistake": str(d.repair.mistake), "text": d.repair.text},
         "contested": None if point is None else f"{point.id}: {point.question}",
     }
 

@@ -106,7 +106,9 @@
     for (const file of new Set(places.map((p) => p.file))) {
       box.append(source(file, places.filter((p) => p.file === file)));
     }
-    if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
+    if (f.repair) {
+      box.append(element("p", { class: "fix" }, element("b", {}, `Fix (${f.repair.mistake}), checked: `), f.repair.text, ". With it this launch is proved."));
+    } else if (f.fix) box.append(element("p", { class: "fix" }, element("b", {}, "Fix: "), f.fix));
     if (f.contested) box.append(element("p", { class: "faint" }, `contested ${f.contested}`));
     return box;
   }

@@ -90,9 +90,11 @@ class Meetings(Mbarriers):
             return
         p = self.p
         if key[0] == 1:
-            # All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync).
+            # All named lanes must execute it, those that left too (PTX ISA, bar.warp.sync): but hardware does
+            # not wait for these (measured).
             team = [g for g in p.warp_groups[key[1], key[2]] if p.groups[g].lanes & key[3]]
-            if not all(n.arrived >> g & 1 for g in team):
+            free = not p.strict and not key[3] & NO_MEMORY
+            if not all(n.arrived >> g & 1 or (free and s.node[g] == END) for g in team):
                 return
             there = n.arrived
         else:
@@ -103,7 +105,9 @@ class Meetings(Mbarriers):
                 if all(n.arrived >> g & 1 or s.node[g] == END for g in p.warp_groups[key[1], w]):
                     full += 1
                     there |= sum(1 << g for g in p.warp_groups[key[1], w] if n.arrived >> g & 1)
-            if full < (-(-n.threads // LANES) if n.threads else p.warps):
+            gone = [w for w in range(p.warps) if all(s.node[g] == END for g in p.warp_groups[key[1], w])]
+            # without a count, warps that have left are not waited for (Programming Guide; measured)
+            if full < (-(-n.threads // LANES) if n.threads else p.warps - len({*gone} - warps)):
                 return
         h = a = 0
         this = s.rounds.get(key, 0)

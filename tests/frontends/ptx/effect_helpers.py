@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,15 @@ class FakeContext:
     barriers: list[tuple[int, int]] = field(default_factory=list)
     fragments: list[str] = field(default_factory=list)
     maps: list[Any] = field(default_factory=list)
+
+    def one_value(self, site: int, lanes: Iterable[int]) -> bool:
+        return False
+
+    def vary(self, names: Iterable[str]) -> int:
+        return 0
+
+    def differs(self, names: Iterable[str]) -> bool:
+        return False
 
     def number(self, value: Any, what: str) -> int:
         if isinstance(value, int):

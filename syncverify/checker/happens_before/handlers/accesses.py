@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before import access_merging, effect_log, footprint_partition
 from syncverify.checker.happens_before.failure import Obligation
-from syncverify.checker.happens_before.race_findings import fail, place, what
+from syncverify.checker.happens_before.race_findings import fail, overlaps_whole, place, what
 from syncverify.checker.happens_before.reads_from import observed
 from syncverify.checker.happens_before.run import DONE, Run, Thread, before
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, LOST, Record, Shadow, same_lanes
@@ -64,6 +64,18 @@ def access(run: Run, t: Thread, record: Record) -> None:
             t,
             record.site,
             second=record,
+        )
+    elif fp.alike:
+        run.report(
+            Obligation.RACE,
+            "SV112",
+            "lanes of one instruction write the same bytes: with one value, but still unordered",
+            t,
+            record.site,
+            severity=Severity.NOTE if record.site in run.info.equal_value else Severity.WARNING,
+            strict_only=True,
+            second=record,
+            fix="let one lane store it",
         )
 
 
@@ -152,7 +164,7 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
     if (
         row.need is Need.NOTHING
         or _plainly_known(run, t, first, row.need)
-        or mutually_atomic(run, first, second)
+        or mutually_atomic(run, first, second, lo, hi)
     ):
         return True
     if first.parts:
@@ -177,7 +189,7 @@ def judge(run: Run, t: Thread, first: Record, second: Record, lo: int, hi: int) 
         return _judge_strict(run, t, first, second, row, own, lo, hi) and anywhere
     if really_meet(run, first, second, lo, hi) and not observed(run, t, first, second):
         ordered = ordered or (row.need is Need.BRIDGE and _before_product(run, t, first))
-        fail(run, t, first, second, row, ordered, lo)
+        fail(run, t, first, second, row, ordered, lo, hi)
     return False
 
 
@@ -201,7 +213,7 @@ def _follows(run: Run, t: Thread, first: Record, second: Record) -> bool:
     need = ordering(first.kind, second.kind).need
     return (
         need is Need.NOTHING
-        or mutually_atomic(run, first, second)
+        or mutually_atomic(run, first, second, -(1 << 62), 1 << 62)
         or (
             known(run, t, first, need, False, strict=False)
             == known(run, t, first, need, False, strict=True)
@@ -286,15 +298,15 @@ def _mixed_atomics(run: Run, t: Thread, first: Record, second: Record, own: bool
     return True
 
 
-def mutually_atomic(run: Run, first: Record, second: Record) -> bool:
-    """Two atomics of one proxy whose scopes include each other's thread (A3)."""
+def mutually_atomic(run: Run, first: Record, second: Record, lo: int, hi: int) -> bool:
+    """Two strong accesses of one proxy to whole words, whose scopes include each other's thread (A3)."""
     if not (first.atomic and second.atomic) or first.kind.proxy != second.kind.proxy:
         return False
     a, b = run.threads[first.cls].info.cta, run.threads[second.cls].info.cta
     if a == b:
-        return True
+        return overlaps_whole(run, first, second, lo, hi)
     need = Scope.CLUSTER if a // run.info.ctas == b // run.info.ctas else Scope.GPU
-    return min(first.scope, second.scope) >= need
+    return min(first.scope, second.scope) >= need and overlaps_whole(run, first, second, lo, hi)
 
 
 def known(run: Run, t: Thread, first: Record, need: Need, own: bool, *, strict: bool) -> tuple[bool, bool]:
@@ -411,8 +423,8 @@ def _judge_strict(
 
 
 def on_read(run: Run, t: Thread, event: Event) -> int:
-    _, site, fp, reg = event
-    r = Record(GR, t.cls, t.time, fp, site)
+    _, site, fp, reg, *scope = event
+    r = Record(GR, t.cls, t.time, fp, site, atomic=bool(scope), scope=scope[0] if scope else 0)
     if reg == AT_ONCE:
         r.used = t.time
     elif reg == NEVER:
@@ -430,7 +442,7 @@ def on_read(run: Run, t: Thread, event: Event) -> int:
 
 
 def on_write(run: Run, t: Thread, event: Event) -> int:
-    r = Record(GW, t.cls, t.time, event[2], event[1])
+    r = Record(GW, t.cls, t.time, event[2], event[1], turn=run.turn_of(t, event[1]))
     access(run, t, r)
     touch_barriers(run, t, r)
     if run.joins and access_merging.joinable(run.info, r):

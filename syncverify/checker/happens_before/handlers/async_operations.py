@@ -12,7 +12,7 @@ from syncverify.checker.happens_before.handlers.execution_barriers import meet
 from syncverify.checker.happens_before.handlers.global_memory import bulk_read, bulk_write, early
 from syncverify.checker.happens_before.handlers.mbarriers import NET_ZERO, NOINC, Expect, barrier, use
 from syncverify.checker.happens_before.handlers.tensor_maps import use_map
-from syncverify.checker.happens_before.run import DONE, RETRY, Async, Run, Thread, before
+from syncverify.checker.happens_before.run import DONE, RETRY, Async, Run, Thread, Unmodelled, before
 from syncverify.checker.happens_before.shadow import IN_FLIGHT, Record
 from syncverify.checker.happens_before.vector_clocks import PROGRESS, E, Matrix
 from syncverify.model.automata.async_groups import Groups
@@ -213,12 +213,13 @@ def on_wgmma_fence(run: Run, t: Thread, event: Event) -> int:
 
 def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     """An asynchronous matrix product: reads through the async proxy, owns its registers until a wait."""
-    _, site, acc, fp_a, frag_a, fp_b, _, others = event
+    _, site, acc, fp_a, frag_a, fp_b, accumulates, others, *told = event
     if meet(run, t, event) == RETRY:
         return RETRY
     number = t.mma.issue()
     past = t.clock.past()
     t.issues.append(past)
+    _same_operands(run, t, number, site, told[0] if told else -2 - 2 * fp_b - int(accumulates))
     t.last_mma = site
     tag = column(run, t, "mma")
     records = tuple(
@@ -259,6 +260,28 @@ def on_wgmma(run: Run, t: Thread, event: Event) -> int:
     if not run.joins:  # or else nobody asks for one of a group
         run.launch(start(run, t, site, records, [], past))
     return DONE
+
+
+def _same_operands(run: Run, t: Thread, number: int, site: int, operands: int) -> None:
+    """The threads of a warpgroup execute one wgmma with the same descriptors, and add to the accumulator or
+    not alike (PTX ISA: wgmma.mma_async)."""
+    if run.joins:
+        if operands > 0:
+            raise Unmodelled("the descriptors of a wgmma are not shown to be one for its warpgroup", site)
+        return
+    t.operands.append(operands)
+    for c in run.warpgroups[t.cls]:
+        o = run.threads[c]
+        if o is not t and len(o.operands) >= number and o.operands[number - 1] != operands:
+            run.report(
+                Obligation.UB,
+                "SV303",
+                f"{t.info.name} and {o.info.name} execute one wgmma with different descriptors or scale-d",
+                t,
+                site,
+                fix="make them of values that are the same in all four warps, by shfl.sync.idx for example",
+            )
+            return
 
 
 def on_wgmma_commit(run: Run, t: Thread, event: Event) -> int:

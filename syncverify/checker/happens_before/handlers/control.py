@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from syncverify.base.diagnostics import Severity
 from syncverify.checker.happens_before.event_flags import ACQUIRE, RELEASE, SC
 from syncverify.checker.happens_before.failure import Obligation
 from syncverify.checker.happens_before.handlers.execution_barriers import (
@@ -13,6 +14,8 @@ from syncverify.checker.happens_before.handlers.execution_barriers import (
     end_cluster_generation,
     end_meeting,
     lanes_leave,
+    lanes_leave_warp_sync,
+    whole_warp_leaves,
 )
 from syncverify.checker.happens_before.run import DONE, RETRY, Run, Thread, Unmodelled, before
 from syncverify.checker.happens_before.vector_clocks import E, Mask, Matrix, matrix
@@ -174,6 +177,9 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
             "the threads leave while a wgmma is in flight",
             t,
             t.last_mma,
+            severity=Severity.WARNING,
+            strict_only=True,
+            contested="K24",
             fix="wgmma.commit and wgmma.wait 0 before the end",
         )
     past = t.clock.past()
@@ -182,9 +188,14 @@ def on_exit(run: Run, t: Thread, event: Event) -> int:
     run.exits[cta] = past if known is None else np.maximum(known, past)
     run.live[cta, t.info.warp] &= ~t.info.lanes
     live = run.live[cta, t.info.warp]
+    t.exit_site = event[1]
     for (where, number), n in run.named.items():
+        if where == cta and number >= 0 and not live:
+            whole_warp_leaves(run, t, n)
         if where != cta or t.info.warp not in n.auto.arrived:
             continue
+        if n.mask:
+            lanes_leave_warp_sync(run, t, n)
         if number >= 0:
             lanes_leave(run, n, t.info.warp, live)
         if number == -1 - t.info.warp and live and n.auto.arrived[t.info.warp] & live == live:

@@ -13,7 +13,7 @@ from syncverify.checker.happens_before.run import DONE, PARKED, RETRY, Run, Thre
 from syncverify.checker.happens_before.vector_clocks import HW, SH, E, H, Matrix, matrix
 from syncverify.model.automata.cluster_barrier import ClusterBarrier
 from syncverify.model.automata.named_barrier import NamedBarrier
-from syncverify.model.events import Event
+from syncverify.model.events import Event, lane_ranges
 from syncverify.model.proxies import Scope
 
 
@@ -38,6 +38,12 @@ class Named:
     red: bool = False  # the form of the open generation's first participants
     partial: dict[int, Generation] = field(default_factory=dict)  # warps of which only some lanes have come
     ahead: list[Thread] = field(default_factory=list)  # who comes a second time, before the rest of its warp
+    mask: int = 0  # of a bar.warp.sync
+
+    def met(self, warp: int, live: int) -> bool:
+        """Whether all lanes of the mask that have not left are at a bar.warp.sync."""
+        named = self.mask & live
+        return self.mask != 0 and self.auto.arrived.get(warp, 0) & named == named
 
 
 def named(run: Run, cta: int, number: int) -> Named:
@@ -50,20 +56,34 @@ def named(run: Run, cta: int, number: int) -> Named:
     return n
 
 
-def knows_generation(run: Run, t: Thread, gen: Generation, column: int, number: int) -> bool:
-    """O1 for generations: the previous one is complete in every past of this arrival."""
-    row = t.clock.m[E]
+def knows_generation(run: Run, row: Matrix, gen: Generation, column: int, number: int) -> bool:
+    """O1 for generations: the previous one is complete in every past of this arrival; ``row``: what has
+    happened before it."""
     if run.loosely:
         return bool(row[column] >= number)
     return bool(row[column] >= number) or all(row[c] >= time for c, time in gen.previous.items())
+
+
+def _comes_ahead(run: Run, t: Thread, n: Named) -> bool:
+    """Whether lanes come to an aligned barrier again before others of their warp: these have still to come
+    the first time, or the second."""
+    warp, lanes = t.info.warp, t.info.lanes
+    if n.auto.ahead(warp, lanes):
+        return True
+    if warp not in n.auto.marked or not n.auto.twice(warp, lanes):
+        return False
+    here = (t.info.cta, warp)
+    for o in n.ahead:
+        lanes |= o.info.lanes if (o.info.cta, o.info.warp) == here else 0
+    return bool(run.live[here] & ~lanes)
 
 
 def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     _, site, number, threads, flags = event
     cta, warp = t.info.cta, t.info.warp
     early = run.named.get((cta, number))
-    if waits and flags & ALIGNED and early is not None and early.auto.ahead(warp, t.info.lanes):
-        # The rest of the warp has still to arrive the first time, and all execute the second together.
+    if flags & ALIGNED and early is not None and _comes_ahead(run, t, early):
+        # The rest of the warp has still to come, and all execute the instruction together.
         t.waits_on = ("warp", number)
         early.ahead.append(t)
         return RETRY
@@ -126,7 +146,11 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             t,
             site,
         )
-    elif not knows_generation(run, t, n.gen, n.column, n.auto.generation):
+    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
+    t.clock.hand(part.m)
+    # A warp counts once, when its last lanes come: what any of them knows has happened by then.
+    comes = not run.live[cta, warp] & ~(n.auto.arrived.get(warp, 0) | t.info.lanes)
+    if comes and not knows_generation(run, part.m[E], n.gen, n.column, n.auto.generation):
         run.report(
             Obligation.O1,
             "SV301",
@@ -137,11 +161,11 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             past=before(t),
         )
-    part = n.partial.setdefault(warp, Generation(matrix(run.columns)))
-    t.clock.hand(part.m)
     part.con[t.cls] = t.time
     part.sites[t.cls] = site
-    full = n.auto.arrive(warp, t.info.lanes, run.live[cta, warp], want)
+    full = n.auto.arrive(
+        warp, t.info.lanes, run.live[cta, warp], want, -1 if threads else len(left_without(run, n, cta))
+    )
     marked = warp in n.auto.marked
     if marked:
         warp_arrives(n, warp)
@@ -149,6 +173,7 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             run.wake(other)
         n.ahead = []
     if full:
+        judge_left(run, t, n, cta)
         end_generation(run, n)
         if waits:
             np.maximum(t.clock.m, n.last, out=t.clock.m)
@@ -180,6 +205,40 @@ def lanes_leave(run: Run, n: Named, warp: int, live: int) -> None:
         end_generation(run, n)
 
 
+def left_without(run: Run, n: Named, cta: int) -> list[int]:
+    """Warps of a CTA that have left the kernel and have not arrived at the open generation of a barrier."""
+    return [w for (c, w), live in run.live.items() if c == cta and not live and w not in n.auto.arrived]
+
+
+def whole_warp_leaves(run: Run, t: Thread, n: Named) -> None:
+    """The last lanes of a warp exit: a barrier without a count no longer waits for it (K22)."""
+    warp = t.info.warp
+    if warp in n.auto.arrived or not n.auto.leave_whole(len(left_without(run, n, t.info.cta))):
+        return
+    judge_left(run, t, n, t.info.cta)
+    end_generation(run, n)
+
+
+def judge_left(run: Run, t: Thread, n: Named, cta: int) -> None:
+    """A barrier of the whole CTA is complete without warps that have left. Those that have run past it,
+    through what its own warps execute after it, were to come to it (SV302); others have left early (K22)."""
+    gone = set(left_without(run, n, cta)) if n.auto.whole else set()
+    for o in run.threads:
+        if o.info.cta != cta or o.info.warp not in gone:
+            continue
+        site = next((b for b in n.gen.sites.values() if run.info.passes(o.exit_site, b, True)), -1)
+        if site >= 0:
+            run.report(
+                Obligation.SYNC,
+                "SV302",
+                f"{o.info.name} runs past this barrier of the whole block to the end, and never comes to it",
+                t,
+                site,
+                fix="execute it under a condition that is uniform in the block",
+            )
+            return
+
+
 def end_generation(run: Run, n: Named, whole: bool = False) -> None:
     """All arrivals are in: those that wait leave, knowing them all."""
     gen = n.gen
@@ -189,6 +248,9 @@ def end_generation(run: Run, n: Named, whole: bool = False) -> None:
     for t in gen.waiting:
         np.maximum(t.clock.m, gen.m, out=t.clock.m)
         run.wake(t)
+    for t in n.ahead:
+        run.wake(t)
+    n.ahead = []
     n.gen = Generation(matrix(run.columns), previous=gen.con)
 
 
@@ -211,8 +273,8 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
         run.report(Obligation.UB, "SV303", "a lane outside the mask executes bar.warp.sync", t, site)
         return DONE
     if mask & ~run.live[cta, warp]:
-        run.report(Obligation.SYNC, "SV302", "bar.warp.sync names lanes that have left the kernel", t, site)
-    if t.info.lanes == mask:
+        _names_left(run, t, site)
+    if t.info.lanes == mask & run.live[cta, warp]:
         for c, v in t.clock.own.items():
             np.maximum(t.clock.m[:, c], v, out=t.clock.m[:, c])
         return DONE
@@ -222,13 +284,40 @@ def on_warp_sync(run: Run, t: Thread, event: Event) -> int:
     t.clock.hand(n.gen.m)
     n.gen.con[t.cls] = t.time
     n.gen.sites[t.cls] = site
-    if n.auto.arrived[warp] & mask == mask:
+    n.mask = mask
+    if n.met(warp, run.live[cta, warp]):
         end_generation(run, n, whole=True)
         np.maximum(t.clock.m, n.last, out=t.clock.m)
         return DONE
     n.gen.waiting.append(t)
     t.waits_on = ("warp", mask)
     return PARKED
+
+
+def _names_left(run: Run, t: Thread, site: int) -> None:
+    """A bar.warp.sync names lanes that have left: early (K22), or past it to the kernel's end."""
+    mates = [o for o in run.threads if (o.info.cta, o.info.warp) == (t.info.cta, t.info.warp) and o.done]
+    past = any(run.info.passes(o.exit_site, site, False) for o in mates)
+    run.report(
+        Obligation.SYNC,
+        "SV302",
+        "bar.warp.sync names lanes that have left the kernel",
+        t,
+        site,
+        severity=Severity.ERROR if past else Severity.WARNING,
+        strict_only=not past,
+        contested=None if past else "K22",
+    )
+
+
+def lanes_leave_warp_sync(run: Run, t: Thread, n: Named) -> None:
+    """Lanes exit that others of their warp wait for in a bar.warp.sync, which does not wait for them any
+    more."""
+    live = run.live[t.info.cta, t.info.warp]
+    if live and n.met(t.info.warp, live):
+        for o in n.gen.waiting[:1]:
+            _names_left(run, o, n.gen.sites[o.cls])
+        end_generation(run, n, whole=True)
 
 
 @dataclass(slots=True, eq=False)
@@ -271,7 +360,7 @@ def on_cluster_arrive(run: Run, t: Thread, event: Event) -> int:
             t,
             site,
         )
-    elif not knows_generation(run, t, g, state.column, state.auto.generation):
+    elif not knows_generation(run, t.clock.m[E], g, state.column, state.auto.generation):
         run.report(
             Obligation.O1,
             "SV301",
@@ -341,6 +430,37 @@ def on_cluster_wait(run: Run, t: Thread, event: Event) -> int:
 def on_elect(run: Run, t: Thread, event: Event) -> int:
     """Every lane of the mask must execute it together (PTX ISA: elect.sync); no memory is ordered."""
     return meet(run, t, event)
+
+
+def on_collective(run: Run, t: Thread, event: Event) -> int:
+    """Lanes that the mask names come together, each class to an operation of the same kind (PTX ISA:
+    shfl.sync); it orders no memory. Lanes that have left never come (K23)."""
+    _, site, mask, kind = event
+    cta, warp = t.info.cta, t.info.warp
+    gone = mask & ~run.live[cta, warp]
+    if gone:
+        run.report(
+            Obligation.UB,
+            "SV303",
+            f"the mask names lanes {lane_ranges(gone)}, which have left the kernel",
+            t,
+            site,
+            contested="K23",
+            fix="name only lanes that execute it, or let all lanes of the warp stay until then",
+        )
+        return DONE
+    n = named(run, cta, -(1 << 80) - (((warp << 32) + mask) << 32) - kind)
+    n.auto.arrived[warp] = n.auto.arrived.get(warp, 0) | t.info.lanes
+    t.clock.hand_row(E, n.gen.m[E])
+    n.gen.con[t.cls] = t.time
+    n.gen.sites[t.cls] = site
+    if n.auto.arrived[warp] & mask == mask:
+        end_generation(run, n, whole=True)
+        np.maximum(t.clock.m[E], n.last[E], out=t.clock.m[E])
+        return DONE
+    n.gen.waiting.append(t)
+    t.waits_on = ("meet", site)
+    return PARKED
 
 
 def meet(run: Run, t: Thread, event: Event) -> int:

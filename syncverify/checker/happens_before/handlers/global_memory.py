@@ -349,6 +349,8 @@ def bulk_write(run: Run, t: Thread, site: int, fp: int, column: int, number: int
 
 def early(run: Run, t: Thread, site: int, *, reads: bool = False) -> None:
     """Remembers a global access before griddepcontrol.wait is known (PTX ISA: griddepcontrol)."""
+    if reads and run.info.settled is not None and run.info.settled(site):
+        return
     lenient = reads and run.info.assumes_inputs
     known = run.early.get(t.cls)
     sooner = run.info.dependent_launch and not run.all_waited
@@ -387,8 +389,9 @@ def check_early(run: Run) -> None:
     order = sorted(run.early.items(), key=lambda x: (x[1][3], x[1][2]))
     for cls, (_, site, position, lenient) in order[:1]:
         text = "global memory is accessed before griddep.wait: the grid before may still be writing it"
+        condition = "the grid before leaves it alone" if lenient else None
         if lenient:
-            text = "global memory is read before griddep.wait: right only if the grid before leaves it alone"
+            text = f"global memory is read before griddep.wait: right only if {condition}"
         f = run.report(
             Obligation.UB,
             "SV503",
@@ -398,5 +401,6 @@ def check_early(run: Run) -> None:
             fix="move griddep.wait before it",
             severity=Severity.WARNING if lenient else Severity.ERROR,
             strict_only=lenient,
+            condition=condition,
         )
         f.position = position

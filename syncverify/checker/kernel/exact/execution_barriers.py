@@ -79,8 +79,12 @@ class Meetings(State):
     def on_elect(self, a: Actor, mask: int = 0) -> bool:
         return self.together(a, 0, memory=False)
 
-    def together(self, a: Actor, mask: int, memory: bool) -> bool:
-        """Lanes of a warp that execute something as one; ``memory``: it orders their accesses."""
+    def on_collective(self, a: Actor, mask: int, kind: int) -> bool:
+        return self.together(a, mask, memory=False, kind=kind + 1)
+
+    def together(self, a: Actor, mask: int, memory: bool, kind: int = 0) -> bool:
+        """Lanes of a warp that execute something as one; ``memory``: it orders their accesses;
+        ``kind``: what they execute, if not one instruction."""
         mates = [o for o in self.actors if (o.info.cta, o.info.warp) == (a.info.cta, a.info.warp)]
         lanes = sum(o.info.lanes for o in mates)
         mask = mask & lanes if mask else lanes
@@ -93,7 +97,7 @@ class Meetings(State):
                 raise_to(a.lanes.joined.happened, ("t", a.lanes.cls), a.lanes.time)
             return True
         assert a.event is not None
-        mark = ("w", a.info.cta, a.info.warp, mask, memory)
+        mark = ("w", a.info.cta, a.info.warp, mask, memory, kind)
         m = self.meetings.setdefault(mark, Meeting())
         if not a.entered:
             m.arrived[a.lanes.cls] = a.lanes.time
@@ -102,7 +106,7 @@ class Meetings(State):
             if memory:
                 m.knowledge.join(handed)
             a.entered, a.leaving = True, m.number
-            if m.threads not in (0, a.event[1] + 1) and not memory:
+            if m.threads not in (0, a.event[1] + 1) and not memory and not kind:
                 raise self.reject(a, "lanes of the warp execute another instruction")
             m.threads = a.event[1] + 1
             if sum(self.info.classes[c].lanes for c in m.arrived) & mask == mask:

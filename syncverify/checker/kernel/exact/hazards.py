@@ -59,8 +59,9 @@ class Memory:
                 left.append((lo, hi, first))
                 continue
             row = ordering(first.kind, touch.kind)
-            # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores.
-            need = Need.COMPLETION if row.contested == "K6" else row.need
+            # K6 in practical mode: cp.async needs no fence before wgmma and bulk stores, but on sm_100.
+            fenceless = row.contested == "K6" and not self.info.strict_copies
+            need = Need.COMPLETION if fenceless else row.need
             if need is not Need.NOTHING and not (first.atomic and touch.atomic):
                 for a, b in pieces:
                     if not self.met(lanes, first, touch, need, a, b):

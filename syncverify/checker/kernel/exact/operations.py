@@ -29,8 +29,8 @@ class Operations(Mbarriers, Meetings):
         self.memory.access(a.lanes, made, self.at(a))
         return made
 
-    def on_read(self, a: Actor, fp: int, register: int) -> bool:
-        made = self.touch(a, Access.GENERIC_READ, fp)
+    def on_read(self, a: Actor, fp: int, register: int, scope: int = 0) -> bool:
+        made = self.touch(a, Access.GENERIC_READ, fp, atomic=scope > 0)
         if register == AT_ONCE:
             made.used = a.lanes.time
             return True
@@ -167,7 +167,9 @@ class Operations(Mbarriers, Meetings):
             state[1] = 0
         return True
 
-    def on_wgmma(self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int) -> bool:
+    def on_wgmma(
+        self, a: Actor, acc: int, fp_a: int, frag_a: int, fp_b: int, adds: int, others: int, told: int = 0
+    ) -> bool:
         if not self.together(a, 0, memory=False):
             return False
         done = self.issue(a, "mma")

@@ -178,6 +178,7 @@ _HANDLERS: dict[int, Callable[..., bool]] = {
     Ev.CLUSTER_ARRIVE: _F.on_cluster_arrive,
     Ev.CLUSTER_WAIT: _F.on_cluster_wait,
     Ev.ELECT: _F.on_elect,
+    Ev.COLLECTIVE: _F.on_collective,
     Ev.FENCE: _F.on_fence,
     Ev.PROXY_FENCE: _F.on_proxy_fence,
     Ev.GLOBAL_READ: _F.on_global,

@@ -352,18 +352,22 @@ SV_FN void wait() {
 namespace block_sync {
 // With the block's own dimensions: all of its threads. With others (the compute threads of a warp-specialized kernel):
 // a named barrier for as many threads.
-template <bool Aligned>
-SV_FN void sync(DefaultBlockDim, uint32_t = 1) {
+template <bool Aligned = true>
+SV_FN void sync(DefaultBlockDim = DefaultBlockDim{}, uint32_t = 1) {
   if (Aligned) {
     __syncthreads();
   } else {
     __barrier_sync(0);
   }
 }
-template <bool Aligned>
+template <bool Aligned = true>
 SV_FN void sync(dim3 dim, uint32_t id = 1) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(dim.x * dim.y * dim.z) : "memory");
 }
+// Counters that a barrier of its own would need: there are none.
+SV_FN void init() {}
+SV_FN dim3 size(DefaultBlockDim) { return blockDim; }
+SV_FN dim3 size(dim3 dim) { return dim; }
 }  // namespace block_sync
 
 namespace cluster {
@@ -449,8 +453,8 @@ SV_FN void blockSerializeRelease(int64_t* semaphore) {
 
 namespace grid_sync {
 // Every block adds to the semaphore, one of them so much that the sign bit flips once all have come.
-template <bool X, bool Y, bool Z, bool Persistent, bool Aligned, typename Dim>
-SV_FN void sync(int64_t& semaphore, const uint64_t& segment, bool last, Dim dim, uint32_t id = 1) {
+template <bool X, bool Y, bool Z, bool Persistent, bool Aligned = true, typename Dim = DefaultBlockDim>
+SV_FN void sync(int64_t& semaphore, const uint64_t& segment, bool last, Dim dim = Dim{}, uint32_t id = 1) {
   __threadfence();
   block_sync::sync<Aligned>(dim, id);
   if (index_utils::firstThread()) {
@@ -464,24 +468,20 @@ SV_FN void sync(int64_t& semaphore, const uint64_t& segment, bool last, Dim dim,
   }
   block_sync::sync<Aligned>(dim, id);
 }
-template <bool X, bool Y, bool Z, bool Persistent, bool Aligned, typename Dim>
-SV_FN void sync(int64_t& semaphore, const uint64_t& segment, Dim dim, uint32_t id = 1) {
+template <bool X, bool Y, bool Z, bool Persistent, bool Aligned = true, typename Dim = DefaultBlockDim,
+          typename = decltype(block_sync::size(Dim{}))>
+SV_FN void sync(int64_t& semaphore, const uint64_t& segment, Dim dim = Dim{}, uint32_t id = 1) {
   sync<X, Y, Z, Persistent, Aligned>(semaphore, segment, index_utils::blockOf<X, Y, Z>() == 0, dim, id);
 }
 }  // namespace grid_sync
 
 // ---------------------------------------------------------------- reductions and broadcasts in a block
 
-namespace block_sync {
-SV_FN dim3 size(DefaultBlockDim) { return blockDim; }
-SV_FN dim3 size(dim3 dim) { return dim; }
-}  // namespace block_sync
-
 // Along the dimensions X, Y, Z of the block: values into shared memory, a tree of halves with a block barrier after each
 // step, the result out of the first place, and a last barrier before the workspace is used again.
-template <bool X, bool Y, bool Z, bool Aligned, typename T, typename Op, typename Dim>
-SV_FN void blockReduce(T& out, const T& in, Op op, T* shared_mem, bool read_pred, bool write_pred, T init, Dim dim,
-                       uint32_t id = 1) {
+template <bool X, bool Y, bool Z, bool Aligned = true, typename T, typename Op, typename Dim = DefaultBlockDim>
+SV_FN void blockReduce(T& out, const T& in, Op op, T* shared_mem, bool read_pred, bool write_pred, T init,
+                       Dim dim = Dim{}, uint32_t id = 1) {
   const dim3 size = block_sync::size(dim);
   const unsigned width = (X ? size.x : 1) * (Y ? size.y : 1) * (Z ? size.z : 1);
   const unsigned at =
@@ -504,15 +504,22 @@ SV_FN void blockReduce(T& out, const T& in, Op op, T* shared_mem, bool read_pred
   }
   block_sync::sync<Aligned>(dim, id);
 }
-template <bool X, bool Y, bool Z, bool Aligned, typename T, typename Op, typename Dim>
-SV_FN void blockReduce(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim, uint32_t id = 1) {
+template <bool X, bool Y, bool Z, bool Aligned = true, typename T, typename Op, typename Dim = DefaultBlockDim>
+SV_FN void blockReduce(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim = Dim{},
+                       uint32_t id = 1) {
   blockReduce<X, Y, Z, Aligned>(out, in, op, shared_mem, pred, pred, init, dim, id);
+}
+// The same with the thread's place and the block's size, as kernels of 2023 name them.
+template <bool X, bool Y, bool Z, bool Aligned = true, typename T, typename Op, typename Thread, typename Block,
+          typename... More>
+SV_FN void blockReduce(T& out, const T& in, Op op, const Thread&, const Block&, T* shared_mem, bool pred, More... more) {
+  blockReduce<X, Y, Z, Aligned>(out, in, op, shared_mem, pred, more...);
 }
 
 namespace broadcast {
 // The first thread along X, Y, Z writes, a block barrier, the others read, and a barrier before the next use.
-template <bool X, bool Y, bool Z, bool Aligned, typename T, typename Dim>
-SV_FN void blockBroadcast(T& out, const T& in, T* shared_mem, bool pred, Dim dim, uint32_t id = 1) {
+template <bool X, bool Y, bool Z, bool Aligned = true, typename T, typename Dim = DefaultBlockDim>
+SV_FN void blockBroadcast(T& out, const T& in, T* shared_mem, bool pred, Dim dim = Dim{}, uint32_t id = 1) {
   const dim3 size = block_sync::size(dim);
   const bool owner = (!X || threadIdx.x == 0) && (!Y || threadIdx.y == 0) && (!Z || threadIdx.z == 0);
   const unsigned place = ((Z ? 0 : threadIdx.z) * (Y ? 1 : size.y) + (Y ? 0 : threadIdx.y)) * (X ? 1 : size.x) +
@@ -531,9 +538,9 @@ SV_FN T shfl_xor(T value, int lanes) {
 }
 
 // Within each warp by shuffles, then, where a row has several warps, one value a warp through shared memory.
-template <bool SingleWarp, bool Aligned, typename T, typename Op, typename Dim>
-SV_FN void warpReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool read_pred, bool write_pred, T init, Dim dim,
-                          uint32_t id = 1) {
+template <bool SingleWarp, bool Aligned = true, typename T, typename Op, typename Dim = DefaultBlockDim>
+SV_FN void warpReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool read_pred, bool write_pred, T init,
+                          Dim dim = Dim{}, uint32_t id = 1) {
   const dim3 size = block_sync::size(dim);
   T value = read_pred ? in : init;
   for (int lanes = 16; lanes >= 1; lanes /= 2) op(value, shfl_xor(value, lanes));
@@ -561,14 +568,21 @@ SV_FN void warpReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool read_p
     out = result;
   }
 }
-template <bool SingleWarp, bool Aligned, typename T, typename Op, typename Dim>
-SV_FN void warpReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim, uint32_t id = 1) {
+template <bool SingleWarp, bool Aligned = true, typename T, typename Op, typename Dim = DefaultBlockDim>
+SV_FN void warpReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim = Dim{},
+                          uint32_t id = 1) {
   warpReduceTIDX<SingleWarp, Aligned>(out, in, op, shared_mem, pred, pred, init, dim, id);
+}
+template <bool SingleWarp, bool Aligned = true, typename T, typename Op, typename Thread, typename Block,
+          typename... More>
+SV_FN void warpReduceTIDX(T& out, const T& in, Op op, const Thread&, const Block&, T* shared_mem, bool pred,
+                          More... more) {
+  warpReduceTIDX<SingleWarp, Aligned>(out, in, op, shared_mem, pred, more...);
 }
 
 // The same where the number of threads is known: every thread adds up the warps' values itself.
-template <int Threads, bool Aligned, typename T, typename Op, typename Dim>
-SV_FN void staticWarpAllReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim,
+template <int Threads, bool Aligned = true, typename T, typename Op, typename Dim = DefaultBlockDim>
+SV_FN void staticWarpAllReduceTIDX(T& out, const T& in, Op op, T* shared_mem, bool pred, T init, Dim dim = Dim{},
                                    uint32_t id = 1) {
   constexpr int warps = Threads / 32;
   T value = pred ? in : init;

@@ -15,7 +15,7 @@ from syncverify.frontends.ptx.decode.memory import Access, access_events
 from syncverify.frontends.ptx.decode.parts import constant, window
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.control_flow import Flow
-from syncverify.frontends.ptx.syntax.nodes import Instr, Mem
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.model.events import Ev, Event
 
@@ -33,10 +33,12 @@ def early_accesses(
     decoded: Mapping[int, Effect | Access | Unsupported],
     origins: Origins,
     variables: frozenset[str],
+    unwritten: frozenset[str] = frozenset(),
 ) -> dict[int, Effect | Access]:
     """Loads, stores and atomics that a thread may come to before its own wait, where nothing else is known of
     them; of those that it comes to one after the other, the first.
 
+    ``unwritten``: pointers that lead to nothing which the grid before writes; reads there may come early.
     ``generic``: accesses without a state space, and whether they may reach shared memory. ``variables``:
     those in global memory.
     """
@@ -45,6 +47,9 @@ def early_accesses(
     for k, i in _in_order(flow):
         waits = i.op == "griddepcontrol" and "wait" in i.mods
         if not waits and not _global(flow, k, generic, origins, variables):
+            continue
+        reads = not waits and _code(i) is Ev.GLOBAL_READ
+        if reads and reads_unwritten(i, origins, unwritten, flow.function):
             continue
         if not waits and not _covered(flow, k, before):
             known = decoded.get(k)
@@ -72,6 +77,14 @@ class AnyAccess(Access):
             return found
         code = {Ev.READ: Ev.GLOBAL_READ, Ev.WRITE: Ev.GLOBAL_WRITE}.get(self.code, Ev.GLOBAL_ATOMIC)
         return [(code, site, *_PLACELESS[code])]
+
+
+def reads_unwritten(i: Instr, origins: Origins, unwritten: frozenset[str], function: Function) -> bool:
+    """Whether what an instruction reads of global memory lies behind some pointers alone."""
+    named = {p.name for p in function.params}
+    found = {x for op in i.operands if isinstance(op, Mem) for x in origins.of(op)}
+    found = {x for x in found if "+" in x or x == ANYWHERE or x in named}
+    return bool(found) and found <= unwritten
 
 
 def _in_order(flow: Flow) -> Iterator[tuple[int, Instr]]:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import replace
 
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Label, Sym
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Label, Sym
 from syncverify.frontends.ptx.syntax.operands import results
 
 _LONGEST = 16
@@ -34,7 +34,7 @@ def predicated(function: Function, takes: Collection[int]) -> Function:
         assert i.guard is not None
         if any(i.guard.name in results(j) or j.guard is not None for j in inside):
             continue
-        body[k] = Instr("nop", (), (), i.line, i.loc, callers=i.callers)
+        body[k] = Instr("nanosleep", ("u32",), (Imm(0),), i.line, i.loc, callers=i.callers)
         body[k + 1 : end] = [replace(j, guard=i.guard, negated=not i.negated) for j in inside]
     return function if body == list(function.body) else replace(function, body=tuple(body))
 

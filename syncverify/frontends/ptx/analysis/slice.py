@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from syncverify.frontends.ptx.analysis.collectives import is_collective
 from syncverify.frontends.ptx.decode.effects import Effect, Unsupported
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Sym, Vector
@@ -230,7 +231,7 @@ class _Slicer:
         i = self.body[k]
         self._need_guard(k)
         effect = self.effects.get(k)
-        if isinstance(effect, Effect):
+        if isinstance(effect, Effect) and not is_collective(i):
             for op in effect.operands:
                 self._need(k, registers(op))
         elif i.op == "ld" and "global" in i.mods:

@@ -26,6 +26,7 @@ from syncverify.frontends.ptx.compile.state import (
     DECIDE,
     ENDED,
     EVENT,
+    LEAVE,
     MASK,
     PARTED,
     QUEUED,
@@ -90,14 +91,35 @@ class Writer(Effects):
         found = self._targets.get(block)
         if found is None:
             seen: set[int] = set()
-            at = block
+            at, last = block, -1
             while at < self.flow.end and at not in seen and self._idle(at):
                 seen.add(at)
+                last = at if at in self.p.tails else last
                 b = self.flow.blocks[at]
                 at = b.succ[0] if len(b.succ) == 1 else self.flow.join(at)
-            found = ENDED if at >= self.flow.end or (at in seen) else self._label_of(at)
+            found = self._ended(last) if at >= self.flow.end or (at in seen) else self._label_of(at)
             self._targets[block] = found
         return found
+
+    def _onward(self, block: int, to: int) -> int:
+        """The label of where control goes on from a block to another."""
+        found = self.target(to)
+        return self._ended(block) if found == ENDED else found
+
+    def _ended(self, block: int) -> int:
+        """The label of the kernel's end, come to from a block, of those that follow a barrier for all, or
+        -1."""
+        if block not in self.p.tails:
+            return ENDED
+        k = self.flow.blocks[block].hi - 1
+        label = 8 * k + LEAVE
+        if label not in self.opened:
+            site = len(self.p.sites)
+            self.p.sites.append(Site(self.p.module.span(self.body[-1]), END))
+            self.p.left[site] = block
+            self.space[f"b{label}"] = exiting((Ev.EXIT, site))
+            self.opened.append(label)
+        return label
 
     def _label_of(self, block: int) -> int:
         return 8 * self.flow.blocks[block].lo + START
@@ -204,10 +226,10 @@ class Writer(Effects):
                 self._text("r[0] = 1")
                 self._text(f"return {self._constant((Ev.EXIT, site))}")
                 return
-            self._goto(self.target(b.succ[0]))
+            self._goto(self._onward(n, b.succ[0]))
             return
         if k not in self.p.slice.branches:
-            self._goto(self.target(self.flow.join(n)))
+            self._goto(self._onward(n, self.flow.join(n)))
             return
         decide = 8 * k + DECIDE
         for last in (False, True):
@@ -218,7 +240,7 @@ class Writer(Effects):
                 self._text(f"if v.__class__ is not int: r[0] = {decide}; v = D(r, v, {k})")
                 table = next(op.name for op in i.operands if isinstance(op, Sym))
                 labels = [self.p.function.labels[x] for x in self.p.function.tables[table]]
-                targets = [self.target(self._block_at(x)) for x in labels]
+                targets = [self._onward(n, self._block_at(x)) for x in labels]
                 c = self._constant(tuple(targets))
                 self.space["B"] = entry
                 self._text(f"r[0] = B({c}, v)")
@@ -252,15 +274,15 @@ class Writer(Effects):
         """Labels for the branch taken, and not."""
         b = self.flow.blocks[n]
         i = self.body[b.hi - 1]
-        after = self.target(self._block_at(b.hi))
+        after = self._onward(n, self._block_at(b.hi))
         if i.op == "bra":
-            return self.target(
-                self._block_at(next(x.target for x in i.operands if hasattr(x, "target")))
+            return self._onward(
+                n, self._block_at(next(x.target for x in i.operands if hasattr(x, "target")))
             ), after
         if i.op == "exit":
             # an exit under a guard has a site of its own
             return self._exit(b.hi - 1), after
-        return ENDED, after
+        return self._ended(n), after
 
     def _exit(self, k: int) -> int:
         label = 8 * k + EVENT

@@ -9,8 +9,10 @@ from operator import itemgetter
 from posixpath import basename
 from typing import Any
 
+from syncverify.base.kernel_names import base_name
 from syncverify.base.reason import Cause, Reason
 from syncverify.frontends.ptx.analysis.conditional_lengths import added_comparisons
+from syncverify.frontends.ptx.analysis.pointer_provenance import ANYWHERE
 from syncverify.frontends.ptx.analysis.shared_pointers import parameter_pointers
 from syncverify.frontends.ptx.compile.expressions import NAMES, Expressions
 from syncverify.frontends.ptx.compile.lockstep_memo import Blocks
@@ -23,12 +25,14 @@ from syncverify.frontends.ptx.values.register_values import Unknown, choice
 def _loaded(i: Instr) -> Cause:
     """What the value of an instruction is, as a cause."""
     space = i.mods[0].split("::")[0] if i.op == "ld" and i.mods else ""
-    return {"global": Cause.GLOBAL_DATA, "shared": Cause.SHARED_CONTENTS}.get(space, Cause.DATA)
+    if space == "shared":
+        return Cause.SHARED_CONTENTS
+    return Cause.GLOBAL_DATA if space in ("global", "const") else Cause.DATA
 
 
 _ASSIGNED = re.compile(r"\br\[(\d+)\](?:, r\[(\d+)\])? = ")
 #: Helpers that write no slots but those that the text assigns to what they return, or put them back.
-_WRITE_NO_MORE = frozenset("B D ELECT G H L P R W X".split())
+_WRITE_NO_MORE = frozenset("B D ELECT G H L P R V W X".split())
 _HELPER = re.compile(r"\b([A-Z]+)\(r\b")
 #: Slots, and what takes their values from the list of all.
 Saved = tuple[tuple[int, ...], Callable[[Registers], tuple[Any, ...]]]
@@ -91,8 +95,8 @@ class Text:
     def _why(self, k: int) -> str:
         i = self.body[k]
         span = self.p.module.span(i)
-        text = f"data ({i.name} at {basename(span.file)}:{span.line})" + self._wish(i)
-        return Reason(text, _loaded(i))
+        text = f"data ({i.name} at {basename(span.file)}:{span.line})"
+        return Reason(text + self._wish(k, i), _loaded(i), bare=text)
 
     def _common(self, k: int, name: str) -> str | None:
         """The name of a value that all threads compute alike."""
@@ -105,8 +109,11 @@ class Text:
             return self._constant(choice(why, "data", (key, "holds", x.negated)))
         return self._constant(Unknown(why, "data", key))
 
-    def _wish(self, i: Instr) -> str:
+    def _wish(self, k: int, i: Instr) -> str:
         """What a launch file could say so that a load's value is known."""
+        if k in self.p.variables:
+            named = sorted(base_name(x) for x in self.p.origins.of(i.operands[1]) if x != ANYWHERE)
+            return f": write {named[0]} = N under variables in a launch file" if len(named) == 1 else ""
         if i.op not in ("ld", "atom") or "global" not in i.mods:
             return ""
         places = self.p.origins.of(i.operands[1])

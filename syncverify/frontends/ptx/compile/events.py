@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason, caused
 from syncverify.frontends.ptx.analysis.block_groups import MEMBER, TEAM, only_place, sized
+from syncverify.frontends.ptx.analysis.collectives import at_branch, is_collective
 from syncverify.frontends.ptx.compile.loads import Values
 from syncverify.frontends.ptx.compile.runtime import elected, hand, overwritten, without_token
 from syncverify.frontends.ptx.compile.state import AFTER, CONTEXT, DECIDE, EVENT, Decoded, Registers
@@ -84,9 +86,17 @@ class Effects(Values):
         if touches is None:
             return lambda ctx: []
         site = self._site(k)
-        return lambda ctx: [
-            (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
-        ]
+        behind = [(self._site(x.row.at[0]), x) for x in self.p.gathers.get(k, ())]
+
+        def events(ctx: Any) -> list[Event]:
+            found: list[Event] = [
+                (code, site, ctx.fragment(what) if isinstance(what, str) else what) for code, what in touches
+            ]
+            for at, x in behind:
+                found += at_branch(ctx, at, x, self.body[x.row.at[0]])
+            return found
+
+        return events
 
     def _touch(self, k: int) -> None:
         """An instruction that only touches registers."""
@@ -198,6 +208,9 @@ class Effects(Values):
     def _access(self, k: int, i: Instr, a: Access, site: int, after: int) -> None:
         memo: dict[Any, Any] = {}
         writes = a.code != Ev.READ
+        # what steers is read as if nobody wrote it meanwhile, which only a weak read shows
+        weak = a.strong and not writes and self.p.steers and k in self.p.slice.pure
+        access = replace(a, strong=False) if weak else a
         values = [op for op in a.elements if writes and isinstance(op, Reg) and op.name in self.wanted]
         keyed = ["r[2]", self._operand(a.address)]
         keyed.append("v" if i.guard is not None else "1")
@@ -222,7 +235,7 @@ class Effects(Values):
                 cluster = stored.pop(0)
                 self._stores((site, cluster, _blocks(address)), a.elements, stored, ctx.tables.space)
             if part is not None:
-                events += a.events(part, site, address, stored, handle, part is not ctx)
+                events += access.events(part, site, address, stored, handle, part is not ctx)
             found = events[0] if len(events) == 1 and events[0][0] > Ev.UNKNOWN else events
             if not any(map(sized, key)) or (teams and only_place(key)):
                 memo[key] = found
@@ -277,6 +290,8 @@ class Effects(Values):
             return
         if not isinstance(found, Effect):
             return
+        if is_collective(i) and k in self.p.slice.pure:
+            self._pure(k)
         if i.op == "elect":
             into = i.operands[0]
             first, second = (into.first, into.second) if isinstance(into, Pair) else (None, into)

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from syncverify.frontends.ptx.compile.code_text import Text
 from syncverify.frontends.ptx.compile.operands import NotPlain
-from syncverify.frontends.ptx.compile.runtime import load, read_global, read_held, read_word, store, taken
+from syncverify.frontends.ptx.compile.runtime import (
+    load,
+    read_global,
+    read_held,
+    read_variable,
+    read_word,
+    store,
+    taken,
+)
 from syncverify.frontends.ptx.compile.state import CONTEXT, SPACES, TAKE
 from syncverify.frontends.ptx.decode.map_addresses import MapAddress, located, moved, somewhere
 from syncverify.frontends.ptx.syntax.nodes import Instr, Mem, Operand, Reg, Sym, Vector
@@ -61,7 +69,9 @@ class Values(Text):
         if i.op in ("ld", "ldu"):
             yield from self._load(k, i)
             return
-        if i.op == "st":
+        if i.op == "st" and i.mods[0] == "bulk":
+            pass  # it leaves nothing that steers: its event forgets what was there
+        elif i.op == "st":
             self._store(k, i)
             return
         if i.op == "call":
@@ -92,6 +102,14 @@ class Values(Text):
                 known = any(q.name == base.name for q in self.p.function.params) and self.p.function.entry
                 name = f"param {base.name}+{offset}:{type_}"
                 found = f"r[{self.p.constant_slot(name) if known else self.p.slot(name)}]"
+                yield d.name, self.expr.extended(d.name, type_, found)
+            elif k in self.p.variables:
+                self.space["V"] = read_variable
+                address = f"{self.expr.text(m.base)} + {offset}"
+                found = f"V(r, {address}, {size}, {self._unknown(k)})"
+                if k in self.p.words:
+                    self.space["R"] = read_word
+                    found = f"R(r, {address}, {size}, {type_[0] != 'u'}, {found})"
                 yield d.name, self.expr.extended(d.name, type_, found)
             elif space == "global" and not isinstance(m.base, Sym):
                 if all(r in self.wanted for r in registers(m)):

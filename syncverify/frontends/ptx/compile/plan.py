@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
 from syncverify.frontends.ptx.analysis.access_runs import joined
 from syncverify.frontends.ptx.analysis.atomic_counters import adds_one, counting, loads_word, unwritten
 from syncverify.frontends.ptx.analysis.block_groups import Teams, elsewhere
+from syncverify.frontends.ptx.analysis.collectives import Collectives
 from syncverify.frontends.ptx.analysis.conditional_lengths import Lengths, chosen_lengths
-from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses
+from syncverify.frontends.ptx.analysis.copy_addresses import copy_addresses, misplaced
+from syncverify.frontends.ptx.analysis.dependent_launch import early_accesses, reads_unwritten
 from syncverify.frontends.ptx.analysis.drop_global_effects import untracked
 from syncverify.frontends.ptx.analysis.external_releases import exchanged, released_unseen
 from syncverify.frontends.ptx.analysis.handover_detection import HandOver, hand_over
@@ -23,6 +26,7 @@ from syncverify.frontends.ptx.analysis.pointer_provenance import Origins
 from syncverify.frontends.ptx.analysis.shared_pointers import names_shared, shared_pointers
 from syncverify.frontends.ptx.analysis.slice import Slice, slice_of
 from syncverify.frontends.ptx.analysis.uniform_values import common_values
+from syncverify.frontends.ptx.analysis.uniformity import EVERY, Uniformity
 from syncverify.frontends.ptx.analysis.wgmma_register_hazards import fragment_events
 from syncverify.frontends.ptx.compile.state import FIRST, SIZED, SPACES, START, Decoded
 from syncverify.frontends.ptx.compile.wgmma_runs import Together
@@ -31,7 +35,7 @@ from syncverify.frontends.ptx.decode.global_access import GlobalAccess, poll_eff
 from syncverify.frontends.ptx.decode.map_addresses import MapAddresses
 from syncverify.frontends.ptx.decode.memory import Access, decode_access
 from syncverify.frontends.ptx.decode.parts import spaces, window
-from syncverify.frontends.ptx.decode.table import decode
+from syncverify.frontends.ptx.decode.table import decode, refused
 from syncverify.frontends.ptx.decode.wmma import moves_matrix, stores_matrix
 from syncverify.frontends.ptx.flow.asserts import SILENT, called, stops
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -50,7 +54,8 @@ class Plan:
     ``words``: what is loaded from memory that the kernel does not write may be a size without a number.
     ``teams``: blocks share global memory in teams, any of which stands for all. ``contents``: what lies in
     shared memory may steer; else it is data. ``followed``: plain accesses to global memory are, where
-    something is released, and nothing waits for it. ``dependent``: the grid before may still run.
+    something is released, and nothing waits for it. ``dependent``: the grid before may still run. ``inputs``:
+    places of parameters that lead to nothing which it writes.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class Plan:
         contents: bool = True,
         followed: bool = False,
         dependent: bool = False,
+        inputs: frozenset[str] = frozenset(),
     ) -> None:
         self.module = module
         self.function = function
@@ -77,6 +83,7 @@ class Plan:
         self.contents = contents
         self.apart = apart
         self.dependent = dependent
+        self.inputs = inputs
         self.teams = teams
         self.numbers = numbers
         self.spins = self.flow.spins
@@ -84,7 +91,7 @@ class Plan:
         pointers = shared_pointers(function)
         generic: dict[int, bool] = {}  # accesses without a space, and whether they may reach shared memory
         for k, i in enumerate(self.body):
-            access = decode_access(i)
+            access = decode_access(i) if refused(i, function) is None else None
             if access is not None and access.space == "generic":
                 generic[k] = bool(pointers.intersection(registers(access.address))) or names_shared(
                     access.address, function, module
@@ -114,11 +121,16 @@ class Plan:
         fixed = frozenset[int]()  # loads of what nobody writes
         if apart and self.handing is None and any(map(_loads_global, self.body)):
             fixed = unwritten(self.flow, generic, self.origins)
+        #: loads of variables that the kernel does not write
+        self.variables = frozenset(k for k, i in enumerate(self.body) if i.op == "ld" and "const" in i.mods)
+        self.variables |= {k for k in fixed if self._loads_variable(self.body[k])}
+        fixed |= self.variables
         whole = frozenset(k for k in fixed if loads_word(self.body[k]))
         #: loads whose values are sizes, where nothing else is known of them
         self.words = whole if words else frozenset()
         #: what all threads compute alike of others, where the launch file says nothing of memory
         self.common = {} if holds else common_values(self.flow, fixed - whole)
+        copies = copy_addresses(self.function)
         if self.handing is not None:
             self.decoded.update(self.handing.accesses)
             for k, spin in self.handing.spins.items():
@@ -137,12 +149,17 @@ class Plan:
         else:
             if any(i.op == "cp" and spaces(i.mods)[:1] == ["global"] for i in self.body):
                 self._refuse_matrices()
+            judged = copies.judged
             for k, e in self.decoded.items():
-                if isinstance(e, Effect):
+                if isinstance(e, Effect) and k not in judged:
                     self.decoded[k] = untracked(self.body[k], e)
+        for k, (at, off) in copies.off.items():
+            copy = self.decoded.get(k)
+            if isinstance(copy, Effect):
+                self.decoded[k] = misplaced(copy, at, off)
         if dependent:
             names = frozenset(v.name for v in module.variables if v.space == "global")
-            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names))
+            self.decoded.update(early_accesses(self.flow, generic, self.decoded, self.origins, names, inputs))
         for block in self.flow.endless():
             lines = range(self.flow.blocks[block].lo, self.flow.blocks[block].hi)
             if not self.decoded.keys() & set(lines):
@@ -156,7 +173,6 @@ class Plan:
         self.touches: dict[int, list[tuple[Ev, int | str]]] = {k: list(e) for k, e in fragments.items()}
         for k, handles in self.uses.at.items():
             self.touches.setdefault(k, []).extend((Ev.USE, h) for h in handles)
-        self.fragments = frozenset(fragments)
         #: products that are one event
         self.together = Together()
         #: blocks that agents of this program are taken not to come to
@@ -166,6 +182,20 @@ class Plan:
         needed = slice_of(
             self.flow, effects, fragments, holds=self.reads, takes=self.takes, contents=contents
         )
+        rows = Collectives(self.flow, self.decoded, needed.branches)
+        #: by branch that is not decided, the collectives behind it
+        self.gathers = rows.apart(needed.registers)
+        for k in self.gathers:
+            self.touches.setdefault(k, [])
+        more = rows.followed(needed.registers)
+        #: where registers bring events, and what decides about them is followed
+        self.asked = frozenset(fragments) | {k for k in self.uses.at if rows.told(k, needed.registers)}
+        if more or len(self.asked) > len(fragments):
+            self.decoded = dict(sorted({**self.decoded, **more}.items()))
+            effects = {k: _as_effect(e) for k, e in self.decoded.items()}
+            needed = slice_of(
+                self.flow, effects, self.asked, holds=self.reads, takes=self.takes, contents=contents
+            )
         self._write(needed, sized=False)
 
     def _leave_out(self, teams: Teams) -> None:
@@ -187,8 +217,8 @@ class Plan:
         flow = Flow(self.function, stops)
         known = self.slice.registers
         effects = {k: _as_effect(e, known) for k, e in self.decoded.items() if flow.block_of[k] not in stops}
-        fragments = [k for k in self.fragments if flow.block_of[k] not in stops]
-        also = [*fragments, *(flow.blocks[b].lo for b in stops)]
+        asked = [k for k in self.asked if flow.block_of[k] not in stops]
+        also = [*asked, *(flow.blocks[b].lo for b in stops)]
         found = slice_of(flow, effects, also, holds=self.reads, takes=self.takes, contents=self.contents)
         self.flow, self.stops = flow, stops
         return found.steering or found
@@ -201,6 +231,7 @@ class Plan:
         self.elections = elections(self.flow, self.slice, self.decoded)
         self.assumptions: list[str] = []
         self.sites: list[Site] = []
+        self.left: dict[int, int] = {}  # sites of exits -> blocks of ``tails`` that they come from
         self.slots: dict[str, int] = {}
         self.at = 0  # the instruction that is being compiled
         self.constants: dict[int, set[str]] = {}  # what of the launch's sizes instructions read
@@ -216,7 +247,58 @@ class Plan:
         self.equal_value: set[int] = set()  # sites of stores that were seen to store one known value
         self.loose: set[int] = set()  # sites whose place in shared memory data says
         self.trusted: set[int] = set()  # sites at which the kernel would stop itself, as is taken not to be
-        self.alike: set[int] = set()  # sites whose lanes store to the same bytes, with values not all known
+
+    @cached_property
+    def tails(self) -> dict[int, frozenset[int]]:
+        """Blocks that do something, and whatever comes to the end after a barrier goes through: which
+        barriers."""
+        found: dict[int, set[int]] = {}
+        for k, i in enumerate(self.body):
+            at = self.flow.block_of[k]
+            if i.op in ("bar", "barrier") and at in self.flow.reached:
+                while 0 <= at < self.flow.end:
+                    b = self.flow.blocks[at]
+                    if any(j.op in _DOES for j in self.body[b.lo : b.hi]):
+                        found.setdefault(at, set()).add(k)
+                    at = self.flow.join(at)
+        return {at: frozenset(ks) for at, ks in found.items()}
+
+    def skips(self, left: int, barrier: int, whole: bool) -> bool:
+        """Whether who leaves at one site has run past the barrier at another. Of a whole warp (``whole``)
+        accesses to global memory alone do not show it: compilers let early returns share them."""
+        block = self.left.get(left, -1)
+        passed = self.tails.get(block, frozenset())
+        if whole and block >= 0:
+            b = self.flow.blocks[block]
+            if not any(i.op in _DOES and i.op != "ld" and not _in_global(i) for i in self.body[b.lo : b.hi]):
+                return False
+        return any(self.site_of.get(k) == barrier for k in passed)
+
+    def varies(self, block: Sequence[int]) -> Callable[[int], int]:
+        """By the site of a store, what its value varies with in blocks of a shape."""
+        found = self.uniformity(block)
+
+        def of(site: int) -> int:
+            k = next((k for k, s in self.site_of.items() if s == site), None)
+            return EVERY if k is None else found.stored(k)
+
+        return cache(of)
+
+    def settled(self, site: int) -> bool:
+        """Whether an instruction reads global memory that the grid before does not write, if it reads any."""
+        k = next((k for k, s in self.site_of.items() if s == site), None)
+        return k is not None and reads_unwritten(self.body[k], self.origins, self.inputs, self.function)
+
+    def uniformity(self, block: Sequence[int]) -> Uniformity:
+        """What values vary with in blocks of a shape."""
+        found = self._uniformity.get(tuple(block))
+        if found is None:
+            found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
+        return found
+
+    @cached_property
+    def _uniformity(self) -> dict[tuple[int, ...], Uniformity]:
+        return {}
 
     @cached_property
     def moves(self) -> bool:
@@ -232,6 +314,11 @@ class Plan:
     def origins(self) -> Origins:
         """Which parameters addresses in global memory come from."""
         return Origins(self.flow, True, self.numbers)
+
+    def _loads_variable(self, i: Instr) -> bool:
+        """Whether a load is of one variable in global memory."""
+        names = {v.name for v in (*self.module.variables, *self.function.variables) if v.space == "global"}
+        return self.origins.of(i.operands[1]) <= names
 
     @cached_property
     def map_addresses(self) -> MapAddresses:
@@ -335,6 +422,17 @@ class Plan:
         held = {s: name.removeprefix(KEPT) for name, s in self.slots.items()}
         types |= {name: name.rpartition(":")[2] for name in held.values() if name.startswith("param ")}
         return {s: width(types[name]) for s, name in held.items() if name in types}
+
+
+#: What others may notice, or an instruction waits for.
+_DOES = frozenset(
+    "st atom red ld ldu bar barrier mbarrier cp wgmma ldmatrix stmatrix shfl vote redux match mma call "
+    "fence".split()
+)
+
+
+def _in_global(i: Instr) -> bool:
+    return i.op in ("ld", "st", "red", "atom") and "global" in i.mods
 
 
 def _writes(i: Instr) -> bool:

@@ -25,7 +25,7 @@ from syncverify.frontends.ptx.syntax.operands import results, sources
 
 _CARRY = ("%carry",)
 #: What programs of one function have in common: sites, and what is known of them.
-SHARED = ("sites", "site_of", "plain", "one_value", "stored", "equal_value", "loose", "alike", "trusted")
+SHARED = ("sites", "site_of", "left", "plain", "one_value", "stored", "equal_value", "loose", "trusted")
 
 
 class Program(Plan):
@@ -48,7 +48,7 @@ class Program(Plan):
 
     def forget_stores(self) -> None:
         """What stores were seen to store is known of one launch; a new one has not begun."""
-        for found in (self.one_value, self.equal_value, self.stored, self.loose, self.alike, self.trusted):
+        for found in (self.one_value, self.equal_value, self.stored, self.loose, self.trusted):
             found.clear()
         self.one_value.update(self.plain)
         self.equal_value.update(site for site, numbers in self.plain.items() if numbers)
@@ -56,7 +56,7 @@ class Program(Plan):
     @contextmanager
     def stores_kept(self) -> Iterator[None]:
         """While other launches are looked at, what this one stores is put aside."""
-        told = (self.one_value, self.equal_value, self.loose, self.alike, self.trusted)
+        told = (self.one_value, self.equal_value, self.loose, self.trusted)
         kept = [(found, copy(found)) for found in told]
         stored = dict(self.stored)
         try:

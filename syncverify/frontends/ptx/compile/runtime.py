@@ -103,6 +103,11 @@ def read_held(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
     return r[CONTEXT].tables.held(address, size, missing)
 
 
+def read_variable(r: Registers, address: Any, size: int, missing: Unknown) -> Any:
+    """The value of a load from a variable that the kernel does not write."""
+    return r[CONTEXT].tables.variable_bytes(address, size, missing)
+
+
 def read_word(r: Registers, address: Any, size: int, signed: bool, found: Any) -> Any:
     """The same of a word that nobody writes: where it has no number it is a size, one for each place."""
     space = r[CONTEXT].tables.space

@@ -16,6 +16,7 @@ from syncverify.frontends.ptx.decode.parts import (
     fault,
     immediate,
     malformed,
+    multicasts,
     region,
     registers,
     scope_of,
@@ -24,6 +25,8 @@ from syncverify.frontends.ptx.decode.parts import (
 )
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg
 from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.types import WINDOW
+from syncverify.frontends.ptx.values.register_values import Vec
 from syncverify.model.events import Ev, Event, Flag
 
 _SHARED = ("shared::cta", "shared::cluster")
@@ -52,6 +55,18 @@ def decode_cp(instr: Instr, function: Function) -> Decoded:
     if mods[:2] == ("async", "bulk") or mods[:3] == ("reduce", "async", "bulk"):
         return _bulk(instr)
     return Unsupported(f"{instr.name} is not known")
+
+
+def aligned_global(ctx: Context, site: int, faults: list[Event], value: Value, unit: int, what: str) -> None:
+    """Adds a fault where some lane's address in global memory is a number that is not aligned.
+
+    Pointers are as aligned as the launch file or the text says, 16 bytes if nothing does, and no more.
+    """
+    lanes = [value.lanes[i] for i in ctx.lanes] if isinstance(value, Vec) else [value]
+    off = next((a for a in lanes if isinstance(a, int) and not a >> WINDOW and a % unit), None)
+    if off is not None:
+        text = f"{what} in global memory is {off % unit} bytes past a multiple of {unit}"
+        faults.append(fault(site, "SV701", text))
 
 
 def _wait(instr: Instr, code: Ev, *rest: int) -> Decoded:
@@ -99,6 +114,7 @@ def _cp_async(instr: Instr, function: Function) -> Decoded:
                 # PTX ISA, cp.async: src-size greater than cp-size is undefined.
                 text = f"{copied} source bytes are more than the {size} that are copied"
                 faults.append(fault(site, "SV701", text))
+        aligned_global(ctx, site, faults, v[1], size, "the source")
         return [*faults, (Ev.CP_ASYNC, site, to.footprint(ctx), ctx.global_bytes(v[1], size))]
 
     return effect(emit, (*ops[:2], *asked))
@@ -170,7 +186,7 @@ def _bulk(instr: Instr) -> Decoded:
     if len(ops) < 4 or not isinstance(ops[3], Mem):
         return malformed(instr)
     if to in _SHARED and source == "global" and not reduces:
-        multicast = "multicast::cluster" in instr.mods
+        multicast = multicasts(instr.mods)
         if multicast and len(ops) < 5:
             return malformed(instr)
         return _bulk_load((*ops[:4], *ops[4 : 5 if multicast else 4]))
@@ -215,6 +231,7 @@ def _bulk_load(operands: Sequence[Operand]) -> Decoded:
         faults: list[Event] = []
         size = size_of(ctx, site, faults, v[2])
         to = region(ctx, site, faults, v[0], "shared", size, 16, "the destination")
+        aligned_global(ctx, site, faults, v[1], 16, "the source")
         found = targets(ctx, site, faults, to, v[3], v[4] if len(v) > 4 else None, size)
         if not found or not size:
             return faults
@@ -237,6 +254,7 @@ def _bulk_store(ops: Sequence[Operand], reduces: int) -> Decoded:
         own_source(ctx, site, faults, source)
         if not size:
             return faults
+        aligned_global(ctx, site, faults, v[0], 16, "the destination")
         to = ctx.global_bytes(v[0], size)
         return [*faults, (Ev.BULK_STORE, site, source.footprint(ctx), to, -1, reduces)]
 
@@ -313,12 +331,10 @@ def decode_multimem(instr: Instr) -> Decoded:
 def decode_async_store(instr: Instr) -> Decoded:
     """``st.async`` and ``red.async``; None for an ordinary ``st`` or ``red``."""
     if instr.mods[:1] != ("async",):
-        if instr.op == "st" and instr.mods[:1] == ("bulk",):
-            return Unsupported(f"{instr.name} is no sm_90 instruction")
-        return None
+        return _bulk_zero(instr) if instr.mods[:1] == ("bulk",) else None
     ops, mods = instr.operands, instr.mods
     if "mbarrier::complete_tx::bytes" not in mods:
-        return Unsupported(f"{instr.name} is no sm_90 instruction")
+        return Unsupported(f"{instr.name} without an mbarrier is not modelled")
     if len(ops) != 3 or not isinstance(ops[0], Mem) or not isinstance(ops[2], Mem):
         return malformed(instr)
     size = _access_bytes(mods)
@@ -335,3 +351,31 @@ def decode_async_store(instr: Instr) -> Decoded:
         return [*faults, (Ev.ST_ASYNC, site, to.footprint(ctx), b, size, reduces)]
 
     return effect(emit, (ops[0], ops[2]))
+
+
+# ------------------------------------------------------------------ st.bulk
+
+_MOST_ZEROS = 1 << 24
+
+
+def _bulk_zero(instr: Instr) -> Decoded:
+    """``st.bulk``: each lane sets bytes of its block's shared memory to zero, by a weak write of its own
+    (PTX ISA, st.bulk: no asynchronous operation)."""
+    ops = instr.operands
+    if len(ops) != 3 or not isinstance(ops[0], Mem) or immediate(ops[2]) != 0:
+        return malformed(instr)
+    space = window(instr.mods)
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        faults: list[Event] = []
+        size = ctx.number(v[1], "the size of st.bulk")
+        if size % 8 or size > _MOST_ZEROS:
+            # PTX ISA, st.bulk: the size is a multiple of 8, at most 16777216.
+            text = f"{size} bytes are no multiple of 8 up to {_MOST_ZEROS}"
+            return [fault(site, "SV701", text)]
+        to = region(ctx, site, faults, v[0], space, size, 1, "the destination")
+        if to.cta != ctx.cta:
+            faults.append(fault(site, "SV114", "st.bulk into another CTA's shared memory"))
+        return [*faults, (Ev.WRITE, site, to.footprint(ctx))] if size else faults
+
+    return effect(emit, ops[:2])

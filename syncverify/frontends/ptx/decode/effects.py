@@ -6,7 +6,7 @@ Each time a class of lanes executes it, its ``operands`` are evaluated and ``emi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -62,8 +62,14 @@ class Context(Protocol):
     def footprint(self, fp: Footprint) -> int:
         """The number of a footprint."""
 
-    def take_alike(self, site: int) -> None:
-        """Lanes store to the same bytes there, and their values are not shown equal: taken for granted."""
+    def one_value(self, site: int, lanes: Iterable[int]) -> bool:
+        """Whether data flow shows that lanes of the warp store one value there."""
+
+    def vary(self, names: Iterable[str]) -> int:
+        """What some registers vary with, taken together: see ``analysis.uniformity``."""
+
+    def differs(self, names: Iterable[str]) -> bool:
+        """Whether lanes of a warp may hold different values of some register."""
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         """The number of the footprint of ``size`` bytes at each lane's global address, and of so many rows

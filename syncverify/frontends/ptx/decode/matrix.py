@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from zlib import crc32
 
 from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.descriptors import ATOM_ROW, K_BYTES, operand_bytes
@@ -27,6 +28,8 @@ from syncverify.model.intervals import merge
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)")
 _M = 64
+#: Bits of a thread's number that tell the threads of one warpgroup apart.
+WARPGROUP = 127
 #: A warp multiplies its own rows of A (PTX ISA, wgmma: Register Fragments). For A in shared memory the text
 #: says so nowhere, so in strict mode the other rows count as read too.
 _WARP_ROWS = 16
@@ -108,6 +111,8 @@ def products(some: Sequence[Matrices]) -> Effect:
     last = some[-1]
     a_shared, named = not isinstance(last.a, Vector), last.acc[0].name
     held = last.a_registers[0].name if last.a_registers else None
+    asked = (last.scale, *(m.b for m in some), *((m.a for m in some) if a_shared else ()))
+    names = tuple(r.name for r in registers(*asked) if isinstance(r, Reg))
 
     def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
         row = ctx.warp % 4 * _WARP_ROWS
@@ -124,10 +129,12 @@ def products(some: Sequence[Matrices]) -> Effect:
         accumulate = int(ctx.number(v[0], "scale-d") != 0)
         fragment = ctx.fragment(held) if held is not None else -1
         a, b, c = (ctx.footprint(_all_of(x)) if x else -1 for x in (left, right, others))
-        return ((Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c),)
+        event: Event = (Ev.WGMMA, site, ctx.fragment(named), a, fragment, b, accumulate, c)
+        if ctx.vary(names) & WARPGROUP:
+            return ((*event, 1 + crc32(repr((bits, accumulate)).encode())),)
+        return (event,)  # data flow shows that all threads of a warpgroup name the same
 
-    operands = (last.scale, *(m.b for m in some), *((m.a for m in some) if a_shared else ()))
-    return effect(emit, operands, unknown=last.acc)
+    return effect(emit, asked, unknown=last.acc)
 
 
 def _all_of(some: Sequence[Footprint]) -> Footprint:
@@ -193,7 +200,9 @@ def _rows(instr: Instr) -> int | None:
 
 
 def _unknown_shape(instr: Instr) -> Unsupported:
-    return malformed(instr) if "m8n8" in instr.mods else Unsupported(f"{instr.name} is no sm_90 instruction")
+    if "m8n8" in instr.mods:
+        return malformed(instr)
+    return Unsupported(f"{instr.name}: this shape is not modelled")
 
 
 def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, space: str, rows: int,

@@ -21,6 +21,7 @@ from syncverify.symbolic.phase_tokens import Token
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
 #: Byte offset of a CTA's first shared variable, as on the hardware.
 SHARED_BASE = 1024
+_STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 LOCAL_WINDOW, PARAM_WINDOW = 2, 3
 
 
@@ -38,6 +39,7 @@ class Access:
     size: int
     space: str  # shared, or generic
     scope: Scope = Scope.GPU
+    strong: bool = field(default=False, kw_only=True)  # relaxed, volatile or stronger
 
     @property
     def bytes(self) -> int:
@@ -59,7 +61,7 @@ class SpreadError(Exception):
 
 def decode_access(i: Instr) -> Access | None:
     """The access of an ``ld``, ``st``, ``atom`` or ``red`` that may touch shared memory."""
-    if i.op not in ("ld", "ldu", "st", "atom", "red") or "async" in i.mods:
+    if i.op not in ("ld", "ldu", "st", "atom", "red") or i.mods[:1] in (("async",), ("bulk",)):
         return None
     space = "generic"
     for m in i.mods:
@@ -68,13 +70,16 @@ def decode_access(i: Instr) -> Access | None:
         elif m.split("::")[0] in ("global", "const", "param", "local"):
             return None
     scope = next((_SCOPES[m] for m in i.mods if m in _SCOPES), Scope.GPU)
+    if "volatile" in i.mods or "mmio" in i.mods:
+        scope = Scope.SYS  # PTX ISA, ld.volatile: relaxed with system scope
+    strong = not _STRONG.isdisjoint(i.mods)
     size = width(i.mods[-1]) // 8
     ops = i.operands
     match i.op:
         case "ld" | "ldu" if isinstance(ops[1], Mem):
-            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope)
+            return Access(Ev.READ, ops[1], _items(ops[0]), size, space, scope, strong=strong)
         case "st" if isinstance(ops[0], Mem):
-            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope)
+            return Access(Ev.WRITE, ops[0], _items(ops[1]), size, space, scope, strong=strong)
         case "atom" if isinstance(ops[1], Mem):
             return Access(Ev.ATOMIC, ops[1], _items(ops[0]), size, space, scope)
         case "red" if isinstance(ops[0], Mem):
@@ -124,37 +129,40 @@ def access_events(a: Access, ctx: Context, site: int, address: Value, values: Se
     else:
         fp = footprint(cta, [Range(lo, size) for lo in offsets], ctx.lanes, varying=writes)
     if fp.overlap:
-        same = _same_values(a, ctx, offsets, values)
-        if same is None:
-            ctx.take_alike(site)
-        if same is not False:
-            fp = replace(fp, overlap=False)
+        alike = _same_values(a, ctx, site, offsets, values)
+        fp = replace(fp, overlap=not alike, alike=alike)
     return _events(a, site, ctx.footprint(fp), handle)
 
 
 def _events(a: Access, site: int, number: int, handle: int) -> list[Event]:
     match a.code:
+        case Ev.READ if a.strong:
+            return [(Ev.READ, site, number, handle, int(a.scope))]
         case Ev.READ:
             return [(Ev.READ, site, number, handle)]
-        case Ev.WRITE:
+        case Ev.WRITE if not a.strong:
             return [(Ev.WRITE, site, number)]
     return [(Ev.ATOMIC, site, number, int(a.scope))]
 
 
-def _same_values(a: Access, ctx: Context, offsets: Sequence[int], values: Sequence[Value]) -> bool | None:
-    """Whether lanes that store to the same bytes store the same there; None where values are data."""
+def _same_values(a: Access, ctx: Context, site: int, offsets: Sequence[int], values: Sequence[Value]) -> bool:
+    """Whether lanes that store to the same bytes are shown to store the same there: by numbers, or else by
+    data flow."""
     known = len(values) == sum(not isinstance(op, Imm) for op in a.elements)
     rows: dict[int, list[Any]] = {}
+    lanes: dict[int, list[int]] = {}
     for lane, lo in zip(ctx.lanes, offsets, strict=True):
         mine = [v.lanes[lane] if v.__class__ is Vec else v for v in values]
+        lanes.setdefault(lo, []).append(lane)
         for x, y in zip(mine, rows.setdefault(lo, mine), strict=True):
             if x.__class__ in INTS and y.__class__ in INTS and x != y:
                 return False
             known = known and (x is y or x.__class__ in INTS) and not isinstance(x, Unknown)
     apart = all(lo + a.bytes <= hi for lo, hi in pairwise(sorted(rows)))
-    if not apart and any(v.__class__ is Vec for v in values):
-        return False
-    return True if apart and known else None
+    if not apart:
+        stored = {op.value if isinstance(op, Imm) else None for op in a.elements}
+        return known and {x for row in rows.values() for x in row} | stored - {None} <= {0}
+    return known or all(ctx.one_value(site, some) for some in lanes.values())
 
 
 def _places(a: Access, ctx: Context, address: Value) -> tuple[int, list[int]] | None:

@@ -35,6 +35,11 @@ def window(mods: Sequence[str]) -> str:
     return "shared" if any(m.startswith("shared") for m in mods) else "generic"
 
 
+def multicasts(mods: Sequence[str]) -> bool:
+    """Whether a copy goes to the CTAs of a mask of 16 bits, by either spelling."""
+    return "multicast::cluster" in mods or "multicast::cluster::16b" in mods
+
+
 def scope_of(mods: Sequence[str], default: str) -> Scope:
     return SCOPES[next((m for m in mods if m in SCOPES), default)]
 

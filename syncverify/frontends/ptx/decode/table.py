@@ -17,6 +17,7 @@ from syncverify.frontends.ptx.decode.matrix import decode_ldmatrix, decode_stmat
 from syncverify.frontends.ptx.decode.mbarrier import decode_mbarrier
 from syncverify.frontends.ptx.decode.tensor import decode_tensor, decode_tensormap
 from syncverify.frontends.ptx.decode.wmma import decode_wmma
+from syncverify.frontends.ptx.isa.match import Problem, forms, match
 from syncverify.frontends.ptx.syntax.nodes import Function, Instr
 
 _DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
@@ -37,21 +38,8 @@ _DECODERS: dict[str, Callable[[Instr], Effect | Unsupported | None]] = {
     "wmma": decode_wmma,
 }
 
-#: Opcodes that exist, may matter, and are not modelled: why.
-_UNSUPPORTED = {
-    "tcgen05": "is no sm_90 instruction",
-    "clusterlaunchcontrol": "is no sm_90 instruction",
-}
-
-#: Hints, and instructions that touch neither shared memory nor synchronization (PTX ISA, cache hints;
-#: miscellaneous instructions). ``movmatrix`` and ``mma`` move and multiply registers.
-HARMLESS_OPS = frozenset(
-    {"applypriority", "brkpt", "createpolicy", "discard", "mma", "movmatrix", "nanosleep", "pmevent",
-     "prefetch", "prefetchu"}
-)  # fmt: skip
-
 #: Opcodes to ask ``decode`` about.
-EFFECT_OPS = frozenset(_DECODERS) | _UNSUPPORTED.keys() | {"cp", "tensormap"}
+EFFECT_OPS = frozenset(_DECODERS) | {"cp", "tensormap"}
 
 
 def _is_tensor_copy(mods: Sequence[str]) -> bool:
@@ -59,13 +47,31 @@ def _is_tensor_copy(mods: Sequence[str]) -> bool:
 
 
 def decode(instr: Instr, function: Function) -> Effect | Unsupported | None:
-    """The events of an instruction; None if it has none of the kind decoded here."""
+    """The events of an instruction; None if it has none of the kind decoded here. What the table does not
+    have, or does not model, is never decoded."""
+    unknown = refused(instr, function)
+    if unknown is not None:
+        return unknown
     if instr.op == "cp":
         return decode_tensor(instr) if _is_tensor_copy(instr.mods) else decode_cp(instr, function)
     if instr.op == "tensormap":
         return decode_tensormap(instr, function)
     decoder = _DECODERS.get(instr.op)
-    if decoder is not None:
-        return decoder(instr)
-    why = _UNSUPPORTED.get(instr.op)
-    return None if why is None else Unsupported(f"{instr.name} {why}")
+    return None if decoder is None else decoder(instr)
+
+
+def refused(instr: Instr, function: Function) -> Unsupported | None:
+    """Why nothing may be said of what an instruction does: the table does not have it, or it has a form or a
+    modifier that is not modelled. None where every modifier is read, or harmless for the table's reason."""
+    found = forms(instr.op, instr.mods)
+    if found and all(f.mods == instr.mods and f.unmodelled is None for f in found):
+        return None
+    form = match(instr, function.registers)
+    if isinstance(form, Problem):
+        return Unsupported(form.text)
+    if form.unmodelled is not None:
+        return Unsupported(f"{instr.name}: {form.unmodelled}")
+    if form.mods != instr.mods:
+        usual = ".".join((instr.op, *form.mods))
+        return Unsupported(f"{instr.name}: its modifiers are in another order than {usual}")
+    return None

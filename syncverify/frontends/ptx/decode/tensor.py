@@ -14,6 +14,7 @@ from syncverify.frontends.ptx.decode.parts import (
     effect,
     immediate,
     malformed,
+    multicasts,
     region,
     scope_of,
     spaces,
@@ -29,15 +30,11 @@ _ALIGN = 128
 #: tensormap.replace, new_val validity).
 _ELEMENTS: dict[int | None, int] = dict(enumerate((1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4)))
 _SWIZZLE_MODES: dict[int | None, int] = {0: 0, 1: 32, 2: 64, 3: 128}
-_SM100 = ("tile::gather4", "tile::scatter4", "im2col::w", "im2col::w::128", "cta_group::1", "cta_group::2")
 
 
 def decode_tensor(instr: Instr) -> Decoded:
     """``cp.async.bulk.tensor`` and ``cp.reduce.async.bulk.tensor``."""
     ways, ops = spaces(instr.mods), instr.operands
-    newer = next((m for m in instr.mods if m in _SM100), None)
-    if newer is not None:
-        return Unsupported(f"{instr.name}: .{newer} is not of sm_90")
     if len(ways) != 2:
         return malformed(instr)
     if ways == ["global", "shared::cta"]:
@@ -48,7 +45,7 @@ def decode_tensor(instr: Instr) -> Decoded:
         to, source, bar = ops[:3]
         if isinstance(to, Mem) and isinstance(source, Mem) and isinstance(bar, Mem):
             rest = [o for o in ops[3:] if not isinstance(o, Vector)]  # without the offsets of im2col
-            multicast = "multicast::cluster" in instr.mods
+            multicast = multicasts(instr.mods)
             if not multicast or rest:
                 return _load(to, source, bar, rest[:1] if multicast else ())
     return malformed(instr)

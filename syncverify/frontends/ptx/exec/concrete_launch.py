@@ -34,6 +34,7 @@ class Launch:
     values: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[Any, int] = field(default_factory=dict)  # to questions that have one for all agents
     tickets: Tickets = field(default_factory=Tickets)  # what atomics hand out in this run
+    images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     rows: Rows = field(default_factory=dict)  # in which blocks hold locks
     space: Space | None = None  # that of the sizes without a number that parameters and grid hold
     extents: tuple[Any, Any, Any] | None = None  # the grid, where some extent has no number

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from syncverify.base.reason import Cause, Reason, has, reason_of
+from syncverify.base.reason import Cause, Reason, bare, has, reason_of
+from syncverify.frontends.ptx.analysis.uniformity import LANES, agree
 from syncverify.frontends.ptx.compile.state import LOCAL, SHARED, Disagreement
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque, Value
 from syncverify.frontends.ptx.decode.global_access import box_footprint, global_footprint, signed
@@ -98,8 +99,14 @@ class ClassContext:
             fp = replace(fp, memory=self.first + fp.memory)
         return self.tables.footprints.add(fp)
 
-    def take_alike(self, site: int) -> None:
-        self.tables.alike.add(site)
+    def one_value(self, site: int, lanes: Iterable[int]) -> bool:
+        return agree(self.tables.varies(site), (WARP * self.warp + lane for lane in lanes))
+
+    def vary(self, names: Iterable[str]) -> int:
+        return self.tables.spread(names)
+
+    def differs(self, names: Iterable[str]) -> bool:
+        return bool(self.tables.spread(names) & LANES)
 
     def global_bytes(self, value: Value, size: int, rows: int = 1, pitch: int = 0) -> int:
         if not self.tables.tracks:
@@ -217,7 +224,7 @@ class ClassContext:
             tickets.came[address, agent, hearer] = n + 1
             return tickets.take(address, agent, n, first, last & 0xFFFFFFFF, missing.why)
         tickets.lose(missing.why)
-        why = f"{missing.why.split(': give ')[0]}: {first}" if isinstance(first, str) else missing.why
+        why = f"{bare(missing.why)}: {first}" if isinstance(first, str) else missing.why
         return Wanted(Reason(why, parts=(missing.why,)))
 
     def part(self, active: Value) -> ClassContext | None:
@@ -269,9 +276,7 @@ class ClassContext:
             case "local":
                 return r[LOCAL].load(address, size, missing)
             case "param":
-                return self.tables.parameter_bytes(address, size, missing)
-            case "global" | "const":
-                return self.tables.constant_bytes(address, size, missing)
+                return self.tables.parameter_at(address, size, missing)
         return missing
 
     def store(self, r: list[Any], space: str, address: Value, size: int, value: Value, active: Value) -> None:

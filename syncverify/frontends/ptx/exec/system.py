@@ -28,6 +28,7 @@ from syncverify.frontends.ptx.exec.class_reachability import Ways
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
 from syncverify.frontends.ptx.exec.specials import Specials, warp_mask
 from syncverify.frontends.ptx.exec.tables import Tables, layout
+from syncverify.frontends.ptx.isa.targets import copies_need_fence
 from syncverify.frontends.ptx.syntax.types import RANK
 from syncverify.frontends.ptx.values.register_values import UNWRITTEN, WARP, Unknown
 from syncverify.ir.launch_grid import Grid
@@ -89,10 +90,11 @@ class PtxSystem:
                 any(i.op == "tensormap" for i in program.body),
                 program.handing is not None and program.handing.together,
             )
-            tables.alike, tables.loose = program.alike, program.loose
+            tables.loose, tables.varies = program.loose, program.varies(launch.block)
+            tables.spread = program.uniformity(launch.block).of
             tables.certain = program.steers or tables.tracks or program.moves
             tables.memory, tables.holds, tables.sure = launch.memory, program.holds, launch.sure
-            tables.map_place = launch.map_place
+            tables.map_place, tables.images = launch.map_place, launch.images
             tables.space, tables.locks = launch.space, Locks(launch.rows)
             tables.tickets = launch.tickets if launch.space is None else None
             tables.places = launch.team
@@ -120,13 +122,16 @@ class PtxSystem:
             elected_lane=elected,
             source_hash=source_hash,
             smem_names=list(laid.names),
-            one_value=program.one_value,
+            varies=tables.varies,
+            skips=program.skips,
+            settled=program.settled if program.inputs else None,
             equal_value=program.equal_value,
             dependent_launch=program.dependent or any(i.op == "griddepcontrol" for i in program.body),
             has_to_wait=program.dependent,
             assumes_inputs=not program.dependent,
             tracks_global=tables.tracks,
             edits_maps=tables.edits_maps,
+            strict_copies=copies_need_fence(program.module.target),
             ends_barriers=any(i.op == "mbarrier" and "inval" in i.mods for i in program.body),
             clusters=clusters,
             cooperative=clusters > 1 and launch.team is None,  # so few are resident at once

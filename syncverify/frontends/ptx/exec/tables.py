@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import Any
 
 from syncverify.base.kernel_names import base_name
-from syncverify.base.reason import Cause, Reason
+from syncverify.base.reason import Cause, Reason, bare
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
+from syncverify.frontends.ptx.analysis.uniformity import EVERY
 from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
 from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
+from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,
     Imm,
@@ -30,14 +33,17 @@ from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.frontends.ptx.values.register_values import PLACES, Unknown, Vec, vec
 from syncverify.frontends.ptx.values.symbolic_words import Size
+from syncverify.frontends.ptx.values.symbolic_words import size as sized
 from syncverify.ir.footprints import Footprints
 from syncverify.model.events import BarrierInfo, Footprint
 from syncverify.symbolic.context import Space, Symbolic, Term
 
-#: Bytes of shared memory that a CTA can have (sm_90: 227 KiB), beyond which nothing is looked for.
-SHARED_LIMIT = SHARED_BASE + 227 * 1024
 #: Tensor maps at places without a number: with more they are likely to be new ones turn by turn.
 MOST_MAPS = 32
+#: What mangled names of variables inside functions begin with (Itanium C++ ABI).
+_IN_A_FUNCTION = "_ZZ"
+#: Entries of tables by value are looked at up to here, in bytes; of these many bytes one may be a number.
+_MOST_BYTES, _WORD = 4096, 4
 _GLOBALS = 1 << 48  # where variables in global and constant memory are put
 
 
@@ -69,13 +75,14 @@ def layout(module: Module, function: Function, dynamic: int | None) -> Layout:
             names.append((at, at + v.size, base_name(v.name)))
             at += v.size
     static = at - SHARED_BASE
-    end = SHARED_LIMIT
+    limit = SHARED_BASE + shared_bytes(module.target)
+    end = limit
     dynamic_variables = [v for v in late if v.name not in shared]
     if dynamic_variables:
         at = _up(at, max(16, *(v.align for v in dynamic_variables)))
         for v in dynamic_variables:
             shared[v.name] = at
-        end = SHARED_LIMIT if dynamic is None else at + dynamic
+        end = limit if dynamic is None else at + dynamic
         names.append((at, end, base_name(dynamic_variables[0].name)))
     else:
         end = at if dynamic is None else at + dynamic
@@ -157,7 +164,8 @@ class Tables:
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     loose: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain
-    alike: set[int] = field(default_factory=set)  # sites of stores whose lanes are taken to store one value
+    spread: Callable[[Iterable[str]], int] = field(default=lambda names: EVERY)  # what registers vary with
+    varies: Callable[[int], int] = field(default=lambda site: EVERY)  # the same of what stores store, by site
     written_maps: dict[int, int] = field(default_factory=dict)  # maps that copies store through
     loose_maps: set[int] = field(default_factory=set)  # maps of loads at coordinates that are not known
     barriers: list[BarrierInfo] = field(default_factory=list)
@@ -170,6 +178,7 @@ class Tables:
     #: what the launch file says of global memory, or what to write there
     memory: Callable[[int, int], int | str | None] = lambda address, size: None
     holds: bool = False  # whether it says anything of it
+    images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # ``PtxFacts.images``
     map_place: Callable[[int], str | None] = lambda address: None  # which parameter points to a tensor map
     locks: Locks = field(default_factory=Locks)  # in global memory
     space: Space | None = None  # of sizes without a number
@@ -302,7 +311,7 @@ class Tables:
             return missing if found is None else found
         key = (found, missing.why)
         if key not in self._wanted:
-            text = f"{missing.why.split(': give ')[0]}: {found}"
+            text = f"{bare(missing.why)}: {found}"
             self._wanted[key] = Unknown(Reason(text, Cause.MISSING_FACT, parts=(missing.why,)))
         return self._wanted[key]
 
@@ -334,17 +343,61 @@ class Tables:
             found = self._behind[place, size] = Unknown(missing.why, "data", ("memory", place, size))
         return found
 
+    def parameter_at(self, address: Any, size: int, missing: Unknown) -> Any:
+        """Bytes of a parameter that is read through a pointer, as an entry of a table by value is.
+
+        For every size an entry is one more size: of a place without a number one for that place, between the
+        least and the greatest of those that the launch file gives.
+        """
+        found = missing
+        if not isinstance(address, Size):
+            found = self.parameter_bytes(address, size, missing)
+        if self.space is None or not isinstance(found, Unknown):
+            return found
+        place = address.term if isinstance(address, Size) else address
+        given = self._entries(place, size) if isinstance(place, Term) else None
+        if given is None and size > _WORD:
+            return missing  # a pointer, more likely than not
+        ends = (0, (1 << 8 * size) - 1) if given is None else (min(given), max(given))
+        return sized(self.space.opaque(("entry", place, size), *ends, "entry"), 8 * size)
+
+    def _entries(self, place: Term, size: int) -> list[int] | None:
+        """The numbers at all places of a parameter that a sum may mean; None where one is not given."""
+        pitch = gcd(*(factor for _, factor in place.parts))
+        for p in self.function.params:
+            start = self.layout.params[p.name]
+            if start <= place.c < start + p.size <= start + _MOST_BYTES:
+                first = start + (place.c - start) % pitch
+                ends = range(first, start + p.size - size + 1, pitch)
+                found = [self.parameters.get(at << 8 | size) for at in ends]
+                numbers = [x for x in found if x.__class__ is int]
+                return numbers if numbers and len(numbers) == len(found) else None
+        return None
+
     def parameter_bytes(self, offset: int, size: int, missing: Unknown) -> Any:
         return self.parameters.get(offset << 8 | size, missing)
 
-    def constant_bytes(self, address: int, size: int, missing: Unknown) -> Any:
-        """Bytes of an initialised variable in constant memory."""
+    def variable_bytes(self, address: Any, size: int, missing: Unknown) -> Any:
+        """Bytes of a variable in constant or global memory that the kernel does not write.
+
+        The host may set it before the launch, whatever its initializer says. It is known where the launch
+        file gives it, and where it stands inside a function, so that the host has no name for it.
+        """
+        if address.__class__ is Vec:
+            return vec([self.variable_bytes(a, size, missing) for a in address.lanes])
+        if address.__class__ is not int:
+            return address.derived() if isinstance(address, Unknown) else missing
         for v in (*self.module.variables, *self.function.variables):
-            start = self.layout.globals.get(v.name, -1)
-            if v.space == "const" and v.init is not None and 0 <= address - start <= v.size - size:
-                data = v.init.ljust(v.size, b"\0")
-                return int.from_bytes(data[address - start : address - start + size], "little")
-        return missing
+            at = address - self.layout.globals.get(v.name, address + 1)
+            if v.space not in ("const", "global") or not 0 <= at <= v.size - size:
+                continue
+            image = self.images.get(v.name, {})
+            if v.init is not None and v.name.startswith(_IN_A_FUNCTION):
+                image = dict(enumerate(v.init.ljust(v.size, b"\0"))) | dict(image)
+            data = [image.get(at + n) for n in range(size)]
+            if None not in data:
+                return int.from_bytes(bytes(b for b in data if b is not None), "little")
+        return self.behind(address, size, missing)
 
 
 def shared_variables(module: Module, function: Function) -> tuple[Variable, ...]:

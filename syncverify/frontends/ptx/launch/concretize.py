@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from syncverify.base.diagnostics import ScopeKind
+from syncverify.frontends.ptx.decode.parts import multicasts
 from syncverify.frontends.ptx.exec.concrete_launch import Launch
-from syncverify.frontends.ptx.launch.facts import PtxFacts
+from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts
 from syncverify.frontends.ptx.launch.parameter_values import Parameters
 from syncverify.frontends.ptx.syntax.nodes import Function, Imm
 from syncverify.model.automata.register_pool import most_registers
@@ -16,7 +17,7 @@ _CLUSTER_OPS = ("mapa", "getctarank")
 
 def uses_clusters(f: Function) -> bool:
     return any(
-        i.op in _CLUSTER_OPS or (i.op == "barrier" and "cluster" in i.mods) or "multicast::cluster" in i.mods
+        i.op in _CLUSTER_OPS or (i.op == "barrier" and "cluster" in i.mods) or multicasts(i.mods)
         for i in f.body
     )
 
@@ -33,6 +34,9 @@ def numbers_of(facts: PtxFacts) -> dict[str, int]:
             if leaf.given and isinstance(leaf.value, int) and counts:
                 part = f"+{leaf.offset}" if len(leaves) > 1 or leaf.offset else ""
                 out[f"params.{i}{part}"] = leaf.value
+    for name, image in facts.images.items():
+        if sorted(image) == list(range(len(image))) and len(image) <= 8:
+            out[f"{VARIABLE}{name}"] = int.from_bytes(bytes(image[n] for n in range(len(image))), "little")
     return out
 
 
@@ -64,6 +68,7 @@ def launch_from(
         memory=reader.held,
         map_place=reader.map_place,
         values=numbers_of(facts),
+        images=facts.images,
     )
 
 

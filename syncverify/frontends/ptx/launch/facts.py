@@ -15,8 +15,9 @@ from typing import Any
 from syncverify.base.kernel_names import base_name
 from syncverify.base.source import UNKNOWN_SPAN, Span
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.launch.parameters import INTEGERS, Fail, Leaf, expression, leaves
-from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Sym, Variable, Vector
+from syncverify.frontends.ptx.syntax.nodes import Function, Mem, Module, Sym, Variable, Vector
 from syncverify.ir.consistency import Fact, demand, equals, within
 from syncverify.ir.expr import Binary, Expr, Int, Var, evaluate, names, substitute
 
@@ -24,6 +25,8 @@ Size = int | Expr
 #: Bytes of shared memory that a block can have.
 MOST_SHARED = 227 * 1024
 _GRID = ((1, 2**31 - 1), (1, 65535), (1, 65535))
+#: What values of variables, instead of parameters, are named by.
+VARIABLE = "variables."
 _ANY = (-(2**63), 2**64 - 1)
 
 
@@ -47,6 +50,9 @@ class PtxFacts:
     params: tuple[tuple[Leaf, ...], ...]
     loads: tuple[tuple[tuple[int, int], ...], ...] = ()  # per parameter (offset, size), none overlapping
     file: str = ""
+    #: what is given of variables in constant and global memory: by their names in the text, by byte offset
+    images: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    bounded: bool = False  # the block is what .maxntid allows at most: nothing says its size
     dependent: bool = False  # launched while the grid before may still run
     _cache: dict[tuple[int, int, int], Leaf] = field(default_factory=dict, compare=False, repr=False)
 
@@ -164,6 +170,8 @@ class PtxFacts:
         """The launch with numbers for some symbols; InputError for other names, and where a range or an
         assumption is broken."""
         own, known = LaunchFacts(file=self.file), self.symbols()
+        held = {name: value for name, value in values.items() if name.startswith(VARIABLE)}
+        values = {name: value for name, value in values.items() if name not in held}
         for name in values:
             if name not in known:
                 close = get_close_matches(name, known, 1)
@@ -197,8 +205,14 @@ class PtxFacts:
             dynamic_smem=None if self.dynamic_smem is None else size(self.dynamic_smem),
             assume=tuple(a for a in (size(a) for a in self.assume) if isinstance(a, Expr)),
             params=tuple(params),
+            images={**self.images, **{name.removeprefix(VARIABLE): _word(v) for name, v in held.items()}},
             _cache={},
         )
+
+
+def _word(value: int) -> dict[int, int]:
+    """The bytes of a number from the start of a variable on."""
+    return dict(enumerate((value & (1 << 64) - 1).to_bytes(8, "little")))
 
 
 def _number(e: Expr, fail: Fail) -> Size:
@@ -252,16 +266,22 @@ def _joined(parts: list[Leaf], offset: int, size: int) -> Leaf:
     return Leaf(offset, size, f"u{8 * size}", total)
 
 
-def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
-    """The facts that a launch file and an entry's directives give; InputError where they are wrong."""
+def ptx_facts(facts: LaunchFacts, function: Function, module: Module | None = None) -> PtxFacts:
+    """The facts that a launch file and an entry's directives give; InputError where they are wrong.
+
+    ``module``: whose variables the file may give, and whose architecture says how much shared memory.
+    """
     table = facts.table(base_name(function.name), function.name)
     fail = facts.fail
     block = _block(facts, table, function)
     cluster = _cluster(facts, table, function)
     grid = _grid(table, cluster, function.name, fail)
     smem = expression(table["dynamic_smem"], "dynamic_smem", fail) if "dynamic_smem" in table else None
-    if isinstance(smem, int) and not 0 <= smem <= MOST_SHARED:
-        fail(f"dynamic_smem: {smem} is not from 0 to {MOST_SHARED}")
+    most_shared = MOST_SHARED if module is None else shared_bytes(module.target)
+    fixed = sum(v.size for v in function.variables if v.space == "shared" and not v.extern)
+    if isinstance(smem, int) and not 0 <= smem <= most_shared - fixed:
+        beside = f", beside {fixed} bytes of shared variables" if fixed else ""
+        fail(f"dynamic_smem: {smem} is not from 0 to {most_shared - fixed}{beside}")
     found = PtxFacts(
         kernel=function.name,
         grid=grid,
@@ -274,6 +294,8 @@ def ptx_facts(facts: LaunchFacts, function: Function) -> PtxFacts:
         params=_parameters(table.get("params", {}), function, fail),
         loads=_loads(function),
         file=facts.file,
+        bounded="block" not in table and _directive(function, "reqntid") is None and block is not None,
+        images={} if module is None else _images(table.get("variables", {}), function, module, fail),
         dependent=facts.flag("dependent", table.get("dependent", False)),
     )
     _known_names(found, fail)
@@ -406,6 +428,29 @@ def _parameters(given: Mapping[str, Any], function: Function, fail: Fail) -> tup
         seen[at] = key
         out[at] = leaves(spec, function.params[at], f"params.{key}", fail)
     return tuple(out)
+
+
+def _images(
+    given: Mapping[str, Any], function: Function, module: Module, fail: Fail
+) -> dict[str, dict[int, int]]:
+    """What is given of variables that the host sets, as bytes."""
+    known = [v for v in (*module.variables, *function.variables) if v.space in ("const", "global")]
+    out: dict[str, dict[int, int]] = {}
+    for name, spec in given.items():
+        found = [v for v in known if name in (v.name, base_name(v.name))]
+        if not found:
+            names = ", ".join(sorted(base_name(v.name) for v in known)) or "none"
+            fail(f"variables.{name}: kernel {function.name} has no such variable: known: {names}")
+        for v in found:
+            image = out.setdefault(v.name, {})
+            for leaf in leaves(spec, v, f"variables.{name}", fail):
+                value = leaf.value
+                if isinstance(value, int):
+                    value = (value & (1 << 8 * leaf.size) - 1).to_bytes(leaf.size, "little")
+                if not isinstance(value, bytes):
+                    fail(f"variables.{name}: give a number for the {leaf.kind} at byte {leaf.offset}")
+                image.update(enumerate(value, leaf.offset))
+    return out
 
 
 def _loads(function: Function) -> tuple[tuple[tuple[int, int], ...], ...]:

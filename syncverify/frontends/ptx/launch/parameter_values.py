@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from syncverify.base.reason import Cause, Reason
+from syncverify.frontends.ptx.analysis.copy_addresses import DEFAULT, copy_addresses
 from syncverify.frontends.ptx.decode.effects import MapFacts
 from syncverify.frontends.ptx.exec.tables import parameter_offsets
 from syncverify.frontends.ptx.launch.facts import PtxFacts, text
@@ -30,6 +32,8 @@ class Parameters(dict[int, Any]):
         self.names: dict[int, str] = {}  # of pointers, by their number
         self.images: dict[str, dict[int, int]] = {}
         self.unknown: dict[str, Unknown] = {}
+        #: pointers without a name whose alignment copies ask for: they are numbers all the same
+        self.judged = copy_addresses(f).pointers
 
     def get(self, key: int, default: Any = None) -> Any:
         place = self.place(key)
@@ -55,6 +59,12 @@ class Parameters(dict[int, Any]):
             return int.from_bytes(value, "little")
         if leaf.kind == "ptr" and leaf.given:
             return self._pointer(leaf)
+        if (name, offset) in self.judged and bits == 64 and (not leaf.given or isinstance(value, Var)):
+            declared = self.function.params[index]
+            align = max(DEFAULT, declared.align if declared.ptr is not None else 0)
+            return self._pointer(
+                replace(leaf, name=f"param{index}" + (f"[{offset}]" if offset else ""), align=align)
+            )
         return self._open(index, offset, bits, type_, value)
 
     def base_of(self, address: int) -> int | None:
@@ -107,7 +117,7 @@ class Parameters(dict[int, Any]):
         """Aligned as given and no more, so that nothing else is taken for granted."""
         found = self.pointers.get(leaf.name)
         if found is None:
-            align = max(leaf.align, 16)
+            align = leaf.align or DEFAULT
             self.names[len(self.pointers)] = leaf.name
             found = self.pointers[leaf.name] = _POINTERS + (len(self.pointers) << 41) + align
         return found

@@ -57,6 +57,7 @@ class Leaf:
     map: MapFacts | None = None
     given: bool = True
     holds: tuple[Leaf, ...] = ()  # of a ptr: what lies there while the kernel runs
+    written_before: bool = True  # of a ptr or tensor map: the grid before may write what it leads to
 
     @property
     def end(self) -> int:
@@ -151,7 +152,7 @@ def _field(field: Any, where: str, fail: Fail) -> list[Leaf]:
     kind = known[0] if known else ""
     own = {"at", kind}
     if kind in ("tensormap", "ptr"):
-        own |= _MAP_KEYS | {"align"}
+        own |= _MAP_KEYS | {"align", "written_before"}
     if kind == "ptr":
         own.add("holds")
     for key in field:
@@ -159,7 +160,8 @@ def _field(field: Any, where: str, fail: Fail) -> list[Leaf]:
             more = f"; a ptr to a tensor map takes the map's keys ({', '.join(sorted(_MAP_KEYS))})"
             fail(f"{where}: both {kind!r} and {key!r}" + (more if "ptr" in known else ""))
         if key not in own:
-            every = ["ptr", "tensormap", "bytes", "at", "align", "holds", *INTEGERS, *_FLOATS, *_MAP_KEYS]
+            every = ["ptr", "tensormap", "bytes", "at", "align", "holds", "written_before"]
+            every += [*INTEGERS, *_FLOATS, *_MAP_KEYS]
             close = get_close_matches(key, every, 1)
             fail(f"{where}: unknown key {key!r}" + (f": did you mean {close[0]!r}?" if close else ""))
     if not kind:
@@ -169,7 +171,8 @@ def _field(field: Any, where: str, fail: Fail) -> list[Leaf]:
         return [_pointer(field, where, fail)]
     if kind == "tensormap":
         name = _text(value, f"{where}.tensormap", fail)
-        return [Leaf(0, _TENSOR_MAP, kind, name=name, map=_map(name, field, where, fail))]
+        facts, written = _map(name, field, where, fail), _written(field, where, fail)
+        return [Leaf(0, _TENSOR_MAP, kind, name=name, map=facts, written_before=written)]
     if kind == "bytes":
         data = _bytes(value, where, fail)
         return [Leaf(0, len(data), kind, data)]
@@ -197,7 +200,18 @@ def _pointer(field: Mapping[str, Any], where: str, fail: Fail) -> Leaf:
         fail(f"{where}.align: {align} is no power of two")
     facts = _map(name, field, where, fail) if _MAP_KEYS & field.keys() else None
     held = _held(field["holds"], f"{where}.holds", fail) if "holds" in field else ()
-    return Leaf(0, _POINTER, "ptr", name=name, align=align, map=facts, holds=held)
+    written = _written(field, where, fail)
+    return Leaf(
+        0, _POINTER, "ptr", name=name, align=align, map=facts, holds=held, written_before=written
+    )
+
+
+def _written(field: Mapping[str, Any], where: str, fail: Fail) -> bool:
+    """Whether the grid before may write what a pointer or tensor map leads to."""
+    value = field.get("written_before", True)
+    if not isinstance(value, bool):
+        fail(f"{where}.written_before: give true or false, not {value!r}")
+    return bool(value)
 
 
 def _held(spec: Any, where: str, fail: Fail) -> tuple[Leaf, ...]:

@@ -247,7 +247,7 @@ class FairRun:
             case Ev.CLUSTER_WAIT:
                 if t.generation == self.cluster.generation:
                     return self._block(t, ("cluster",))
-            case Ev.WARP_SYNC | Ev.ELECT:
+            case Ev.WARP_SYNC | Ev.ELECT | Ev.COLLECTIVE:
                 # what other lanes of the warp have written before is there afterwards
                 t.event = None
                 if self.ready:

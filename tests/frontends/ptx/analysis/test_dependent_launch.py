@@ -195,3 +195,52 @@ def test_the_gate_says_it_of_products() -> None:
     told = {d: launch_facts(build(product(), Schedule(dependent=d))).tables["matmul"] for d in (False, True)}
     assert "dependent" not in told[False]
     assert told[True]["dependent"] is True
+
+
+WEIGHTS = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 w, .param .u64 x, .param .u64 o)
+.maxntid 32, 1, 1
+{{
+.reg .b32 %r<9>;
+.reg .f32 %f<9>;
+.reg .b64 %rd<9>;
+ld.param.u64 %rd1, [w];
+ld.param.u64 %rd2, [x];
+ld.param.u64 %rd3, [o];
+ld.global.f32 %f1, [{first}];
+griddepcontrol.wait;
+ld.global.f32 %f2, [%rd2];
+add.f32 %f3, %f1, %f2;
+st.global.f32 [%rd3], %f3;
+ret;
+}}
+"""
+LAUNCH = """[kernel.k]
+grid = [1, 1, 1]
+dependent = true
+[kernel.k.params]
+0 = {{ptr = "W"{told}}}
+1 = {{ptr = "X"}}
+2 = {{ptr = "O"}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told", "status"),
+    [("%rd1", "", 1), ("%rd1", ", written_before = false", 0), ("%rd2", ", written_before = false", 1)],
+)
+def test_weights_that_the_grid_before_does_not_write(
+    tmp_path: Path, first: str, told: str, status: int
+) -> None:
+    (tmp_path / "k.ptx").write_text(WEIGHTS.format(first=first))
+    (tmp_path / "k.ptx.launch.toml").write_text(LAUNCH.format(told=told))
+    assert command(["check", str(tmp_path / "k.ptx")]) == status
+
+
+def test_what_is_written_before_is_true_or_false(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "k.ptx").write_text(WEIGHTS.format(first="%rd1"))
+    (tmp_path / "k.ptx.launch.toml").write_text(LAUNCH.format(told=', written_before = "no"'))
+    assert command(["check", str(tmp_path / "k.ptx")]) == 2
+    assert "written_before: give true or false" in capsys.readouterr().err

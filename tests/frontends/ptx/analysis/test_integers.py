@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from syncverify.frontends.ptx.exec.system import PtxSystem
+from syncverify.frontends.ptx.isa.match import forms
 from syncverify.frontends.ptx.values.register_values import lanes_of, vec
 from syncverify.model.events import Ev
 from tests.frontends.ptx.execute_helpers import system
@@ -392,6 +393,8 @@ def _conversions() -> Iterator[Form]:
             for held in {max(16, int(to[1:])), 32 if int(to[1:]) <= 32 else 64, 64}:
                 for source in {max(16, int(of[1:])), 32 if int(of[1:]) <= 32 else 64}:
                     yield Form(f"cvt.{to}.{of} {{d}}, {{a}};", (of,), to, lambda a: a, held, (source,))
+            if not forms("cvt", ("sat", to, of)):
+                continue  # there is nothing to saturate to
             yield Form(
                 f"cvt.sat.{to}.{of} {{d}}, {{a}};",
                 (of,),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncverify.frontends.ptx.decode.table import HARMLESS_OPS, decode
+from syncverify.frontends.ptx.decode.table import decode
+from syncverify.frontends.ptx.isa.match import forms
 from syncverify.model.events import Flag
 from syncverify.model.proxies import Scope, Space
 from tests.frontends.ptx.effect_helpers import FakeContext, decoded, emitted, function, refused
@@ -53,7 +54,7 @@ FULL = 0xFFFFFFFF
         ("fence.proxy.async.global", ("PROXY_FENCE", Space.GLOBAL, 0)),
         ("fence.proxy.async.shared::cta", ("PROXY_FENCE", Space.SHARED_CTA, 0)),
         ("fence.proxy.async.shared::cluster", ("PROXY_FENCE", SHARED, 0)),
-        ("membar.proxy.async.shared::cta", ("PROXY_FENCE", Space.SHARED_CTA, 0)),
+        ("membar.proxy.async", ("PROXY_FENCE", Space.ALL, 0)),
         ("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster",
          ("PROXY_FENCE", Space.SHARED_CTA, Flag.RELEASE)),
         ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster",
@@ -117,5 +118,5 @@ def test_ordinary_instructions_have_none() -> None:
 def test_harmless_ones_have_none() -> None:
     for line in ("nanosleep.u32 20", "prefetch.global.L2 [%d1]"):
         f = function(line)
-        assert f.body[0].op in HARMLESS_OPS
+        assert {form.row.effect for form in forms(f.body[0].op, f.body[0].mods)} == {"hint"}
         assert decode(f.body[0], f) is None

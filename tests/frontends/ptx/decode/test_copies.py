@@ -283,7 +283,6 @@ def test_prefetches_have_no_event() -> None:
         f"cp.async.bulk.tensor.2d.tile::gather4.shared::cta.global.{TX} [%a], [%m, {FIVE}], [%b]",
         f"cp.async.bulk.tensor.1d.shared::cluster.global.{TX}.cta_group::2 [%a], [%m, {{%r1}}], [%b]",
         f"cp.reduce.async.bulk.shared::cluster.shared::cta.{TX}.add.u32 [%a], [%b], 32, [%d1]",
-        "st.bulk.weak.shared::cta [%a], 64, 0",
     ],
 )
 def test_unsupported(line: str) -> None:
@@ -363,3 +362,18 @@ def test_publication_of_an_edited_map() -> None:
         ("MAP_REPLACE", 0, 1),
         ("MAP_CP_FENCE", 0, Scope.GPU),
     ]
+
+
+def test_bulk_zeros_are_a_write_of_each_lane() -> None:
+    line = "st.bulk.weak.shared::cta [%a], %d1, 0"
+    assert emitted(line, a=DST, d1=256) == [("WRITE", (0, (DST, DST + 256)))]
+    assert emitted(line, a=DST, d1=0) == []
+    assert emitted(line, a=DST, d1=20)[0][:2] == ("FAULT", "SV701")
+    assert emitted(line, cluster(), a=PEER + DST, d1=64)[0][:2] == ("FAULT", "SV114")
+
+
+def test_both_spellings_of_a_multicast() -> None:
+    for kind in ("", "::16b"):
+        line = f"{BULK}.multicast::cluster{kind} [%a], [%d1], 64, [%b], %r1"
+        (event,) = emitted(line, cluster(), a=DST, b=BAR, r1=0b11)
+        assert len(event[1]) == 2

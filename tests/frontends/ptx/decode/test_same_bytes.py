@@ -1,4 +1,4 @@
-"""Lanes of one store that write the same bytes: refuted where values differ; data is taken to be equal."""
+"""Lanes of one store that write the same bytes: refuted unless data flow or numbers show one value."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ KERNEL = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k()
-.maxntid 32, 1, 1
+.reqntid 32, 1, 1
 {{
 .reg .b32 %r<9>;
 .shared .align 16 .b8 s[1024];
@@ -28,7 +28,6 @@ add.u32 %r5, %r4, %r3;
 ret;
 }}
 """
-TAKEN = ("line 15: lanes that store to the same bytes store the same value",)
 
 
 def report(folder: Path, value: str, store: str = "st.shared.u32 [%r5], %r6;") -> KernelReport:
@@ -69,10 +68,18 @@ def test_warps_that_store_different_values(tmp_path: Path):
     assert check_file(str(file))[0].verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("at", ["%r4", "%r5"])
-def test_data_is_taken_to_be_equal_and_the_report_says_so(tmp_path: Path, at: str):
-    found = report(tmp_path, f"ld.shared.u32 %r6, [{at}+512];")
-    assert (found.verdict, found.assumptions) == (Verdict.PROVED, TAKEN)
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        ("ld.shared.u32 %r6, [%r4+512];", Verdict.PROVED),  # one word for all
+        ("ld.shared.u32 %r6, [%r5+512];", Verdict.PROVED),  # one for both lanes that share bytes
+        ("shl.b32 %r7, %r1, 2; add.u32 %r7, %r4, %r7; ld.shared.u32 %r6, [%r7+512];", Verdict.REFUTED),
+        ("ld.volatile.shared.u32 %r6, [%r4+512];", Verdict.REFUTED),  # others may write meanwhile
+    ],
+)
+def test_data_is_equal_where_it_comes_from_one_place(tmp_path: Path, value: str, verdict: Verdict):
+    found = report(tmp_path, value)
+    assert (found.verdict, found.assumptions) == (verdict, ())
 
 
 def test_lanes_with_bytes_of_their_own_need_no_assumption(tmp_path: Path):
@@ -147,7 +154,7 @@ MATRIX = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u64 out)
-.maxntid 64, 1, 1
+.reqntid 64, 1, 1
 {{
 .reg .b32 %r<9>;
 .reg .b64 %rd<3>;
@@ -168,18 +175,18 @@ ret;
 
 
 @pytest.mark.parametrize(
-    ("value", "verdict", "taken"),
+    ("value", "verdict"),
     [
-        ("ld.global.u32 %r6, [%rd1];", Verdict.PROVED, ("line 18: both store the same value",)),
-        ("mov.u32 %r6, 0;", Verdict.PROVED, ()),
-        ("and.b32 %r6, %r1, 31;", Verdict.PROVED, ("line 18: both store the same value",)),
-        ("mov.u32 %r6, %r2;", Verdict.REFUTED, ()),  # each warp its own
+        ("ld.global.u32 %r6, [%rd1];", Verdict.PROVED),
+        ("mov.u32 %r6, 0;", Verdict.PROVED),
+        ("and.b32 %r6, %r1, 31;", Verdict.PROVED),  # both warps bring the same fragments
+        ("mov.u32 %r6, %r2;", Verdict.REFUTED),  # each warp its own
     ],
 )
-def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict, taken: tuple[str, ...]):
+def test_warps_that_store_one_matrix(tmp_path: Path, value: str, verdict: Verdict):
     (tmp_path / "k.ptx").write_text(MATRIX.format(value=value, rest=""))
     (found,) = check_file(str(tmp_path / "k.ptx"))
-    assert (found.verdict, found.assumptions) == (verdict, taken), found.diagnostics
+    assert (found.verdict, found.assumptions) == (verdict, ()), found.diagnostics
 
 
 def test_a_matrix_read_before_the_other_warp_stored_it(tmp_path: Path):
@@ -193,7 +200,7 @@ BLOCKS = """.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry k(.param .u32 n)
-.maxntid 64, 1, 1
+.reqntid 64, 1, 1
 {{
 .reg .pred %p<4>;
 .reg .b32 %r<12>;

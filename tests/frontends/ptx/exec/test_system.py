@@ -260,7 +260,7 @@ def test_peers_are_addressed_by_rank() -> None:
         ("ld.param.u32 %r1, [k_n]; setp.eq.u32 %p1, %r1, 4; @%p1 bar.sync 0; ret;", "k_n"),
         ("ld.param.u64 %rd1, [k_n]; ld.global.u32 %r1, [%rd1+8]; bar.sync %r1; ret;", "data"),
         ("mov.u32 %r1, %ctaid.x; bar.sync %r1; ret;", "%ctaid.x"),
-        ("tcgen05.wait::ld.sync.aligned; ret;", "sm_90"),
+        ("tcgen05.wait::ld.sync.aligned; ret;", "tensor memory"),
         ("trap;", "traps"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
+from syncverify.base.reason import Cause, Reason
 from syncverify.checker.happens_before.run import MANY_IN_A_ROW
 from syncverify.checker.outcome import Outcome
 from syncverify.driver.files import check_source, read_source
@@ -75,7 +76,7 @@ PLACED = """
 """
 
 
-@pytest.mark.parametrize(("reason", "runs"), [("the run exceeds 9 events", 1), ("nobody knows", 4)])
+@pytest.mark.parametrize(("reason", "runs"), [(Reason("it ends late", Cause.BUDGET), 1), ("nobody knows", 4)])
 def test_a_run_without_an_end_is_not_taken_for_every_block(tmp_path: Path, reason: str, runs: int) -> None:
     judged: list[int] = []
 

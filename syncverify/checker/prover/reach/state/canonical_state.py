@@ -58,9 +58,9 @@ TREATED: dict[type, tuple[str, str]] = {
     Thread: (
         "cls agent clock time answer event parked blocked done waits_on bulk cp mma columns registers fences "
         "collectives fragments fenced release_fence release_scope acquirable polled setmaxnregs unsure "
-        "cluster_owed met meeting issues products stores",
-        "info n emitted meant asyncs launched proxy_fences syncs group_waits idle_waits release_site seen "
-        "suspect last_bulk last_mma",
+        "cluster_owed met meeting issues products stores exit_site",
+        "info n operands emitted meant asyncs launched proxy_fences syncs group_waits idle_waits "
+        "release_site seen suspect last_bulk last_mma",
     ),
     Barrier: (
         "index column auto flip phases init_cls init_time untouched twins inits ready waits blocked last_use "
@@ -73,7 +73,7 @@ TREATED: dict[type, tuple[str, str]] = {
         "again arrived sites waited remote",
     ),
     Record: (
-        "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free",
+        "kind cls time fp site column tag tag_value used atomic scope barrier beside lane_free turn",
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
@@ -107,6 +107,9 @@ class Normal(Thresholds):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self.of_groups: dict[tuple[int, int], Hashable] = {}
+        self.newest: dict[int, int] = {}  # by site, how often the class that executed it most did so
+        for (site, _), n in run.turns.items():
+            self.newest[site] = max(n, self.newest.get(site, 0))
 
     # ------------------------------------------------------------ the form
 
@@ -128,6 +131,11 @@ class Normal(Thresholds):
             tuple(self.request(r) for r in run.requests),
             together(run),
             tensor_map_state.form(run, self.everywhere),
+            tuple(
+                (site, cls, self.newest[site] - n)
+                for (site, cls), n in sorted(run.turns.items())
+                if not run.threads[cls].done
+            ),
             (flag_chain_state.form(run, self.at, self.keep), tuple(sorted(run.spun.items()))),
             cluster_effects.form(run, self.at, self.keep, lambda r: self.over(r, self.at)),
             flags.form(run, lambda x: tuple(self.at(x.cls, x.time, k) for k in (ORDER, SEEN)), self.keep),
@@ -183,7 +191,8 @@ class Normal(Thresholds):
         used = self.at(r.cls, r.used, SEEN) if r.used > 0 else (-1, pending.get(id(r), r.used))
         where = self.at(r.column, r.time, SEEN) if r.column >= 0 and not r.kind.asynchronous else None
         time = r.cls if r.kind.asynchronous else self.at(r.cls, r.time, SEEN)
-        flags = (where, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
+        turn = self.newest[r.site] - r.turn if r.site in self.newest and r.kind.writes and not r.parts else 0
+        flags = (where, turn, r.atomic, r.lane_free, r.beside, r.scope, r.barrier)
         tagged = self.name(r.tag) if r.tag >= 0 else None
         return (int(r.kind), time, r.fp, sites(r), tagged, tag, used, fence, flags)
 
@@ -210,6 +219,7 @@ class Normal(Thresholds):
             point(self.run, t),
             (relative(self.run, t.answer), event, t.parked, t.blocked, t.done, waits_on(self.run, t)),
             (t.met == t.time and t.event is not None, t.meeting, t.cluster_owed, t.setmaxnregs, t.fenced),
+            t.exit_site,
             opened(t.stores),
             (self.keep(t.clock.m), self.own(t)),
             (self.keep(t.release_fence), t.release_scope, self.keep(t.acquirable)),

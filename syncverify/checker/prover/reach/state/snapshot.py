@@ -34,7 +34,7 @@ SHARED = (
 #: Containers of things that do not change.
 FLAT = (
     "suspects narrow signals grid_waits early skipped_polls met_alone asyncs judged failures trace live "
-    "exits remote_uses spun relays ledger reached landed"
+    "exits remote_uses spun relays ledger reached landed turns"
 ).split()
 #: What is treated below, or must be empty between two steps.
 TREATED = (

@@ -1,0 +1,309 @@
+"""Edits that may mend a refuted kernel: each changes the events of all agents at one place of the source.
+
+``repairs`` chooses among them and checks what they make of the kernel. An edit is pure: what it keeps in mind
+of an agent (``held``) goes in and out of ``apply``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from syncverify.base.source import Span
+from syncverify.checker.explain.redundancy import MEETINGS, Passed, Place
+from syncverify.model.events import Ev, Event, ThreadClass
+from syncverify.model.proxies import Space
+
+WAITS = (Ev.WAIT, Ev.POLL)
+GROUP_WAITS = (Ev.CP_WAIT, Ev.BULK_WAIT, Ev.WGMMA_WAIT)
+ACCESSES = (Ev.READ, Ev.WRITE, Ev.ATOMIC, Ev.CP_ASYNC)
+ISSUES = (Ev.BULK_LOAD, Ev.BULK_STORE, Ev.BULK_COPY, Ev.WGMMA)
+#: The id of barriers that are tried out; ids of kernels are seldom so high.
+FREE_ID = 15
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def footprints(event: Event) -> tuple[int, ...]:
+    """What an access or a wgmma touches in shared memory."""
+    if event[0] == Ev.WGMMA:
+        return tuple(fp for fp in (event[3], event[5]) if fp >= 0)
+    return (event[2],)
+
+
+def proxy_fence(site: int) -> Event:
+    """fence.proxy.async.shared::cta."""
+    return (Ev.PROXY_FENCE, site, int(Space.SHARED_CTA), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherParity:
+    """Waits at ``place`` ask for the other parity."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] in WAITS:
+            event = (*event[:3], event[3] ^ 1, *event[4:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class CountedParity:
+    """The n-th wait of an agent on a barrier, at ``place``, asks for parity ``(n + first) % 2``."""
+
+    place: Span
+    first: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        counts = dict(held or ())
+        if place[0] == self.place and event[0] in WAITS:
+            n = counts.get(event[2], 0)
+            counts[event[2]] = n + 1
+            event = (*event[:3], (n + self.first) & 1, *event[4:])
+        return (event,), tuple(sorted(counts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class InitCounts:
+    """Barriers are initialized at ``place`` with the counts given, by barrier."""
+
+    place: Span
+    counts: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] == Ev.INIT:
+            event = (*event[:3], dict(self.counts).get(event[2], event[3]), *event[4:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectBytes:
+    """``place`` announces as many bytes as one lap of copies moves, by barrier."""
+
+    place: Span
+    bytes: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place:
+            amount = dict(self.bytes).get(event[2])
+            if event[0] == Ev.ARRIVE and event[4] >= 0 and amount is not None:
+                event = (*event[:4], amount // cls.count, *event[5:])
+            elif event[0] == Ev.EXPECT_TX and amount is not None:
+                event = (*event[:3], amount // cls.count)
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class DropAt:
+    """Events of kind ``code`` at ``place`` are gone."""
+
+    place: Span
+    code: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        return () if place[0] == self.place and event[0] == self.code else (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class ArriveLater:
+    """Arrivals at ``place`` come right before their agent's next meeting with others, behind a ``fence``."""
+
+    place: Span
+    fence: bool
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] == Ev.ARRIVE:
+            return (), (*(held or ()), event)
+        if held and event[0] in MEETINGS:
+            fence = (proxy_fence(event[1]),) if self.fence else ()
+            return (*fence, *held, event), None
+        return (event,), held
+
+
+@dataclass(frozen=True, slots=True)
+class FewerPending:
+    """The wait for groups at ``place`` leaves ``pending`` of them."""
+
+    place: Span
+    pending: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] in GROUP_WAITS:
+            event = (*event[:2], self.pending, *event[3:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitBefore:
+    """Before an access at ``place`` the copy into its bytes is waited for, in uses counted from 0.
+
+    ``barriers``: by footprint of the access, the barrier on which the copies into these bytes complete.
+    """
+
+    place: Span
+    barriers: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        counts, last = held or ((), None)
+        if event[0] in (Ev.ARRIVE, Ev.BARRIER_SYNC):
+            last = None
+        if place[0] != self.place or event[0] not in (*ACCESSES, Ev.WGMMA):
+            return (event,), (counts, last)
+        known = dict(self.barriers)
+        barrier = next((known[fp] for fp in footprints(event) if fp in known), None)
+        if barrier is None or barrier == last:
+            return (event,), (counts, last)
+        seen = dict(counts)
+        n = seen.get(barrier, 0)
+        seen[barrier] = n + 1
+        wait = (Ev.WAIT, event[1], barrier, n & 1, 0)
+        return (wait, event), (tuple(sorted(seen.items())), barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Behind the accesses at ``place``, before their agent meets others: a fence, a barrier, or both.
+
+    ``warps``: those that the barrier holds together; none for a fence alone. ``ahead``: the barrier comes
+    before the first access instead.
+    """
+
+    place: Span
+    fence: bool
+    warps: frozenset[tuple[int, int]] = frozenset()
+    ahead: bool = False
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        new: list[Event] = []
+        here = place[0] == self.place and event[0] in (*ACCESSES, *ISSUES)
+        if self.ahead:
+            if here and not held:
+                new = self._inserted(event[1], cls)
+            return (*new, event), here or (held and event[0] not in MEETINGS) or None
+        if held and not here and (event[0] in MEETINGS or event[0] in ISSUES):
+            return (*self._inserted(event[1], cls), event), None
+        return (event,), True if here else held
+
+    def _inserted(self, site: int, cls: ThreadClass) -> list[Event]:
+        events: list[Event] = []
+        if self.fence:
+            events.append(proxy_fence(site))
+        if (cls.cta, cls.warp) in self.warps:
+            mine = sum(1 for cta, _ in self.warps if cta == cls.cta)
+            events.append((Ev.BARRIER_SYNC, site, FREE_ID, 32 * mine, 0))
+        return events
+
+
+@dataclass(frozen=True, slots=True)
+class DrainAtEnd:
+    """Threads that issued bulk stores wait for their reads before they leave."""
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] == Ev.EXIT and held:
+            site = event[1]
+            return ((Ev.BULK_COMMIT, site), (Ev.BULK_WAIT, site, 0, 1), event), None
+        return (event,), True if event[0] == Ev.BULK_STORE else held
+
+
+@dataclass(frozen=True, slots=True)
+class WaitReads:
+    """Threads that issued bulk stores wait for their reads before their next barrier behind ``place``."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] == Ev.BARRIER_SYNC and held:
+            return ((Ev.BULK_WAIT, event[1], 0, 1), event), None
+        return (event,), True if event[0] == Ev.BULK_STORE and place[0] == self.place else held
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierCount:
+    """Barriers of this number are for so many threads."""
+
+    number: int
+    threads: int
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if event[0] in (Ev.BARRIER_SYNC, Ev.BARRIER_ARRIVE) and event[2] == self.number:
+            event = (*event[:3], self.threads, *event[4:])
+        return (event,), None
+
+
+@dataclass(frozen=True, slots=True)
+class InitToo:
+    """Who initializes barriers at ``place`` initializes further ones, with the counts given."""
+
+    place: Span
+    counts: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] != self.place or event[0] != Ev.INIT or held:
+            return (event,), held
+        return (event, *((Ev.INIT, event[1], b, count) for b, count in self.counts)), True
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierBehindInit:
+    """All threads of the block meet before the first event of any that is not an init."""
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if held or event[0] in (Ev.INIT, Ev.INIT_FENCE):
+            return (event,), held
+        return ((Ev.BARRIER_SYNC, event[1], FREE_ID, 0, 0), event), True
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Before a bulk copy at ``place`` its bytes are announced, with an arrival."""
+
+    place: Span
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] != self.place or event[0] != Ev.BULK_LOAD:
+            return (event,), None
+        arrivals = ((Ev.ARRIVE, event[1], barrier, 1, amount, 0) for _, barrier, amount in event[2])
+        return (*arrivals, event), None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForFree:
+    """Before the announcement at ``place`` its issuer waits until the slot is free: the first time at once.
+
+    ``barriers``: by the barrier announced on, that on which the readers of the slot arrive.
+    """
+
+    place: Span
+    barriers: Pairs
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        free = dict(self.barriers).get(event[2]) if event[0] == Ev.ARRIVE else None
+        if place[0] != self.place or free is None:
+            return (event,), held
+        seen = dict(held or ())
+        n = seen.get(free, 0)
+        seen[free] = n + 1
+        return ((Ev.WAIT, event[1], free, (n + 1) & 1, 0), event), tuple(sorted(seen.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Behind the accesses at ``place``, before their agent's next wait or end, it frees the slot.
+
+    ``barriers``: by footprint of the access, the barrier that the next copy into the slot waits for.
+    """
+
+    place: Span
+    barriers: Pairs
+    fence: bool
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        if place[0] == self.place and event[0] in (*ACCESSES, Ev.WGMMA):
+            known = dict(self.barriers)
+            free = next((known[fp] for fp in footprints(event) if fp in known), None)
+            return (event,), held if free is None else free
+        if held is None or event[0] not in MEETINGS:
+            return (event,), held
+        fence = (proxy_fence(event[1]),) if self.fence else ()
+        return (*fence, (Ev.ARRIVE, event[1], held, 1, -1, 0), event), None

@@ -1,0 +1,303 @@
+"""Repairs: small edits of a refuted kernel with which it is proved.
+
+A finding says what breaks; the mistake may be elsewhere. So the likely edits are tried out: at one place of
+the source the events of all agents are changed, and the changed system is checked. An edit that makes the
+check succeed is a repair: a fix that was applied, and the place where the author has to change something.
+
+Worked example. A producer waits for parity ``(i // 2) % 2`` of ``empty[i % 2]`` and hangs. The other parity
+at that place lets the kernel be proved, so the report says: wait for the other parity here.
+
+Edits only choose words: no verdict depends on them. A repair holds for the launch values of the witness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, Verdict
+from syncverify.base.source import Span
+from syncverify.checker.explain.edits import (
+    ACCESSES,
+    GROUP_WAITS,
+    ISSUES,
+    WAITS,
+    Announce,
+    ArriveLater,
+    BarrierBehindInit,
+    BarrierCount,
+    CountedParity,
+    DrainAtEnd,
+    DropAt,
+    ExpectBytes,
+    FewerPending,
+    InitCounts,
+    InitToo,
+    Insert,
+    OtherParity,
+    Release,
+    WaitBefore,
+    WaitForFree,
+    WaitReads,
+    footprints,
+)
+from syncverify.checker.explain.redundancy import Change, Changed, Passed, Place
+from syncverify.checker.outcome import Outcome
+from syncverify.model.events import Ev, Event, System, SystemInfo, ThreadClass
+
+#: Events that all tries together may take, and how many tries there may be; counts, so that runs agree.
+MAX_EVENTS = 150_000
+MAX_TRIES = 120
+
+
+# ---------------------------------------------------------------- what the agents did
+
+
+@dataclass(slots=True)
+class _Survey:
+    """Notes what agents do, and changes nothing."""
+
+    places: dict[Span, dict[int, None]] = field(default_factory=dict)  # codes of the events there, in order
+    barriers: dict[Span, set[int]] = field(default_factory=dict)
+    warps: dict[Span, set[tuple[int, int]]] = field(default_factory=dict)
+    arriving: dict[int, dict[tuple[int, int, int], int]] = field(default_factory=dict)
+    bytes: dict[int, dict[Span, int]] = field(default_factory=dict)
+    copied: list[tuple[int, int]] = field(default_factory=list)  # footprint written, barrier
+    accessed: dict[Span, set[int]] = field(default_factory=dict)
+    pending: dict[Span, int] = field(default_factory=dict)
+    waited: set[int] = field(default_factory=set)  # mbarriers that somebody waits for
+    counts: dict[int, int] = field(default_factory=dict)  # of mbarriers, by their init
+    meeting: dict[int, set[tuple[int, int]]] = field(default_factory=dict)  # warps, by id of the barrier
+    ids: dict[Span, set[int]] = field(default_factory=dict)
+    events: int = 0
+
+    @property
+    def free_barriers(self) -> dict[int, int]:
+        """By the mbarrier of the copies into a slot, the one that tells that the slot is free.
+
+        A guess: mbarriers without copies on which somebody waits or arrives, but not both, in the same order.
+        """
+        full = sorted({barrier for _, barrier in self.copied})
+        others = (self.waited ^ set(self.arriving)) - set(full)
+        return dict(zip(full, sorted(others), strict=True)) if len(full) == len(others) else {}
+
+    def apply(self, event: Event, place: Place, held: Any, cls: ThreadClass) -> Passed:
+        code, span = event[0], place[0]
+        self.events += 1
+        if code in _INTERESTING:
+            self.places.setdefault(span, {})[code] = None
+            self.warps.setdefault(span, set()).add((cls.cta, cls.warp))
+        if code in _ON_BARRIER:
+            self.barriers.setdefault(span, set()).add(event[2])
+        if code in WAITS:
+            self.waited.add(event[2])
+        elif code == Ev.INIT:
+            self.counts[event[2]] = event[3]
+        elif code == Ev.BARRIER_SYNC:
+            self.meeting.setdefault(event[2], set()).add((cls.cta, cls.warp))
+            self.ids.setdefault(span, set()).add(event[2])
+        if code == Ev.ARRIVE:
+            self.arriving.setdefault(event[2], {})[cls.cta, cls.warp, cls.lanes] = event[3] * cls.count
+        elif code == Ev.BULK_LOAD:
+            for fp, barrier, amount in event[2]:
+                self.copied.append((fp, barrier))
+                self.bytes.setdefault(barrier, {})[span] = amount * cls.count
+        elif code in GROUP_WAITS:
+            self.pending[span] = event[2]
+        if code in ACCESSES or code == Ev.WGMMA:
+            self.accessed.setdefault(span, set()).update(footprints(event))
+        return (event,), None
+
+
+_ON_BARRIER = frozenset({Ev.INIT, Ev.ARRIVE, Ev.EXPECT_TX, *WAITS})
+_INTERESTING = _ON_BARRIER | {*GROUP_WAITS, *ACCESSES, *ISSUES, Ev.BARRIER_SYNC, Ev.PROXY_FENCE}
+
+
+def _copy_barriers(info: SystemInfo, survey: _Survey, accessed: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """For each footprint accessed, the barrier of the copies into its bytes, where there is one only."""
+    out: list[tuple[int, int]] = []
+    copied = set(survey.copied)
+    for fp in accessed:
+        mine = info.footprints[fp]
+        found = {b for other, b in copied if other >= 0 and _overlap(mine, info.footprints[other])}
+        if len(found) == 1:
+            out.append((fp, found.pop()))
+    return tuple(out)
+
+
+def _overlap(a: Any, b: Any) -> bool:
+    return a.memory == b.memory and any(
+        lo < other_hi and other_lo < hi for lo, hi in a.intervals for other_lo, other_hi in b.intervals
+    )
+
+
+# ---------------------------------------------------------------- the search
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    mistake: Mistake
+    change: Change
+    place: Span
+    text: str
+
+
+def repair(system: System, found: Diagnostic, judge: Callable[[System], Outcome]) -> Repair | None:
+    """The first edit with which ``system`` is proved, or None. ``found``: the finding to mend."""
+    survey = _Survey()
+    judge(Changed(system, (survey,)))
+    left = min(MAX_TRIES, MAX_EVENTS // max(survey.events, 1))
+    named = {found.span, *(label.span for label in found.related)}
+    for attempt in _attempts(system.info, survey, named, found.rule):
+        left -= 1
+        if left < 0:
+            return None
+        if judge(Changed(system, (attempt.change,))).verdict is Verdict.PROVED:
+            return Repair(attempt.mistake, attempt.place, attempt.text)
+    return None
+
+
+def _attempts(info: SystemInfo, survey: _Survey, named: set[Span], rule: str) -> Iterator[_Try]:
+    """Edits worth trying: at the places that the finding names first, those that remove something last."""
+    near = [p for p in survey.places if p in named]
+    barriers = {b for p in near for b in survey.barriers.get(p, ())}
+    same = [p for p in survey.places if p not in near and survey.barriers.get(p, set()) & barriers]
+    rest = [p for p in survey.places if p not in near and p not in same]
+    orders = [_edits(info, survey, p, rule) for p in (*near, *same, *rest)]
+    tries = [t for edits in orders for t in edits]
+    yield from (t for t in tries if t.mistake is not Mistake.SURPLUS)
+    if rule == "SV211":
+        text = "wait for the reads of all bulk stores before the end: cp.async.bulk.wait_group.read 0"
+        stores = [p for p in near if Ev.BULK_STORE in survey.places[p]]
+        yield from (_Try(Mistake.MISSING_WAIT, DrainAtEnd(), p, text) for p in stores)
+    yield from (t for t in tries if t.mistake is Mistake.SURPLUS)
+
+
+def _edits(info: SystemInfo, survey: _Survey, place: Span, rule: str) -> list[_Try]:
+    """Edits at one place, the likeliest first."""
+    codes = set(survey.places[place])
+    out: list[_Try] = []
+    if codes & {*WAITS}:
+        out.append(_Try(Mistake.PARITY, OtherParity(place), place, "wait for the other parity here"))
+        for first, what in ((0, "n % 2"), (1, "(n + 1) % 2")):
+            text = f"wait for parity {what} at use n of the barrier, counted from 0 by each waiter"
+            out.append(_Try(Mistake.PARITY, CountedParity(place, first), place, text))
+        out.append(_Try(Mistake.SURPLUS, DropAt(place, Ev.WAIT), place, "this wait is one too many"))
+    if Ev.INIT in codes:
+        out += _counts(survey, place)
+        out += _inits(info, survey, place)
+        if rule == "SV204":
+            text = "a barrier of the whole block behind the initialization"
+            out.append(_Try(Mistake.MISSING_BARRIER, BarrierBehindInit(), place, text))
+    if codes & {Ev.ARRIVE, Ev.EXPECT_TX}:
+        out += _bytes(survey, place)
+    if Ev.ARRIVE in codes:
+        for fence, what in ((False, ""), (True, ", and behind a fence.proxy.async.shared::cta")):
+            text = f"release only after the accesses that follow here{what}"
+            out.append(_Try(Mistake.EARLY_RELEASE, ArriveLater(place, fence), place, text))
+        out += _slot_waits(info, survey, place)
+        out.append(_Try(Mistake.SURPLUS, DropAt(place, Ev.ARRIVE), place, "this arrival is one too many"))
+    if codes & {*GROUP_WAITS} and survey.pending[place] > 0:
+        for pending in dict.fromkeys((survey.pending[place] - 1, 0)):
+            text = f"leave {pending} groups pending here, not {survey.pending[place]}"
+            out.append(_Try(Mistake.LAX_WAIT, FewerPending(place, pending), place, text))
+    if codes & {*ACCESSES, Ev.WGMMA}:
+        barriers = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
+        if barriers:
+            name = info.barriers[barriers[0][1]].name
+            text = f"wait for the phase of the copy before this access (mbarrier {name})"
+            out.append(_Try(Mistake.MISSING_WAIT, WaitBefore(place, barriers), place, text))
+        out += _releases(info, survey, place)
+    if Ev.BULK_LOAD in codes:
+        text = "announce the bytes of this copy before it: mbarrier.arrive.expect_tx"
+        out.append(_Try(Mistake.BYTES, Announce(place), place, text))
+    if Ev.BULK_STORE in codes:
+        text = "before the next barrier its issuer waits for its reads: cp.async.bulk.wait_group.read 0"
+        out.append(_Try(Mistake.MISSING_WAIT, WaitReads(place), place, text))
+    if codes & {*ACCESSES, *ISSUES} and rule in _UNORDERED:
+        out += _orders(survey, place)
+    if Ev.BARRIER_SYNC in codes and len(survey.ids[place]) == 1:
+        number = min(survey.ids[place])
+        threads = 32 * len(survey.meeting[number])
+        text = f"let barrier {number} count {threads} threads: so many come"
+        out.append(_Try(Mistake.COUNT, BarrierCount(number, threads), place, text))
+    return out
+
+
+#: Rules of accesses that a fence or a barrier may order.
+_UNORDERED = frozenset({"SV101", "SV102", "SV103", "SV104", "SV105", "SV110", "SV111", "SV112"})
+
+
+def _counts(survey: _Survey, place: Span) -> list[_Try]:
+    arrivers = {b: sum(survey.arriving.get(b, {}).values()) for b in sorted(survey.barriers[place])}
+    if not all(arrivers.values()):
+        return []
+    values = sorted(set(arrivers.values()))
+    text = f"initialize with {values[0]}: so many arrivals come in a phase"
+    change = InitCounts(place, tuple(arrivers.items()))
+    return [_Try(Mistake.COUNT, change, place, text)]
+
+
+def _bytes(survey: _Survey, place: Span) -> list[_Try]:
+    moved = {b: sum(survey.bytes.get(b, {}).values()) for b in sorted(survey.barriers.get(place, ()))}
+    if not moved or not all(moved.values()):
+        return []
+    amount = next(iter(moved.values()))
+    text = f"announce {amount} bytes: so many do the copies of a phase move"
+    return [_Try(Mistake.BYTES, ExpectBytes(place, tuple(moved.items())), place, text)]
+
+
+def _inits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+    """Barriers that are used and never initialized, with the arrivals that come as their count."""
+    used = (survey.waited | set(survey.arriving)) - set(survey.counts)
+    if not used:
+        return []
+    known = max(survey.counts.values())
+    counts = {b: sum(survey.arriving.get(b, {}).values()) or known for b in sorted(used)}
+    first = min(counts)
+    text = (
+        f"initialize {info.barriers[first].name}, too, with {counts[first]}: so many arrivals come in a phase"
+    )
+    return [_Try(Mistake.MISSING_INIT, InitToo(place, tuple(counts.items())), place, text)]
+
+
+def _slot_waits(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+    """A wait for the slot before it is announced that a copy fills it."""
+    pairs = survey.free_barriers
+    free = {pairs[b] for b in survey.barriers.get(place, ()) if b in pairs}
+    if not free or free & survey.waited:
+        return []
+    text = f"wait before this until the slot is free ({info.barriers[min(free)].name}), parity 1 first"
+    return [_Try(Mistake.MISSING_WAIT, WaitForFree(place, tuple(pairs.items())), place, text)]
+
+
+def _releases(info: SystemInfo, survey: _Survey, place: Span) -> list[_Try]:
+    """An arrival behind the accesses of a slot, on the barrier that its next copy waits for."""
+    pairs = survey.free_barriers
+    copies = _copy_barriers(info, survey, sorted(survey.accessed.get(place, ())))
+    freed = tuple((fp, pairs[b]) for fp, b in copies if b in pairs and pairs[b] not in survey.arriving)
+    if not freed:
+        return []
+    name = info.barriers[freed[0][1]].name
+    text = f"arrive behind this access on the barrier that the next copy waits for ({name})"
+    return [
+        _Try(Mistake.MISSING_ARRIVE, Release(place, freed, fence), place, text) for fence in (False, True)
+    ]
+
+
+def _orders(survey: _Survey, place: Span) -> list[_Try]:
+    """A proxy fence, a barrier of the warps that come here, or both."""
+    fence = "fence.proxy.async.shared::cta behind this access, by every thread, before the hand-over"
+    out = [_Try(Mistake.MISSING_FENCE, Insert(place, True), place, fence)]
+    groups = {frozenset(warps) for p, warps in survey.warps.items() if warps >= survey.warps[place]}
+    for warps in sorted(groups, key=lambda g: (len(g), sorted(g))):
+        if len(warps) < 2:
+            continue
+        who = f"the {len(warps)} warps that share it"
+        for ahead, where in ((False, "behind"), (True, "before")):
+            text = f"a barrier of {who} {where} this access"
+            out.append(_Try(Mistake.MISSING_BARRIER, Insert(place, False, warps, ahead), place, text))
+        text = f"a proxy fence and then a barrier of {who} behind this access"
+        out.append(_Try(Mistake.MISSING_BARRIER, Insert(place, True, warps), place, text))
+    return out

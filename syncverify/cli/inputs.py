@@ -1,0 +1,65 @@
+"""What ``check`` is asked to look at: files, directories, patterns and standard input, in a fixed order."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from syncverify.base.source import InputError, Span
+
+#: Suffixes of the files that a directory is searched for.
+SUFFIXES = (".syncir", ".ptx", ".cu")
+#: What standard input is called, on the command line and in reports.
+STDIN, STDIN_NAME = "-", "<stdin>"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One file to check. ``data``: its content where it is no file. ``entry``: only this kernel of it."""
+
+    path: str
+    data: bytes | None = None
+    kind: str = ""  # of data: ptx or syncir
+    entry: str | None = None
+
+
+def items(given: Iterable[str], kind: str | None) -> tuple[list[Item], list[InputError]]:
+    """The inputs that arguments name, each once, and what is wrong with arguments that name none."""
+    found: dict[str, Item] = {}
+    errors: list[InputError] = []
+    for name in given:
+        try:
+            for item in _named(name, kind):
+                found.setdefault(item.path, item)
+        except InputError as e:
+            errors.append(e)
+    return list(found.values()), errors
+
+
+def _named(name: str, kind: str | None) -> Iterator[Item]:
+    path = Path(name)
+    if name == STDIN:
+        if kind is None:
+            raise InputError(
+                "standard input has no suffix: say --kind ptx or --kind syncir", Span(STDIN_NAME)
+            )
+        yield Item(STDIN_NAME, sys.stdin.buffer.read(), kind)
+    elif path.is_dir():
+        inside = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+        shown = [p for p in inside if not any(part.startswith(".") for part in p.relative_to(path).parts)]
+        if not shown:
+            raise InputError(f"no {', '.join(SUFFIXES)} file in this directory", Span(name))
+        yield from (Item(str(p)) for p in shown)
+    elif not path.exists() and glob.has_magic(name):
+        matching = sorted(p for p in glob.glob(name, recursive=True) if Path(p).is_file())
+        if not matching:
+            raise InputError("no file matches this pattern", Span(name))
+        yield from (Item(p) for p in matching)
+    else:
+        yield Item(name)
+
+
+__all__ = ["STDIN", "STDIN_NAME", "SUFFIXES", "Item", "items"]

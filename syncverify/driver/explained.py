@@ -1,0 +1,32 @@
+"""Refuted kernels with the repair that was found for their first finding."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from syncverify.base.diagnostics import KernelReport, Label, Policy, Severity, Verdict
+from syncverify.checker.explain.repairs import repair
+from syncverify.driver.verdicts import run_system
+
+
+def explained(report: KernelReport, policy: Policy) -> KernelReport:
+    """``report`` without its system; with a repair of its first error, where one is found."""
+    system, report = report.refuted_system, replace(report, refuted_system=None)
+    if report.verdict is not Verdict.REFUTED or system is None:
+        return report
+    errors = [i for i, d in enumerate(report.diagnostics) if d.severity is Severity.ERROR]
+    if not errors:
+        return report
+    found = list(report.diagnostics)
+    first = found[errors[0]]
+    start = time.perf_counter()
+    mended = repair(system, first, lambda s: run_system(s, policy))
+    report = replace(report, seconds=report.seconds + time.perf_counter() - start)
+    if mended is None:
+        return report
+    related = first.related
+    if mended.span != first.span:
+        related = (Label(mended.span, f"change this: {mended.text}"), *related)
+    found[errors[0]] = replace(first, repair=mended, related=related)
+    return replace(report, diagnostics=tuple(found))

@@ -1,0 +1,321 @@
+"""Operations that lanes of a warp execute together: ``shfl``, ``vote``, ``match``, ``redux`` and ``mma`` with
+``.sync``.
+
+Each lane that the mask names has to come to the operation, with the same mask (PTX ISA: shfl.sync,
+vote.sync). A warp that is one class does so by itself. Of a warp whose lanes went apart each class gets an
+event, ``COLLECTIVE``, which starts when the lanes of the mask have come to one of the same kind; it orders no
+memory. Operations in a row are one event.
+
+Some branches are decided by nothing that is followed, for nothing with an event depends on them. What lies
+behind such a branch is not executed by the analysis. Its operations are met where the outermost of these
+branches stands, if data flow shows that the lanes of a warp decide alike; else the verdict is ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from zlib import crc32
+
+from syncverify.frontends.ptx.analysis.uniformity import LANES, Uniformity
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Value
+from syncverify.frontends.ptx.flow.control_flow import Flow
+from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Not, Operand, Pair, Reg
+from syncverify.frontends.ptx.syntax.operands import sources
+from syncverify.model.events import Ev, Event
+
+#: Those with a mask, their last operand.
+_MASKED = frozenset({"shfl", "vote", "match", "redux"})
+#: Those of a whole warp.
+_WHOLE = frozenset({"mma", "movmatrix"})
+_ALL_LANES = 0xFFFFFFFF
+#: Comparisons, and those that hold where they do not (PTX ISA, setp: those with ``u`` hold of NaN).
+_PAIRS = (
+    ("eq", "ne"), ("lt", "ge"), ("gt", "le"), ("eq", "neu"), ("ne", "equ"), ("lt", "geu"), ("gt", "leu"),
+    ("ge", "ltu"), ("le", "gtu"), ("num", "nan"), ("lo", "hs"), ("hi", "ls"),
+)  # fmt: skip
+#: Comparisons of integers, and of floats, by their opposites.
+_OPPOSITE = dict(_PAIRS[3:]) | {b: a for a, b in _PAIRS[3:]}
+_OPPOSITE_INTEGERS = dict(_PAIRS[:3]) | {b: a for a, b in _PAIRS[:3]}
+INTEGERS = frozenset(
+    "mov add sub mul mad shl shr and or xor not selp setp min max neg bfe lop3 cvt div rem".split()
+)
+
+
+def is_collective(i: Instr) -> bool:
+    """Whether lanes execute an instruction together, and it has no other event."""
+    return (i.op in _MASKED or i.op in _WHOLE) and "sync" in i.mods
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Collectives in a row: their numbers, and the mask of them all; None: the whole warp."""
+
+    at: tuple[int, ...]
+    mask: Operand | None
+    kind: int  # a number for what they are
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """A row behind branches that are not decided: ``guards``, the registers that decide."""
+
+    row: Row
+    guards: tuple[str, ...]
+
+
+class Collectives:
+    """The collectives of a function, where other events are known."""
+
+    def __init__(self, flow: Flow, decoded: Collection[int], branches: Collection[int]) -> None:
+        """``decoded``: instructions with events; ``branches``: those that are decided."""
+        self.flow = flow
+        self.body = flow.body
+        self.branches = branches
+        self.rows = [row for n in sorted(flow.reached) for row in self._rows(n, decoded)]
+
+    @cached_property
+    def _definitions(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for k, i in enumerate(self.body):
+            first = i.operands[0] if i.operands and self.flow.block_of[k] in self.flow.reached else None
+            if isinstance(first, Reg | Pair):
+                for op in (first.first, first.second) if isinstance(first, Pair) else (first,):
+                    if isinstance(op, Reg):
+                        found.setdefault(op.name, []).append(k)
+        return found
+
+    @cached_property
+    def _controllers(self) -> list[set[int]]:
+        return self.flow.controllers()
+
+    def followed(self, known: Collection[str]) -> dict[int, Effect]:
+        """The effects of rows that agents come to; ``known``: registers that hold a value. Branches that
+        numbers of lanes decide, and no data, are decided for their sake."""
+        return {
+            row.at[0]: Effect(_emits(row), () if row.mask is None else (row.mask,))
+            for row in self.rows
+            if not self._fits(row) and self._decidable(row, known)
+        }
+
+    def _decidable(self, row: Row, known: Collection[str]) -> bool:
+        guards = self._guards(row, self._undecided(row, known))
+        if not guards:
+            return True
+        return bool(self._flat.of(guards) & LANES) and all(map(self._computed, guards))
+
+    def _guards(self, row: Row, blocks: Iterable[int]) -> tuple[str, ...]:
+        """The registers that decide in some blocks, and about the row itself."""
+        found = {name for b in blocks for name in sources(self.body[self._last(b)])}
+        own = {g.name for k in row.at if (g := self.body[k].guard) is not None} if found else set()
+        return tuple(sorted(found | own))
+
+    @cached_property
+    def _flat(self) -> Uniformity:
+        """What values vary with in a row of threads: enough to choose a way by."""
+        return Uniformity(self.flow, (1024, 1, 1))
+
+    def _computed(self, name: str) -> bool:
+        """Whether a register is made of numbers, of parameters, and of nothing that is loaded otherwise."""
+        seen, work = {name}, [name]
+        while work:
+            for k in self._definitions.get(work.pop(), (-1,)):
+                i = self.body[k]
+                loads = i.op == "ld" and "param" in i.mods
+                if k < 0 or not (loads or i.op in INTEGERS) or any("f" == m[:1] for m in i.mods):
+                    return False
+                more = set(sources(i)) - seen
+                seen |= more
+                work += more
+        return True
+
+    def apart(self, known: Collection[str]) -> Mapping[int, Sequence[Apart]]:
+        """By branch that is not decided, the rows behind it."""
+        found: dict[int, list[Apart]] = {}
+        for row in self.rows:
+            blocks = self._undecided(row, known)
+            if not blocks or self._fits(row):
+                continue
+            guards = self._guards(row, blocks)
+            if self._decidable(row, known):
+                continue
+            outer = [b for b in blocks if not any(c in blocks and c != b for c in self._above(b))]
+            for b in outer or sorted(blocks)[:1]:
+                found.setdefault(self._last(b), []).append(Apart(row, guards))
+        return found
+
+    def told(self, k: int, known: Collection[str]) -> bool:
+        """Whether an instruction lies behind branches that are not decided, by registers that hold a
+        value."""
+        behind = [b for b in self._above(self.flow.block_of[k]) if self._last(b) not in self.branches]
+        return bool(behind) and all(
+            self.body[self._last(b)].op == "bra" and set(sources(self.body[self._last(b)])) <= set(known)
+            for b in behind
+        )
+
+    def _last(self, block: int) -> int:
+        return self.flow.blocks[block].hi - 1
+
+    def _above(self, block: int) -> set[int]:
+        """The blocks whose branches decide whether a block is executed, and those that decide about them."""
+        found: set[int] = set()
+        work = [block]
+        while work:
+            for c in self._controllers[work.pop()]:
+                if c not in found:
+                    found.add(c)
+                    work.append(c)
+        return found
+
+    def _undecided(self, row: Row, known: Collection[str]) -> set[int]:
+        block = self.flow.block_of[row.at[0]]
+        found = {b for b in self._above(block) if self._last(b) not in self.branches}
+        guard = self.body[row.at[0]].guard
+        if not found and guard is not None and guard.name not in known:
+            return {block}
+        return found
+
+    # ------------------------------------------------------------ rows
+
+    def _rows(self, block: int, decoded: Collection[int]) -> Iterable[Row]:
+        b = self.flow.blocks[block]
+        at: list[int] = []
+        for k in range(b.lo, b.hi):
+            i = self.body[k]
+            if is_collective(i):
+                if at and not self._alike(self.body[at[-1]], i):
+                    yield self._row(at)
+                    at = []
+                at.append(k)
+            elif k in decoded and at:
+                yield self._row(at)
+                at = []
+        if at:
+            yield self._row(at)
+
+    def _alike(self, one: Instr, other: Instr) -> bool:
+        guarded = (one.guard, one.negated) == (other.guard, other.negated)
+        return guarded and self._mask(one) == self._mask(other)
+
+    def _row(self, at: Sequence[int]) -> Row:
+        names = dict.fromkeys(self.body[k].name for k in at)
+        return Row(tuple(at), self._mask(self.body[at[0]]), crc32("+".join(names).encode()))
+
+    def _mask(self, i: Instr) -> Operand | None:
+        """The mask; None for all lanes."""
+        if i.op in _WHOLE:
+            return None
+        mask = i.operands[-1]
+        found = self.constant(mask)
+        if found is None:
+            return mask
+        return None if found & _ALL_LANES == _ALL_LANES else Imm(found & _ALL_LANES)
+
+    def constant(self, op: Operand) -> int | None:
+        """A number in the text, or in a register that holds nothing else."""
+        if isinstance(op, Imm):
+            return op.value
+        found = self._definitions.get(op.name, ()) if isinstance(op, Reg) else ()
+        if len(found) != 1:
+            return None
+        i = self.body[found[0]]
+        return self.constant(i.operands[1]) if i.op == "mov" and i.guard is None else None
+
+    # ------------------------------------------------------------ masks made of the lanes that come
+
+    def _fits(self, row: Row) -> bool:
+        """Whether the mask was made of the lanes that come to the row: of ``activemask`` in the same block;
+        or of a vote or match, executed under all but one of the branches that decide about the row, of the
+        predicate of that one."""
+        if not isinstance(row.mask, Reg):
+            return False
+        k = self._origin(row.mask)
+        if k is None:
+            return False
+        i, here = self.body[k], self.flow.block_of[row.at[0]]
+        there = self.flow.block_of[k]
+        if i.op == "activemask":
+            return there == here or self._above(there) == self._above(here)
+        more = self._above(here) - self._above(there)
+        if i.op == "match" and "any" in i.mods:
+            return not more and self.constant(i.operands[-1]) is not None
+        if i.op != "vote" or "ballot" not in i.mods or len(more) != 1:
+            return False
+        block = next(iter(more))
+        last, voted = self.body[self._last(block)], i.operands[1]
+        if last.op != "bra" or last.guard is None or not self.flow.dominates(there, here):
+            return False
+        negated = isinstance(voted, Not)
+        asked = voted.reg if isinstance(voted, Not) else voted
+        taken = next((op.target for op in last.operands if hasattr(op, "target")), len(self.body))
+        jumps = taken < len(self.body) and self.flow.dominates(self.flow.block_of[taken], here)
+        holds = jumps != last.negated  # whether the guard holds in the row
+        one, other = self._comparison(asked), self._comparison(last.guard)
+        if one is None or other is None:
+            return asked == last.guard and holds != negated
+        return one[1:] == other[1:] and (
+            (one[0] == other[0] and holds != negated)
+            or (_opposite(one) == other[0] and holds == negated)
+        )
+
+    def _comparison(self, op: Operand) -> tuple[str, tuple[str, ...], tuple[Operand, ...]] | None:
+        """What a predicate compares, if one instruction makes it."""
+        k = self._origin(op) if isinstance(op, Reg) else None
+        if k is None:
+            return None
+        i = self.body[k]
+        return (i.mods[0], i.mods[1:], i.operands[1:]) if i.op == "setp" and len(i.operands) == 3 else None
+
+    def _origin(self, op: Reg) -> int | None:
+        """The instruction that a register's value comes from, through moves."""
+        for _ in range(8):
+            found = self._definitions.get(op.name, ())
+            if len(found) != 1 or self.body[found[0]].guard is not None:
+                return None
+            i = self.body[found[0]]
+            if i.op != "mov" or not isinstance(i.operands[1], Reg):
+                return found[0]
+            op = i.operands[1]
+        return None
+
+
+def _opposite(comparison: tuple[str, tuple[str, ...], tuple[Operand, ...]]) -> str | None:
+    name, mods, _ = comparison
+    floats = mods[-1:] != () and mods[-1][0] not in "usb"
+    return (_OPPOSITE if floats else _OPPOSITE_INTEGERS | _OPPOSITE).get(name)
+
+
+def collective(ctx: Context, site: int, mask: int, kind: int) -> list[Event]:
+    """The event of a class of lanes that comes to a collective; none where it is all of the mask."""
+    named = mask & ctx.warp_lanes
+    outside = [lane for lane in ctx.lanes if not named >> lane & 1]
+    if outside:
+        # PTX ISA, shfl.sync, vote.sync: the executing thread is in the mask.
+        text = f"lane {outside[0]} executes this with mask {mask:#x}, which leaves it out"
+        return [(Ev.FAULT, site, "SV303", text)]
+    if sum(1 << lane for lane in ctx.lanes) == named:
+        return []
+    return [(Ev.COLLECTIVE, site, named, kind)]
+
+
+def _emits(row: Row) -> Emit:
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        mask = ctx.number(v[0], "the mask of a collective") & _ALL_LANES if v else _ALL_LANES
+        return collective(ctx, site, mask, row.kind)
+
+    return emit
+
+
+def at_branch(ctx: Context, site: int, apart: Apart, instr: Instr) -> list[Event]:
+    """The event of a row behind branches that are not decided: met where the outermost of them stands."""
+    row = apart.row
+    if ctx.differs(apart.guards):
+        why = f"whether all lanes of its mask come to {instr.name} depends on data (line {instr.line})"
+        return [(Ev.UNKNOWN, site, why)]
+    if row.mask is not None and not isinstance(row.mask, Imm):
+        return [(Ev.UNKNOWN, site, f"the mask of {instr.name} is not known (line {instr.line})")]
+    return collective(ctx, site, _ALL_LANES if row.mask is None else row.mask.value, row.kind)
+
+
+__all__ = ["Apart", "Collectives", "Row", "at_branch", "collective", "is_collective"]

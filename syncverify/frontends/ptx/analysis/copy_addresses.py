@@ -1,0 +1,218 @@
+"""Global addresses of bulk copies and of ``cp.async`` whose alignment the text decides.
+
+Both ask for addresses that are multiples of 16, or of what they copy (PTX ISA, cp.async.bulk and cp.async).
+An address is judged where it is made of pointer parameters, constants and numbers of threads and blocks
+alone: then every launch has it. One that sizes or loaded values go into is the caller's to align.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from syncverify.frontends.ptx.decode.effects import Context, Effect, Value
+from syncverify.frontends.ptx.decode.parts import fault
+from syncverify.frontends.ptx.syntax.nodes import Function, Imm, Instr, Mem, Operand, Reg, Special, Sym
+from syncverify.frontends.ptx.syntax.operands import results
+from syncverify.frontends.ptx.syntax.types import width
+from syncverify.frontends.ptx.values.register_values import Vec
+from syncverify.model.events import Event
+
+#: What pointers are aligned to where nothing else is said, in bytes.
+DEFAULT = 16
+_NUMBERS = ("%tid", "%laneid", "%warpid", "%ntid", "%ctaid")
+_PURE = frozenset("add sub mul mad shl shr and or xor mov cvt cvta selp not neg min max bfi lop3".split())
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAddresses:
+    """``judged``: the copies whose global address is such a one; ``pointers``: parameters, with the offset,
+    of those that are not multiples of 16 by the text."""
+
+    judged: frozenset[int] = frozenset()
+    pointers: frozenset[tuple[str, int]] = frozenset()
+    #: by copy, which operand of its effect is so many bytes past a multiple of 16, whatever the launch is
+    off: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def copy_addresses(function: Function) -> CopyAddresses:
+    """The copies of a function whose global addresses are judged."""
+    written: dict[str, list[Instr]] = {}
+    copies = {k: at for k, i in enumerate(function.body) if (at := _global_operand(i)) is not None}
+    if not copies:
+        return CopyAddresses()
+    for i in function.body:
+        for name in results(i):
+            written.setdefault(name, []).append(i)
+    params = {p.name for p in function.params} if function.entry else set()
+    judged, pointers = set(), set()
+    off: dict[int, tuple[int, int]] = {}
+    for k, at in copies.items():
+        m, r = _remainder(at, written)
+        if m >= DEFAULT and r % DEFAULT and function.entry and _asks(function.body[k]):
+            off[k] = 0 if at is function.body[k].operands[0] else 1, r % DEFAULT
+        made = _closure(at.base, written, params)
+        if made is None or not made[1]:
+            continue
+        judged.add(k)
+        if m < DEFAULT or r % DEFAULT:
+            pointers |= made[1]
+    return CopyAddresses(frozenset(judged), frozenset(pointers), off)
+
+
+def _global_operand(i: Instr) -> Mem | None:
+    """The operand of a copy that is an address in global memory."""
+    if i.op != "cp" or "tensor" in i.mods or "prefetch" in i.mods or len(i.operands) < 3:
+        return None
+    if i.mods[:2] in (("async", "ca"), ("async", "cg")):
+        at = i.operands[1]
+    elif "bulk" in i.mods and "global" in i.mods:
+        spaces = [m for m in i.mods if m == "global" or m.startswith("shared")]
+        at = i.operands[spaces.index("global")]
+    else:
+        return None
+    return at if isinstance(at, Mem) and isinstance(at.base, Reg) else None
+
+
+def _asks(i: Instr) -> bool:
+    """Whether a copy asks for multiples of 16."""
+    return "bulk" in i.mods or (isinstance(i.operands[2], Imm) and i.operands[2].value == DEFAULT)
+
+
+def _closure(
+    base: Operand, written: Mapping[str, list[Instr]], params: set[str]
+) -> tuple[set[str], set[tuple[str, int]]] | None:
+    """The registers that an address is made of, and the pointers; None where something else goes into it."""
+    found: set[str] = set()
+    pointers: set[tuple[str, int]] = set()
+    work = [base]
+    while work:
+        op = work.pop()
+        if isinstance(op, Special) and op.name.startswith(_NUMBERS):
+            continue
+        if isinstance(op, Imm):
+            continue
+        if not isinstance(op, Reg):
+            return None
+        if op.name in found:
+            continue
+        found.add(op.name)
+        if op.name not in written:
+            return None
+        for i in written[op.name]:
+            m = i.operands[1] if len(i.operands) > 1 else None
+            if i.op == "ld" and "param" in i.mods and isinstance(m, Mem) and isinstance(m.base, Sym):
+                if m.base.name not in params or width(i.mods[-1]) != 64:
+                    return None
+                pointers.add((m.base.name, m.base.offset + m.offset))
+            elif (
+                i.op == "selp"
+                or (i.op == "mov" and len(i.operands) == 2)
+                or (i.op in _PURE and i.op != "mov")
+            ):
+                work += i.operands[1:3] if i.op == "selp" else i.operands[1:]
+            else:
+                return None
+    return found, pointers
+
+
+#: What is known of a number: its remainder modulo a power of two.
+Remainder = tuple[int, int]
+_MOST = 1 << 12
+
+
+def _remainder(at: Mem, written: Mapping[str, list[Instr]]) -> Remainder:
+    """What an address is modulo a power of two on every path, pointers being multiples of 16."""
+    assert isinstance(at.base, Reg)
+    registers, work = set[str](), [at.base.name]
+    while work:
+        name = work.pop()
+        if name not in registers:
+            registers.add(name)
+            work += [n for i in written.get(name, ()) for op in i.operands[1:] for n in of_operand(op)]
+    known: dict[str, Remainder | None] = dict.fromkeys(registers)
+    changed = True
+    while changed:
+        changed = False
+        for name in sorted(registers):
+            new: Remainder | None = known[name]
+            for i in written.get(name, ()) or (None,):
+                new = _either(new, (1, 0) if i is None else _made(i, known))
+            if new != known[name]:
+                known[name], changed = new, True
+    m, r = known[at.base.name] or (1, 0)
+    return m, (r + at.offset) % m
+
+
+def _either(a: Remainder | None, b: Remainder | None) -> Remainder | None:
+    """What holds of a number that is one or the other; None: no path is known yet."""
+    if a is None or b is None:
+        return a or b
+    m = min(a[0], b[0])
+    apart = (a[1] - b[1]) % m
+    m = apart & -apart if apart else m
+    return m, a[1] % m
+
+
+def _made(i: Instr, known: Mapping[str, Remainder | None]) -> Remainder | None:
+    """What an instruction makes; None while an operand waits for its first path."""
+    ops = i.operands[1:]
+    if i.op == "ld":
+        return (DEFAULT, 0) if "param" in i.mods and width(i.mods[-1]) == 64 else (1, 0)
+    found: list[Remainder] = []
+    for op in ops:
+        x = known.get(op.name, (1, 0)) if isinstance(op, Reg) else (1, 0)
+        if isinstance(op, Imm):
+            x = (_MOST, op.value % _MOST)
+        if x is None:
+            return None
+        found.append(x)
+    match i.op:
+        case "mov" | "cvt" | "cvta" if width(i.mods[-1]) >= 32:
+            return found[0]
+        case "add":
+            return _sum(found[0], found[1], 1)
+        case "sub":
+            return _sum(found[0], found[1], -1)
+        case "selp":
+            return _either(found[0], found[1])
+        case "shl" if isinstance(ops[1], Imm) and 0 <= ops[1].value < 12:
+            return _product(found[0], (_MOST, 1 << ops[1].value))
+        case "mul" if "hi" not in i.mods:
+            return _product(found[0], found[1])
+        case "mad" if "hi" not in i.mods:
+            return _sum(_product(found[0], found[1]), found[2], 1)
+    return 1, 0
+
+
+def _sum(a: Remainder, b: Remainder, sign: int) -> Remainder:
+    m = min(a[0], b[0])
+    return m, (a[1] + sign * b[1]) % m
+
+
+def _product(a: Remainder, b: Remainder) -> Remainder:
+    """``(m x + r) (n y + s)``: all but ``r s`` is a multiple of ``m n``, ``m s`` and ``n r``."""
+    (m, r), (n, s) = a, b
+    found = min(x & -x for x in (m * n, m * s, n * r, _MOST) if x)
+    return found, r * s % found
+
+
+def of_operand(op: Operand) -> list[str]:
+    return [op.name] if isinstance(op, Reg) else []
+
+
+def misplaced(effect: Effect, at: int, off: int) -> Effect:
+    """A copy whose address, operand ``at`` of its effect, is so many bytes past a multiple of 16."""
+
+    def emit(ctx: Context, site: int, v: Sequence[Value]) -> Sequence[Event]:
+        found = effect.emit(ctx, site, v)
+        numbers = v[at].lanes if isinstance(v[at], Vec) else (v[at],)
+        if all(isinstance(x, int) for x in numbers):
+            return found  # judged as a number
+        text = f"the address in global memory is {off} bytes past a multiple of {DEFAULT}"
+        return [fault(site, "SV701", text), *found]
+
+    return replace(effect, emit=emit)
+
+
+__all__ = ["CopyAddresses", "copy_addresses", "misplaced"]

@@ -1,0 +1,144 @@
+"""A module against the table: what its instructions are, and what is wrong with them.
+
+ptxas refuses a file with one wrong instruction. Here it costs the kernels that may come to it, directly or by
+calls; functions that no kernel calls cost the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from syncverify.base.source import InputError, Span
+from syncverify.frontends.ptx.isa.match import Problem, match
+from syncverify.frontends.ptx.isa.targets import Target, target
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Operand, Pair, Sym, Vector
+
+#: The newest version whose instructions the table has.
+NEWEST = (9, 5)
+#: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
+MOST_STATIC_SHARED = 48 * 1024
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_SPACES = frozenset({"const", "global", "local", "param", "shared"})
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A module whose modifiers are in the order of the table. ``wrong``: by function, what is wrong first;
+    ``calls``: the functions that each one names; ``without_rules``: why nothing is said of its kernels."""
+
+    module: Module
+    wrong: Mapping[str, InputError]
+    calls: Mapping[str, frozenset[str]]
+    without_rules: str | None
+
+    def fault(self, name: str) -> InputError | None:
+        """What is wrong first in a function or in those that it calls; None if nothing is."""
+        return next((self.wrong[f] for f in self._reached((name,)) if f in self.wrong), None)
+
+    def uncalled(self) -> InputError | None:
+        """What is wrong first in functions that no kernel comes to."""
+        reached = self._reached(f.name for f in self.module.entries)
+        return next((e for name, e in self.wrong.items() if name not in reached), None)
+
+    def _reached(self, names: Iterable[str]) -> dict[str, None]:
+        """Functions and those that they call, in the order in which they are come to."""
+        found = dict.fromkeys(names)
+        work = list(found)
+        while work:
+            for name in self.calls.get(work.pop(0), ()):
+                if name not in found:
+                    found[name] = None
+                    work.append(name)
+        return found
+
+
+_LAST: list[tuple[Module, Checked]] = []  # of the module asked about last
+
+
+def checked(module: Module) -> Checked:
+    """The module against the table. Raises InputError where its version and architecture do not fit."""
+    if not _LAST or (_LAST[0][0] is not module and _LAST[0][1].module is not module):
+        _LAST[:] = [(module, _checked(module))]
+    return _LAST[0][1]
+
+
+def _checked(module: Module) -> Checked:
+    here = target(module.target)
+    why = f"no rules are known for the architecture {module.target}" if here is None else here.without_rules
+    if module.version > NEWEST:
+        why = f"PTX {module.version[0]}.{module.version[1]} is newer than the instructions known here"
+    if here is not None and here.known and module.version < here.since:
+        raise InputError(
+            f".target {here} needs .version {here.since[0]}.{here.since[1]} or later,"
+            f" the file has {module.version[0]}.{module.version[1]}",
+            Span(module.path),
+        )
+    names = {f.name for f in module.functions} | module.aliases.keys()
+    wrong: dict[str, InputError] = {}
+    calls: dict[str, frozenset[str]] = {}
+    functions = []
+    for f in module.functions:
+        body, error = _function(module, f, here or Target(0))
+        if error is not None:
+            wrong[f.name] = error
+        functions.append(f if body is None else replace(f, body=body))
+        named = {name for i in f.body for op in i.operands for name in _symbols(op)}
+        named |= {name for table in f.tables.values() for name in table}
+        calls[f.name] = frozenset(module.aliases.get(name, name) for name in named & names)
+    return Checked(replace(module, functions=tuple(functions)), wrong, calls, why)
+
+
+def _function(
+    module: Module, f: Function, here: Target
+) -> tuple[tuple[Instr, ...] | None, InputError | None]:
+    """The instructions in the order of the table, None if they are as they stand; and what is wrong first."""
+    body: list[Instr] | None = None
+    spaces = {v.name: v.space for v in (*module.variables, *f.variables, *f.params, *f.results)}
+    for k, i in enumerate(f.body):
+        form = match(i, f.registers)
+        text = form.text if isinstance(form, Problem) else form.lacking(module.version, here)
+        text = text or _elsewhere(i, spaces)
+        if text is not None:
+            return None, InputError(text, Span(module.path, i.line))
+        assert not isinstance(form, Problem)
+        if form.mods != i.mods:
+            body = list(f.body) if body is None else body
+            body[k] = replace(i, mods=form.mods)
+    return None if body is None else tuple(body), _memory(module, f)
+
+
+def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
+    """What is wrong with a variable as an address: it lies in another state space than the instruction's."""
+    if i.op not in _ACCESSES:
+        return None
+    named = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), None)
+    for op in i.operands:
+        if isinstance(op, Mem) and isinstance(op.base, Sym):
+            lies = spaces.get(op.base.name)
+            if lies is not None and lies != named and (named is not None or lies == "param"):
+                what = f"the state space {named}" if named is not None else "no state space"
+                return f"{i.name}: {op.base.name} is in the state space {lies}, the instruction names {what}"
+    return None
+
+
+def _memory(module: Module, f: Function) -> InputError | None:
+    """An entry whose shared variables are larger than any architecture has them."""
+    if not f.entry:
+        return None
+    size = sum(v.size for v in f.variables if v.space == "shared" and not v.extern)
+    if size <= MOST_STATIC_SHARED:
+        return None
+    text = f"{size} bytes of shared variables: a kernel has at most {MOST_STATIC_SHARED}"
+    return InputError(f"{text}, more only as dynamic shared memory", Span(module.path, f.line))
+
+
+def _symbols(op: Operand) -> Iterable[str]:
+    if isinstance(op, Sym):
+        yield op.name
+    elif isinstance(op, Vector):
+        for item in op.items:
+            yield from _symbols(item)
+    elif isinstance(op, Pair):
+        yield from _symbols(op.first)
+        yield from _symbols(op.second)

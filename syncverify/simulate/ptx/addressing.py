@@ -1,0 +1,289 @@
+"""From addresses to bytes of an arena: windows, ranges, alignment, live barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from syncverify.simulate.ptx.harm import HarmFound, Kind
+from syncverify.simulate.ptx.memory import (
+    CONST_WINDOW,
+    GLOBAL_WINDOW,
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    Arena,
+)
+from syncverify.simulate.ptx.syntax import Imm, Mem, Operand, Reg, Sym
+from syncverify.simulate.ptx.types import LANES, Lanes, filled
+
+if TYPE_CHECKING:
+    from syncverify.simulate.ptx.machine import Machine
+    from syncverify.simulate.ptx.program import Context
+    from syncverify.simulate.ptx.state import Block, Fragment
+
+SPACES = frozenset(
+    {
+        "global",
+        "shared",
+        "shared::cta",
+        "shared::cluster",
+        "local",
+        "const",
+        "param",
+        "param::entry",
+        "param::func",
+    }
+)
+_SECTION = "state spaces; addresses as operands"
+
+
+@dataclass(slots=True)
+class Part:
+    """Lanes of an access that go to one space; ``at``: their bytes in its arena."""
+
+    space: str
+    arena: Arena
+    at: Lanes
+    lanes: Lanes
+
+
+def space_of(mods: tuple[str, ...]) -> str:
+    """The state space among the modifiers; generic if there is none."""
+    for m in mods:
+        if m in SPACES:
+            return {"shared": "shared::cta", "param::entry": "param", "param::func": "param"}.get(m, m)
+    return "generic"
+
+
+def address(c: Context, operand: Operand) -> Callable[[list[Lanes]], Lanes]:
+    """The addresses of an operand ``[base + offset]`` as 64 bits."""
+    if not isinstance(operand, Mem):
+        raise c.fail("expected [address]")
+    base, offset = operand.base, operand.offset
+    if isinstance(base, Imm):
+        constant = filled(base.value + offset, 64)
+        return lambda R: constant
+    if isinstance(base, Sym):
+        slot = c.source(Sym(base.name, base.offset + offset), 64)
+        return lambda R: R[slot]
+    if not isinstance(base, Reg):
+        raise c.fail("expected a register or a name as address")
+    bits = c.bits_of(base)
+    slot = c.slots[base.name]
+    if bits == 64:
+        by = np.uint64(offset & (2**64 - 1))
+        return (lambda R: R[slot] + by) if offset else (lambda R: R[slot])
+    if bits != 32:
+        raise c.fail("an address of neither 32 nor 64 bits")
+    by32 = np.uint32(offset & 0xFFFFFFFF)
+    return lambda R: (R[slot] + by32).astype(np.uint64)
+
+
+def _bad(
+    m: Machine, f: Fragment, lanes: Lanes, which: Lanes, address_: Lanes, what: str, space: str
+) -> HarmFound:
+    at = int(np.flatnonzero(which)[0])
+    return m.undefined(f, f"{what}: address {int(address_[at]):#x}", _SECTION, int(lanes[at]), space)
+
+
+def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, align: int) -> list[Part]:
+    """The bytes of an access by the lanes ``on``; undefined behaviour where there are none."""
+    lanes = np.flatnonzero(on)
+    a = a[lanes]
+    wrong = a & np.uint64(align - 1)
+    if np.count_nonzero(wrong):
+        raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned", space)
+    if space != "generic":
+        return [_part(m, f, space, a, lanes, size)]
+    window = (a >> np.uint64(40)).astype(np.int64)
+    out = []
+    for number in np.unique(window):
+        name, base = _BY_WINDOW.get(int(number), ("global", 0))
+        which = window == number
+        out.append(_part(m, f, name, a[which] - np.uint64(base), lanes[which], size))
+    return out
+
+
+_BY_WINDOW = {
+    SHARED_WINDOW >> 40: ("shared::cluster", SHARED_WINDOW),
+    LOCAL_WINDOW >> 40: ("local", LOCAL_WINDOW),
+    PARAM_WINDOW >> 40: ("param", PARAM_WINDOW),
+    CONST_WINDOW >> 40: ("const", CONST_WINDOW),
+}
+
+
+def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> Part:
+    match space:
+        case "global":
+            at = (a - np.uint64(GLOBAL_WINDOW)).view(np.int64)
+            bad = (at < 0) | (at > m.memory.size - size)
+            if not np.count_nonzero(bad):
+                assert m.memory.valid is not None
+                bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
+            if np.count_nonzero(bad):
+                raise _bad(m, f, lanes, bad, a, "no memory lies there in the global space", space)
+            return Part("global", m.memory, at, lanes)
+        case "shared::cta" | "shared::cluster":
+            return Part("shared", m.shared.arena, shared_bytes(m, f, space, a, lanes, size), lanes)
+        case "local":
+            at = a.view(np.int64)
+            bad = (at < 0) | (at > m.loaded.local_size - size)
+            if np.count_nonzero(bad):
+                raise _bad(m, f, lanes, bad, a, "outside of the thread's local memory", space)
+            return Part("local", m.local, at + f.warp.threads[lanes] * m.loaded.local_size, lanes)
+        case "const" | "param":
+            arena = m.constants if space == "const" else m.params
+            at = a.view(np.int64)
+            bad = (at < 0) | (at > arena.size - size)
+            if np.count_nonzero(bad):
+                raise _bad(m, f, lanes, bad, a, f"outside of the {space} space", space)
+            return Part(space, arena, at, lanes)
+    raise ValueError(space)
+
+
+def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> Lanes:
+    """Bytes in the arena of shared addresses; those of other blocks only in ``shared::cluster``."""
+    block = f.warp.block
+    inside = (a & np.uint64(0xFFFFFFFF)).astype(np.int64) - block.shared_base
+    bad = (inside < 0) | (inside > block.shared_size - size)
+    if not np.count_nonzero(bad):
+        return inside + block.arena
+    if space == "shared::cta" or len(block.cluster.blocks) == 1:
+        raise _bad(m, f, lanes, bad, a, "outside of the block's shared memory", "shared")
+    out = inside + block.arena
+    for i in np.flatnonzero(bad):
+        out[i] = shared_byte(m, f, int(a[i]), size, int(lanes[i]))
+    return out
+
+
+def shared_byte(m: Machine, f: Fragment, address_: int, size: int, lane: int = -1) -> int:
+    """The byte of one shared address of the cluster."""
+    block = owner(m, f, address_, lane)
+    inside = (address_ & 0xFFFFFFFF) - block.shared_base
+    if not 0 <= inside <= block.shared_size - size:
+        raise m.undefined(f, f"outside of shared memory: address {address_:#x}", _SECTION, lane)
+    return inside + block.arena
+
+
+def owner(m: Machine, f: Fragment, address_: int, lane: int = -1) -> Block:
+    """The block of the cluster that a shared address lies in."""
+    rank = (address_ & 0xFFFFFFFF) >> RANK_SHIFT
+    blocks = f.warp.block.cluster.blocks
+    if rank >= len(blocks):
+        raise m.undefined(
+            f, f"address {address_:#x} lies in block {rank} of a cluster of {len(blocks)}", _SECTION, lane
+        )
+    block = blocks[rank]
+    if block.gone:
+        raise m.undefined(
+            f, f"block {rank} of the cluster has exited", "cluster of cooperative thread arrays", lane
+        )
+    return block
+
+
+def barrier_free(m: Machine, f: Fragment, part: Part, size: int) -> None:
+    """Undefined if plain accesses touch a live mbarrier."""
+    if part.space != "shared":
+        return
+    live = m.shared.barrier
+    hit = live[part.at >> 3]
+    for step in range(8, size, 8):
+        hit = hit | live[(part.at + step) >> 3]
+    hit = hit | live[(part.at + size - 1) >> 3]
+    if np.count_nonzero(hit):
+        lane = int(part.lanes[int(np.flatnonzero(hit)[0])])
+        raise m.undefined(f, "an access to the bytes of a live mbarrier object", "mbarrier", lane)
+
+
+def packed(m: Machine, threads: Lanes) -> Lanes:
+    """Agents and epochs of threads, as the shadow keeps them."""
+    return (threads << 32) | m.clocks.epoch[threads]
+
+
+def granules(at: Lanes, size: int, granule: int) -> Lanes:
+    """The granules of an access, one row for each lane."""
+    first = at // granule
+    count = max(size // granule, 1)
+    if count == 1:
+        return first[:, None]
+    return first[:, None] + np.arange(count)
+
+
+def note_read(m: Machine, f: Fragment, part: Part, size: int, strong: int = 0) -> None:
+    """A generic read: a race is harm."""
+    shadow = part.arena.shadow
+    if shadow is None:
+        return
+    threads = f.warp.threads[part.lanes]
+    index = granules(part.at, size, shadow.granule)
+    found = shadow.reads(
+        index,
+        packed(m, threads)[:, None],
+        m.line(f),
+        threads[:, None],
+        strong=strong and strong | _log(size) << 4,
+    )
+    if found is not None:
+        raise m.conflict(f, found, "a read", part.space)
+
+
+def note_write(
+    m: Machine, f: Fragment, part: Part, size: int, strong: int = 0, data: Callable[[], Lanes] | None = None
+) -> None:
+    """A generic write: a race is harm. ``data`` gives the bytes that are written, one row for each lane."""
+    shadow = part.arena.shadow
+    if shadow is None:
+        return
+    threads = f.warp.threads[part.lanes]
+    index = granules(part.at, size, shadow.granule)
+    unchanged = None
+    if data is not None and not strong:
+        unchanged = _unchanged(part, size, shadow.granule, data)
+    found = shadow.writes(
+        index,
+        packed(m, threads)[:, None],
+        m.line(f),
+        threads[:, None],
+        strong=strong and strong | _log(size) << 4,
+        unchanged=unchanged,
+    )
+    if found is not None:
+        raise m.conflict(f, found, "a write", part.space)
+
+
+def _unchanged(part: Part, size: int, granule: int, data: Callable[[], Lanes]) -> Callable[[], Lanes]:
+    def compare() -> Lanes:
+        now = part.arena.bytes[part.at[:, None] + np.arange(size)]
+        return (now == data()).reshape(len(part.at), -1, granule).all(axis=2)
+
+    return compare
+
+
+def _log(size: int) -> int:
+    return size.bit_length() - 1
+
+
+def lanes_of(value: Lanes, lanes: Lanes) -> Lanes:
+    """A result of some lanes, spread to 32."""
+    out = np.zeros((LANES, *value.shape[1:]), value.dtype)
+    out[lanes] = value
+    return out
+
+
+def differing(m: Machine, f: Fragment, part: Part, bits: int, value: Lanes) -> None:
+    """Lanes of one store that write different values to one place: a race."""
+    now = part.arena.load(part.at, bits)
+    bad = now != value
+    if np.count_nonzero(bad):
+        at = int(np.flatnonzero(bad.reshape(len(part.at), -1).any(axis=1))[0])
+        raise m.harm(
+            Kind.RACE,
+            m.here(f, int(part.lanes[at])),
+            f"lanes of one store write different values to one place in {part.space} memory",
+            "memory consistency model: data races",
+        )

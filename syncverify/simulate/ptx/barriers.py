@@ -1,0 +1,319 @@
+"""Barriers of warps, blocks and clusters (PTX ISA, 9.7.13 bar, barrier, bar.warp.sync, barrier.cluster)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncverify.simulate.ptx.clocks import Clock, merged
+from syncverify.simulate.ptx.collectives import bits_to_lanes
+from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.syntax import Instr
+from syncverify.simulate.ptx.types import LANES, Lanes
+
+if TYPE_CHECKING:
+    from syncverify.simulate.ptx.machine import Machine
+    from syncverify.simulate.ptx.state import Fragment, Next, Step, Warp
+
+_SECTION = "bar, barrier"
+
+
+@dataclass(slots=True)
+class NamedBarrier:
+    """A barrier of a block. ``count`` is None where no instruction names one: all warps that live."""
+
+    count: int | None = None
+    arrived: list[int] = field(default_factory=list)  # warps
+    clock: Clock | None = None
+    complete: Clock | None = None
+    reduction: str = ""
+    votes: list[Lanes] = field(default_factory=list)
+    result: int = 0
+    generation: int = 0
+
+
+def _rows(f: Fragment, on: Lanes) -> Any:
+    warp = f.warp
+    return slice(warp.first_thread, warp.first_thread + warp.count) if on.all() else warp.threads[on]
+
+
+@builder("bar", "barrier", together=True)
+def _bar(c: Context, i: Instr) -> Step:
+    words = i.mods
+    if "warp" in words:
+        return _warp_sync(c, i)
+    if "cluster" in words:
+        return _cluster(c, i)
+    action = next((w for w in words if w in ("sync", "arrive", "red")), None)
+    for w in words:
+        if w not in ("sync", "arrive", "red", "aligned", "cta", "and", "or", "popc", "u32", "pred"):
+            raise c.fail(f"the modifier .{w}")
+    if action is None:
+        raise c.fail()
+    operands = list(i.operands)
+    write = vote = None
+    how = next((w for w in words if w in ("and", "or", "popc")), "")
+    if action == "red":
+        write = c.writer(operands.pop(0), 32 if how == "popc" else 1)
+        vote = c.predicate(operands.pop())
+    number = c.source(operands[0], 32)
+    count = c.source(operands[1], 32) if len(operands) > 1 else None
+    if action == "arrive" and count is None:
+        raise c.fail("bar.arrive needs a count of threads")
+
+    def arrive(f: Fragment) -> Next:
+        m = f.warp.machine
+        R = f.R
+        name = _uniform(m, f, R[number], "barrier")
+        n = None if count is None else _uniform(m, f, R[count], "count")
+        if name > 15:
+            raise m.undefined(f, f"there is no barrier {name}", _SECTION)
+        if n is not None and (n == 0 or n % LANES):
+            raise m.undefined(f, f"a count of {n} threads is no multiple of {LANES}", _SECTION)
+        block = f.warp.block
+        barrier = block.named.setdefault(name, NamedBarrier())
+        own = -(-block.threads // LANES) * LANES
+        if barrier.arrived:
+            if (barrier.count or own) != (n or own):
+                raise m.undefined(
+                    f, f"barrier {name} has a count of {barrier.count or own}, here {n or own}", _SECTION
+                )
+            if barrier.reduction != how:
+                raise m.undefined(f, f"bar.red meets another operation at barrier {name}", _SECTION)
+            if n is not None:
+                barrier.count = n
+        else:
+            barrier.count, barrier.reduction, barrier.votes = n, how, []
+        if f.warp.number in barrier.arrived:
+            raise m.undefined(f, f"warp {f.warp.number} arrives twice at barrier {name}", _SECTION)
+        barrier.arrived.append(f.warp.number)
+        barrier.clock = merged(barrier.clock, m.release(_rows(f, f.mask)))
+        if vote is not None:
+            barrier.votes.append(vote(R)[f.mask])
+        generation = barrier.generation
+        complete(m, block, barrier)
+        if action == "arrive":
+            return None
+
+        def resume() -> Next:
+            m.acquire(_rows(f, f.mask), barrier.complete)
+            if write is not None:
+                write(f, np.full(LANES, barrier.result, np.uint32 if how == "popc" else bool), f.mask)
+            return f.pc + 1
+
+        if barrier.generation != generation:
+            return resume()
+        return f.block(lambda: barrier.generation != generation, resume)
+
+    return lambda f: f.warp.machine.whole_warp(f, arrive, f"{i.name} by a part of the warp")
+
+
+def complete(m: Machine, block: Any, barrier: NamedBarrier) -> None:
+    """Opens the barrier if all have come."""
+    if not barrier.arrived:
+        return
+    if barrier.count is None:
+        full = all(w.number in barrier.arrived or not w.live.any() for w in block.warps)
+    else:
+        full = len(barrier.arrived) * LANES >= barrier.count
+    if not full:
+        return
+    barrier.generation += 1
+    barrier.complete, barrier.clock = barrier.clock, None
+    barrier.arrived = []
+    votes = np.concatenate(barrier.votes) if barrier.votes else np.zeros(0, bool)
+    barrier.result = {"and": int(votes.all()), "or": int(votes.any()), "popc": int(votes.sum())}.get(
+        barrier.reduction, 0
+    )
+    m.version += 1
+
+
+def warp_left(m: Machine, warp: Warp) -> None:
+    """Barriers without a count do not wait for warps that have exited."""
+    for barrier in warp.block.named.values():
+        if barrier.count is None:
+            complete(m, warp.block, barrier)
+
+
+def _uniform(m: Machine, f: Fragment, values: Lanes, what: str) -> int:
+    own = values[f.mask]
+    if (own != own[0]).any():
+        raise m.undefined(f, f"lanes of one warp name different values of the {what}", _SECTION)
+    return int(own[0])
+
+
+def _warp_sync(c: Context, i: Instr) -> Step:
+    slot = c.source(i.operands[0], 32)
+
+    def run(f: Fragment) -> Next:
+        m = f.warp.machine
+        masks = f.R[slot]
+        first = masks[int(np.argmax(f.mask))]
+        same = f.mask & (masks == first)
+        if not np.array_equal(same, f.mask):
+            f.split(f.mask & ~same)
+        named = bits_to_lanes(int(first))
+        outside = f.mask & ~named
+        if outside.any():
+            lane = int(np.argmax(outside))
+            raise m.undefined(f, f"lane {lane} is not in its own member mask", "bar.warp.sync", lane)
+        key = ("bar.warp.sync", int(first))
+        warp = f.warp
+
+        def here() -> list[Fragment]:
+            return [x for x in warp.fragments if x is f or x.meets == key]
+
+        def ready() -> bool:
+            wanted = named & warp.live
+            for x in here():
+                wanted = wanted & ~x.mask
+            return not wanted.any()
+
+        def resume() -> Next:
+            mask = np.zeros(LANES, bool)
+            for x in here():
+                mask = mask | x.mask
+            rows = _rows(f, mask)
+            m.acquire(rows, m.release(rows))
+            for x in here():
+                x.meets = None
+                if x is f:
+                    continue
+                if x.alike(f):
+                    f.absorb(x)
+                else:
+                    place = x.pc + 1
+                    x.ready, x.resume = (lambda: True), (lambda place=place: place)
+            return f.pc + 1
+
+        if ready():
+            return resume()
+        f.meets = key
+        return f.block(ready, resume)
+
+    return run
+
+
+def _cluster(c: Context, i: Instr) -> Step:
+    words = i.mods
+    for w in words:
+        if w not in ("cluster", "arrive", "wait", "release", "relaxed", "acquire", "aligned"):
+            raise c.fail(f"the modifier .{w}")
+    aligned = "aligned" in words
+    of = _cluster_arrive("relaxed" in words) if "arrive" in words else _cluster_wait
+    if aligned:
+        return lambda f: f.warp.machine.whole_warp(f, of, f"{i.name} by a part of the warp")
+    return of
+
+
+def _cluster_arrive(relaxed: bool) -> Any:
+    def run(f: Fragment) -> Next:
+        m = f.warp.machine
+        cluster = f.warp.block.cluster
+        for t in f.warp.threads[f.mask]:
+            if int(t) in cluster.waiting:
+                raise m.undefined(f, "a thread arrives twice without a wait between", "barrier.cluster")
+            cluster.waiting[int(t)] = cluster.round
+            cluster.arrived[int(t)] = True
+        threads = f.warp.threads[f.mask]
+        if not relaxed:
+            cluster.pending = merged(cluster.pending, m.release(_rows(f, f.mask)))
+        else:
+            for t in threads:
+                released = m.fence_release.get(int(t))
+                if released is not None:
+                    cluster.pending = merged(cluster.pending, released)
+                for agent in m.fenced_inits.get(int(t), ()):
+                    clock = m.clocks.empty()
+                    clock[0, agent] = m.clocks.epoch[agent]
+                    cluster.pending = merged(cluster.pending, clock)
+        cluster_complete(m, cluster)
+        m.version += 1
+        return None
+
+    return run
+
+
+def cluster_complete(m: Machine, cluster: Any) -> None:
+    """Opens the cluster's barrier if all threads that live have arrived."""
+    if not cluster.arrived:
+        return
+    for block in cluster.blocks:
+        for warp in block.warps:
+            for lane in np.flatnonzero(warp.live):
+                if int(warp.threads[lane]) not in cluster.arrived:
+                    return
+    cluster.arrived = {}
+    cluster.complete, cluster.pending = cluster.pending, None
+    cluster.round += 1
+    m.version += 1
+
+
+def _cluster_wait(f: Fragment) -> Next:
+    m = f.warp.machine
+    cluster = f.warp.block.cluster
+    threads = f.warp.threads[f.mask]
+    rounds = set()
+    for t in threads:
+        if int(t) not in cluster.waiting:
+            raise m.undefined(f, "barrier.cluster.wait without an arrive before", "barrier.cluster")
+        rounds.add(cluster.waiting[int(t)])
+
+    def resume() -> Next:
+        for t in threads:
+            cluster.waiting.pop(int(t), None)
+        m.acquire(_rows(f, f.mask), cluster.complete)
+        return f.pc + 1
+
+    last = max(rounds)
+    if cluster.round > last:
+        return resume()
+    return f.block(lambda: cluster.round > last, resume)
+
+
+@builder("griddepcontrol")
+def _griddepcontrol(c: Context, i: Instr) -> Step:
+    """The grid before has ended when this one runs: waits return at once."""
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        return None
+
+    return c.masked(run)
+
+
+@builder("setmaxnreg", together=True)
+def _setmaxnreg(c: Context, i: Instr) -> Step:
+    amount = c.source(i.operands[0], 32)
+    up = "inc" in i.mods
+
+    def change(f: Fragment) -> Next:
+        m = f.warp.machine
+        warp, block = f.warp, f.warp.block
+        n = int(f.R[amount][0])
+        if not 24 <= n <= 256 or n % 8:
+            raise m.undefined(f, f"setmaxnreg of {n}: not in 24 to 256 by 8", "setmaxnreg")
+        if up and warp.registers > n:
+            raise m.undefined(f, f"setmaxnreg.inc to {n} with {warp.registers} registers", "setmaxnreg")
+        if not up and warp.registers < n:
+            raise m.undefined(f, f"setmaxnreg.dec to {n} with {warp.registers} registers", "setmaxnreg")
+        warp.setmaxnreg.append((m.line(f), n))
+        group = [w for w in block.warps if w.number // 4 == warp.number // 4]
+        turn = len(warp.setmaxnreg) - 1
+        for other in group:
+            if len(other.setmaxnreg) > turn and other.setmaxnreg[turn] != warp.setmaxnreg[turn]:
+                raise m.undefined(f, "warps of one warpgroup execute different setmaxnreg", "setmaxnreg")
+        need = (n - warp.registers) * LANES
+
+        def take() -> Next:
+            block.free_registers -= need
+            warp.registers = n
+            m.version += 1
+            return f.pc + 1
+
+        if need <= block.free_registers or not up:
+            return take()
+        return f.block(lambda: need <= block.free_registers, take)
+
+    return lambda f: f.warp.machine.whole_warp(f, change, "setmaxnreg by a part of the warp")

@@ -1,0 +1,860 @@
+"""Asynchronous copies (PTX ISA, 9.7.9.25): cp.async, bulk and tensor copies, st.async and red.async.
+
+A copy is checked when it is issued: its accesses are marked with a component of their own, which becomes
+known where completion is observed. Its data moves later, in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from syncverify.simulate.ptx.addressing import (
+    SPACES,
+    address,
+    barrier_free,
+    granules,
+    note_read,
+    owner,
+    parts,
+    shared_byte,
+    space_of,
+)
+from syncverify.simulate.ptx.atomics import combine
+from syncverify.simulate.ptx.clocks import Slot, merged
+from syncverify.simulate.ptx.engines import Operation, chunks, nothing, only
+from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.mbarriers import (
+    MBarrier,
+    arrive,
+    complete_bytes,
+    find,
+    locate,
+    of_operand,
+)
+from syncverify.simulate.ptx.memory import GLOBAL_WINDOW, SHARED_WINDOW, Arena
+from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.shadow import REDUCTION
+from syncverify.simulate.ptx.syntax import Imm, Instr, Mem, Operand, Reg, Vector
+from syncverify.simulate.ptx.tensormaps import SIZE, Fields, box_bytes, box_of, decode, swizzled, wrong
+from syncverify.simulate.ptx.types import BITS, UNSIGNED, Lanes, type_of
+
+if TYPE_CHECKING:
+    from syncverify.simulate.ptx.machine import Machine
+    from syncverify.simulate.ptx.state import Block, Fragment, Next, Step, Warp
+
+_SECTION = "cp.async.bulk"
+_HINTS = frozenset({"L2::cache_hint", "L2::64B", "L2::128B", "L2::256B"})
+
+
+@builder("cp")
+def _cp(c: Context, i: Instr) -> Step:
+    words = set(i.mods)
+    if "reduce" not in words and i.mods[0] != "async":
+        raise c.fail()
+    if "bulk" not in words:
+        if "commit_group" in words:
+            return _commit(c)
+        if "wait_group" in words or "wait_all" in words:
+            return _wait(c, i, 0 if "wait_all" in words else _number(c, i.operands[0]))
+        if "mbarrier" in words:
+            return _copy_arrive(c, i)
+        return _copy(c, i)
+    if "commit_group" in words:
+        return _bulk_commit(c)
+    if "wait_group" in words:
+        return _bulk_wait(c, _number(c, i.operands[0]), "read" in words)
+    if "prefetch" in words:
+        return lambda f: None
+    if "tensor" in words:
+        return _tensor(c, i)
+    return _bulk(c, i)
+
+
+def _number(c: Context, operand: Operand) -> int:
+    if not isinstance(operand, Imm):
+        raise c.fail("the number of groups is no constant")
+    return operand.value
+
+
+# -- cp.async ---------------------------------------------------------------------------------------------
+
+
+def _copy(c: Context, i: Instr) -> Step:
+    for w in i.mods:
+        if w not in ("async", "ca", "cg") and w not in _HINTS and w not in SPACES:
+            raise c.fail(f"the modifier .{w}")
+    to, source = address(c, i.operands[0]), address(c, i.operands[1])
+    size = _number(c, i.operands[2])
+    if size not in (4, 8, 16) or ("cg" in i.mods and size != 16):
+        raise c.fail(f"cp.async of {size} bytes")
+    rest = list(i.operands[3:])
+    if "L2::cache_hint" in i.mods:
+        rest.pop()
+    length = ignore = None
+    if rest:
+        if isinstance(rest[0], Reg) and c.bits_of(rest[0]) == 1:
+            ignore = c.predicate(rest[0])
+        else:
+            length = c.source(rest[0], 32)
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        R = f.R
+        lanes = np.flatnonzero(on)
+        amount = np.full(32, size, np.int64) if length is None else R[length].astype(np.int64)
+        if ignore is not None:
+            amount = np.where(ignore(R), 0, amount)
+        if (amount[on] > size).any():
+            raise m.undefined(f, f"cp.async of {size} bytes reads more than these", "cp.async")
+        (target,) = parts(m, f, "shared::cta", to(R), on, size, size)
+        barrier_free(m, f, target, size)
+        reads = on & (amount > 0)
+        data = np.zeros((len(lanes), size), np.uint8)
+        where = np.full(len(lanes), -1, np.int64)
+        if reads.any():
+            a = source(R)
+            if (a[reads] & np.uint64(size - 1)).any():
+                raise m.undefined(f, f"the source of cp.async is not aligned to {size} bytes", "cp.async")
+            for n in np.unique(amount[reads]):
+                some = reads & (amount == n)
+                (part,) = parts(m, f, "global", a, some, int(n), 1)
+                whole = part.arena.shadow
+                if whole is not None and n >= whole.granule and n % whole.granule == 0:
+                    note_read(m, f, part, int(n))
+                where[np.searchsorted(lanes, part.lanes)] = part.at
+        bases = _open(m, f, lanes)
+        shadow = m.shared.arena.shadow
+        assert shadow is not None
+        agents = bases + lanes
+        packed = (agents << 32) | m.clocks.epoch[agents]
+        threads = f.warp.threads[lanes]
+        index = granules(target.at, size, shadow.granule)
+        found = shadow.writes(index, packed[:, None], m.line(f), threads[:, None])
+        if found is not None:
+            raise m.conflict(f, found, "a copy by cp.async", "shared")
+
+        def move(k: int) -> None:
+            n = int(amount[lanes[k]])
+            if n:
+                data[k, :n] = m.memory.bytes[where[k] : where[k] + n]
+            at = int(target.at[k])
+            m.shared.arena.bytes[at : at + size] = data[k]
+
+        def piece(which: slice) -> Callable[[], None]:
+            def run_piece() -> None:
+                for k in range(which.start, which.stop):
+                    move(k)
+
+            return run_piece
+
+        op = Operation(
+            m,
+            f"cp.async line {m.line(f)}",
+            m.here(f),
+            [[piece(x) for x in chunks(len(lanes), m)]],
+            [nothing],
+        )
+        for lane in lanes:
+            f.warp.copies.setdefault(int(lane), []).append(op)
+        op.start()
+        return None
+
+    return c.masked(run)
+
+
+def _open(m: Machine, f: Fragment, lanes: Lanes) -> Lanes:
+    """The components of the lanes' open groups, new ones where there are none."""
+    known = f.warp.open_groups
+    fresh = [int(x) for x in lanes if int(x) not in known]
+    if fresh:
+        rows = f.warp.threads
+        info = Slot(m.line(f), f.warp.block.number, f.warp.number, -1, "a cp.async's", True)
+        first = m.clocks.block(f.warp.block.number * 64 + f.warp.number, rows, info)
+        for lane in fresh:
+            known[lane] = first
+    return np.array([known[int(x)] for x in lanes], np.int64)
+
+
+def _commit(c: Context) -> Step:
+    def run(f: Fragment, on: Lanes) -> Next:
+        warp = f.warp
+        for lane in np.flatnonzero(on):
+            _close_group(warp, int(lane))
+        return None
+
+    return c.masked(run)
+
+
+def _close_group(warp: Warp, lane: int) -> None:
+    bases = warp.closed.pop(lane, [])
+    if lane in warp.open_groups:
+        bases.append(warp.open_groups.pop(lane))
+    warp.lane_groups.setdefault(lane, []).append((bases, warp.copies.pop(lane, [])))
+
+
+def _wait(c: Context, i: Instr, left: int) -> Step:
+    commits = "wait_all" in i.mods
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m, warp = f.warp.machine, f.warp
+        for lane in np.flatnonzero(on):
+            key = int(lane)
+            groups = warp.lane_groups.setdefault(key, [])
+            if commits and key in warp.copies:
+                _close_group(warp, key)
+            done = groups[: len(groups) - left] if left else groups[:]
+            del groups[: len(done)]
+            for bases, ops in done:
+                for op in ops:
+                    op.run_all()
+                for base in bases:
+                    _known(m, int(warp.threads[key]), base + key)
+        m.version += 1
+        return None
+
+    return c.masked(run)
+
+
+def _known(m: Machine, thread: int, agent: int) -> None:
+    m.clocks.learn(slice(thread, thread + 1), agent)
+    m.clocks.done[agent] = True
+
+
+def _copy_arrive(c: Context, i: Instr) -> Step:
+    where, space = address(c, i.operands[0]), space_of(i.mods)
+    budgeted = "noinc" in i.mods
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m, warp = f.warp.machine, f.warp
+        for lane, at in locate(m, f, space, where(f.R), on):
+            thread = int(warp.threads[lane])
+            barrier = find(m, f, at, thread, lane)
+            if not budgeted:
+                barrier.pending += 1
+            ops = list(warp.copies.get(lane, []))
+            agents = []
+            if lane in warp.open_groups:
+                warp.closed.setdefault(lane, []).append(warp.open_groups.pop(lane))
+            agents += [base + lane for base in warp.closed.get(lane, [])]
+            for bases, older in warp.lane_groups.get(lane, []):
+                ops += older
+                agents += [base + lane for base in bases]
+            clock = m.release(slice(thread, thread + 1))
+            for agent in agents:
+                clock = merged(clock, only(m, agent))
+            place = m.here(f, lane)
+
+            def land(
+                ops: list[Operation] = ops, barrier: MBarrier = barrier, clock: Any = clock, lane: int = lane,
+                agents: list[int] = agents,
+            ) -> None:  # fmt: skip
+                for op in ops:
+                    op.run_all()
+                for agent in agents:
+                    m.clocks.done[agent] = True
+                arrive(m, f, barrier, 1, clock, lane)
+
+            Operation(m, f"cp.async.mbarrier.arrive line {place.line}", place, [[land]], [nothing]).start()
+        return None
+
+    return c.masked(run)
+
+
+# -- bulk copies ------------------------------------------------------------------------------------------
+
+_BULK = frozenset(
+    {"reduce", "async", "bulk", "mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster",
+        "noftz", "add",
+     "min", "max", "inc", "dec", "and", "or", "xor", "tensor", "1d", "2d", "3d", "4d",
+        "5d", "tile"}
+)  # fmt: skip
+
+
+def _check_words(c: Context, i: Instr) -> None:
+    for w in i.mods:
+        if w not in _BULK and w not in _HINTS and w not in SPACES and w not in BITS:
+            raise c.fail(f"the modifier .{w}")
+
+
+def _sides(c: Context, i: Instr) -> tuple[str, str]:
+    spaces = [{"shared": "shared::cta"}.get(w, w) for w in i.mods if w in SPACES]
+    if len(spaces) != 2:
+        raise c.fail("expected two state spaces")
+    return spaces[0], spaces[1]
+
+
+def _reduction(c: Context, i: Instr) -> tuple[Callable[[Lanes, Lanes], Lanes] | None, int]:
+    """The operation of cp.reduce and the bits of its elements."""
+    if i.mods[0] != "reduce":
+        return None, 8
+    op = next((w for w in i.mods if w in ("add", "min", "max", "inc", "dec", "and", "or", "xor")), "")
+    kind = type_of(i.mods)
+    of = combine(op, kind) if kind else None
+    if of is None:
+        raise c.fail()
+    return of, BITS[kind]
+
+
+def _bulk(c: Context, i: Instr) -> Step:
+    _check_words(c, i)
+    to, source = _sides(c, i)
+    of, element = _reduction(c, i)
+    counted = "mbarrier::complete_tx::bytes" in i.mods
+    if counted == ("bulk_group" in i.mods):
+        raise c.fail("expected one way of completion")
+    d, s = address(c, i.operands[0]), address(c, i.operands[1])
+    size = c.source(i.operands[2], 32)
+    rest = list(i.operands[3:])
+    barrier = address(c, rest.pop(0)) if counted else None
+    if "L2::cache_hint" in i.mods:
+        rest.pop()
+    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
+    if rest:
+        raise c.fail("an operand too many")
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m, R = f.warp.machine, f.R
+        for lane in np.flatnonzero(on):
+            n = int(R[size][lane])
+            a, b = int(d(R)[lane]), int(s(R)[lane])
+            if a % 16 or b % 16 or n % 16:
+                raise m.undefined(
+                    f,
+                    f"a bulk copy of {n} bytes from {b:#x} to {a:#x}: not multiples of 16",
+                    _SECTION,
+                    int(lane),
+                )
+            if n == 0:
+                continue
+            name = int(barrier(R)[lane]) if barrier is not None else None
+            many = int(mask(R)[lane]) if mask is not None else None
+            _issue(m, f, int(lane), to, source, a, b, n, name, many, of, element)
+        return None
+
+    return c.masked(run)
+
+
+def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
+    at = a - GLOBAL_WINDOW
+    assert m.memory.valid is not None
+    if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
+        raise m.undefined(f, f"{n} bytes at {a:#x}: no global memory lies there", _SECTION, lane, "global")
+    return at
+
+
+def _shared(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
+    if a >= SHARED_WINDOW:
+        a -= SHARED_WINDOW
+    at = shared_byte(m, f, a, n, lane)
+    if m.shared.barrier[at >> 3 : (at + n + 7) >> 3].any():
+        raise m.undefined(f, "a copy touches the bytes of a live mbarrier object", "mbarrier", lane)
+    return at
+
+
+def _slice(at: int, n: int, arena: Arena) -> slice:
+    g = arena.shadow.granule if arena.shadow is not None else 1
+    return slice(at // g, -(-(at + n) // g))
+
+
+def new_agent(m: Machine, f: Fragment, lane: int, what: str, generic: bool = False) -> int:
+    info = Slot(m.line(f), f.warp.block.number, f.warp.number, lane, what, generic)
+    return m.clocks.slot(int(f.warp.threads[lane]), info)
+
+
+def mark(
+    m: Machine, f: Fragment, arena: Arena, index: Any, agent: int, writes: bool, space: str,
+        know: Any, strong: int = 0,
+    asynchronous: bool = True,
+) -> None:  # fmt: skip
+    """Notes an access of an asynchronous operation; a race is harm."""
+    shadow = arena.shadow
+    if shadow is None:
+        return
+    packed = np.int64((agent << 32) | int(m.clocks.epoch[agent]))
+    access = shadow.writes if writes else shadow.reads
+    found = access(index, packed, m.line(f), None, know, asynchronous, strong)
+    if found is not None:
+        what = "an asynchronous write" if writes else "an asynchronous read"
+        raise m.conflict(f, found, what, space)
+
+
+def _issue(
+    m: Machine, f: Fragment, lane: int, to: str, source: str, a: int, b: int, n: int, barrier: int | None,
+    many: int | None, of: Callable[[Lanes, Lanes], Lanes] | None, element: int,
+) -> None:  # fmt: skip
+    """One bulk copy of one lane."""
+    from_shared = source.startswith("shared")
+    start = _shared(m, f, b, n, lane) if from_shared else _global(m, f, b, n, lane)
+    own = f.warp.block
+    if from_shared and m.blocks[m.shared.block_of(start)] is not own:
+        raise m.undefined(f, "the source of a bulk copy lies in another block", _SECTION, lane)
+    origin = m.shared.arena if from_shared else m.memory
+    thread = int(f.warp.threads[lane])
+    reader = new_agent(m, f, lane, "a bulk copy's")
+    mark(
+        m,
+        f,
+        origin,
+        _slice(start, n, origin),
+        reader,
+        False,
+        source.partition("::")[0],
+        m.clocks.know[:, thread],
+    )
+    if to == "global":
+        target = _global(m, f, a, n, lane)
+        _store(m, f, lane, reader, start, [(target, np.arange(n))], n, of, element, m.clocks.know[:, thread])
+        return
+    if to == "shared::cluster" and from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is own:
+        raise m.undefined(
+            f, "a bulk copy to shared::cluster names its own block as destination", _SECTION, lane
+        )
+    assert barrier is not None
+    held = np.zeros(n, np.uint8)
+    for target, object_ in destinations(m, f, lane, a, n, barrier, many):
+        writer = new_agent(m, f, lane, "a bulk copy's")
+        mark(
+            m, f, m.shared.arena, _slice(target, n, m.shared.arena), writer, True, "shared",
+        m.clocks.know[:, thread],
+            REDUCTION if of is not None else 0,
+        )  # fmt: skip
+
+        def piece(part: slice, target: int = target, object_: MBarrier = object_) -> Callable[[], None]:
+            def move() -> None:
+                held[part] = origin.bytes[start + part.start : start + part.stop]
+                place = slice(target + part.start, target + part.stop)
+                if of is None:
+                    m.shared.arena.bytes[place] = held[part]
+                else:
+                    kind = UNSIGNED[element]
+                    old = m.shared.arena.bytes[place].view(kind)
+                    m.shared.arena.bytes[place] = of(old, held[part].view(kind)).view(np.uint8)
+
+            return move
+
+        _land(m, f, object_, writer, reader, [(piece(x), x.stop - x.start) for x in _aligned_chunks(n, m)])
+
+
+def _aligned_chunks(n: int, m: Machine) -> list[slice]:
+    return [slice(x.start * 16, x.stop * 16) for x in chunks(n // 16, m)]
+
+
+def destinations(
+    m: Machine, f: Fragment, lane: int, a: int, n: int, barrier: int, many: int | None
+) -> list[tuple[int, MBarrier]]:
+    """Where a copy to shared memory goes, and which object counts its bytes: one for each block."""
+    thread = int(f.warp.threads[lane])
+    if many is None:
+        at = _shared(m, f, a, n, lane)
+        home = m.blocks[m.shared.block_of(at)]
+        object_ = of_operand(m, f, barrier, thread, lane, home)
+        return [(at, object_)]
+    blocks = f.warp.block.cluster.blocks
+    if many >> len(blocks) or not many:
+        raise m.undefined(f, f"a multicast to {many:#x} in a cluster of {len(blocks)}", _SECTION, lane)
+    out = []
+    low_a, low_b = a & 0xFFFFFF, barrier & 0xFFFFFF
+    for block in blocks:
+        if many >> block.rank & 1:
+            base = block.rank << 24
+            at = _shared(m, f, base | low_a, n, lane)
+            out.append((at, of_operand(m, f, base | low_b, thread, lane, block)))
+    return out
+
+
+def _land(
+    m: Machine,
+    f: Fragment,
+    object_: MBarrier,
+    writer: int,
+    reader: int,
+    pieces: list[tuple[Callable[[], None], int]],
+) -> None:
+    """A copy whose pieces count their bytes at an mbarrier; the last one makes it known there."""
+    place = m.here(f)
+    left = [len(pieces)]
+    shown = f"copy line {place.line}"
+
+    def with_bytes(move: Callable[[], None], count: int) -> Callable[[], None]:
+        def run() -> None:
+            move()
+            left[0] -= 1
+            if object_.block.gone or object_.block.mbarriers.get(object_.at) is not object_:
+                raise m.harm(
+                    Kind.UNDEFINED,
+                    place,
+                    "bytes of a copy come to an mbarrier or a block that is gone",
+                    _SECTION,
+                )
+            if not left[0]:
+                object_.clock = merged(object_.clock, only(m, writer))
+                object_.clock = merged(object_.clock, only(m, reader))
+                m.clocks.done[writer] = m.clocks.done[reader] = True
+            complete_bytes(m, f, object_, count)
+
+        return run
+
+    op = Operation(m, shown, place, [[with_bytes(move, count) for move, count in pieces]], [nothing])
+    op.home = object_.block
+    op.start()
+
+
+def _store(
+    m: Machine, f: Fragment, lane: int, reader: int, start: int, runs: list[tuple[int,
+        Lanes]], n: int,
+    of: Callable[[Lanes, Lanes], Lanes] | None, element: int, know: Any,
+) -> None:  # fmt: skip
+    """A copy from shared to global memory, of the issuing thread's bulk group: reads,
+        then writes.
+
+    ``runs``: byte in global memory and the places of these bytes in the source.
+    """
+    writer = new_agent(m, f, lane, "a bulk copy's")
+    strong = REDUCTION if of is not None else 0
+    g = m.memory.shadow.granule if m.memory.shadow is not None else 1
+    index = (
+        np.unique(np.concatenate([(at + np.arange(len(x))) // g for at, x in runs]))
+        if runs
+        else np.zeros(0, np.int64)
+    )
+    if index.size:
+        mark(m, f, m.memory, index, writer, True, "global", know, strong)
+    data = np.zeros(n, np.uint8)
+    place = m.here(f, lane)
+
+    def take(part: slice) -> Callable[[], None]:
+        def move() -> None:
+            data[part] = m.shared.arena.bytes[start + part.start : start + part.stop]
+
+        return move
+
+    def give(at: int, source: Lanes) -> Callable[[], None]:
+        def move() -> None:
+            value = data[source]
+            if of is None:
+                m.memory.bytes[at : at + len(source)] = value
+            else:
+                kind = UNSIGNED[element]
+                old = m.memory.bytes[at : at + len(source)].view(kind)
+                m.memory.bytes[at : at + len(source)] = of(old, value.view(kind)).view(np.uint8)
+
+        return move
+
+    def read_end() -> None:
+        m.clocks.done[reader] = True
+
+    def write_end() -> None:
+        m.clocks.done[writer] = True
+
+    op = Operation(
+        m,
+        f"bulk store line {place.line}",
+        place,
+        [[take(x) for x in _aligned_chunks(n, m)], [give(at, x) for at, x in runs]],
+        [read_end, write_end],
+    )
+    op.agents = [reader, writer]
+    op.start()
+    f.warp.bulk.setdefault(lane, []).append(op)
+
+
+def _bulk_commit(c: Context) -> Step:
+    def run(f: Fragment, on: Lanes) -> Next:
+        for lane in np.flatnonzero(on):
+            ops = f.warp.bulk.pop(int(lane), [])
+            f.warp.bulk_groups.setdefault(int(lane), []).append(ops)
+        return None
+
+    return c.masked(run)
+
+
+def _bulk_wait(c: Context, left: int, reads: bool) -> Step:
+    def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        for lane in np.flatnonzero(on):
+            groups = f.warp.bulk_groups.get(int(lane), [])
+            done = groups[: max(len(groups) - left, 0)]
+            thread = int(f.warp.threads[lane])
+            for ops in done:
+                for op in ops:
+                    op.run_stage(0 if reads else 1)
+                    for agent in op.agents[: 1 if reads else 2]:
+                        m.clocks.learn(slice(thread, thread + 1), agent)
+            if not reads:
+                del groups[: len(done)]
+        m.version += 1
+        return None
+
+    return c.masked(run)
+
+
+# -- tensor copies ----------------------------------------------------------------------------------------
+
+
+def read_map(m: Machine, f: Fragment, a: int, lane: int) -> tuple[Fields, tuple[str, int]]:
+    """The map at an address; a stale one is harm."""
+    on = np.zeros(32, bool)
+    on[lane] = True
+    (part,) = parts(m, f, "generic", np.full(32, a, np.uint64), on, SIZE, 64)
+    at = int(part.at[0])
+    if part.space not in ("global", "param", "const"):
+        raise m.undefined(f, f"a tensor map lies in the {part.space} space", "cp.async.bulk.tensor", lane)
+    shadow = part.arena.shadow
+    if shadow is not None:
+        index = _slice(at, SIZE, part.arena)
+        wrote = shadow.wrote[index]
+        if wrote.any():
+            known = m.tensormap_known.get((f.warp.block.number, at))
+            agent, epoch = wrote >> 32, wrote & 0xFFFFFFFF
+            fresh = np.zeros(len(wrote), bool)
+            if known is not None:
+                inside = agent < known.shape[1]
+                fresh = inside & (known[0][np.where(inside, agent, 0)] >= epoch)
+            if not (fresh | (wrote == 0)).all():
+                k = int(np.flatnonzero(~fresh & (wrote != 0))[0])
+                raise m.harm(
+                    Kind.STALE,
+                    m.here(f, lane),
+                    "the tensor map was changed, and no fence of the tensormap proxy makes it known here",
+                    "membar/fence: fence.proxy.tensormap",
+                    m.agent_place(int(agent[k]), int(shadow.write_line[index][k])),
+                )
+    fields = decode(part.arena.bytes[at : at + SIZE].tobytes())
+    if fields is None:
+        raise m.undefined(f, "no tensor map lies at this address", "cp.async.bulk.tensor", lane)
+    if (why := wrong(fields)) is not None:
+        raise m.undefined(f, why, "tensor maps", lane)
+    return fields, (part.space, at)
+
+
+def _tensor(c: Context, i: Instr) -> Step:
+    _check_words(c, i)
+    loads = _sides(c, i)[1] == "global"
+    reduces = i.mods[0] == "reduce"
+    op = next((w for w in i.mods if w in ("add", "min", "max", "inc", "dec", "and", "or", "xor")), "")
+    rank = int(next(w for w in i.mods if w[-1] == "d" and w[0].isdigit())[0])
+    where = i.operands[1] if loads else i.operands[0]
+    other = i.operands[0] if loads else i.operands[1]
+    if not isinstance(where, Mem) or len(where.coords) != rank:
+        raise c.fail(f"expected [map, {{{rank} coordinates}}]")
+    coords = [c.source(x, 32) for x in where.coords]
+    map_at = address(c, Mem(where.base, where.offset))
+    smem = address(c, other)
+    rest = list(i.operands[2:])
+    barrier = address(c, rest.pop(0)) if loads else None
+    if "L2::cache_hint" in i.mods:
+        rest.pop()
+    mask = c.reader(rest.pop(0), 16) if "multicast::cluster" in i.mods else None
+    if rest:
+        raise c.fail("an operand too many")
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m, R = f.warp.machine, f.R
+        for lane in np.flatnonzero(on).tolist():
+            fields, _ = read_map(m, f, int(map_at(R)[lane]), lane)
+            if fields.rank != rank:
+                raise m.undefined(
+                    f, f"a map of rank {fields.rank} in a copy of {rank} dimensions", _SECTION, lane
+                )
+            start = [int(R[s].view(np.int32)[lane]) for s in coords]
+            a = int(smem(R)[lane])
+            if a % 128:
+                raise m.undefined(
+                    f, f"shared memory at {a:#x} is no multiple of 128", "cp.async.bulk.tensor", lane
+                )
+            if loads:
+                assert barrier is not None
+                many = int(mask(R)[lane]) if mask is not None else None
+                _tensor_load(m, f, lane, fields, start, a, int(barrier(R)[lane]), many)
+            else:
+                _tensor_store(m, f, lane, fields, start, a, op if reduces else "")
+        return None
+
+    return c.masked(run)
+
+
+def _tensor_load(
+    m: Machine,
+    f: Fragment,
+    lane: int,
+    fields: Fields,
+    start: list[int],
+    a: int,
+    barrier: int,
+    many: int | None,
+) -> None:
+    n = box_bytes(fields)
+    offsets, addresses, inside = box_of(fields, start)
+    thread = int(f.warp.threads[lane])
+    reader = new_agent(m, f, lane, "a tensor copy's")
+    places = addresses - GLOBAL_WINDOW
+    _in_tensor(m, f, places[inside], fields.element, lane)
+    shadow = m.memory.shadow
+    if shadow is not None and inside.any():
+        index = np.unique(places[inside] // shadow.granule)
+        mark(m, f, m.memory, index, reader, False, "global", m.clocks.know[:, thread])
+    bits = fields.element * 8
+    fill = _fill(fields)
+    for target, object_ in destinations(m, f, lane, a, n, barrier, many):
+        writer = new_agent(m, f, lane, "a tensor copy's")
+        mark(
+            m,
+            f,
+            m.shared.arena,
+            _slice(target, n, m.shared.arena),
+            writer,
+            True,
+            "shared",
+            m.clocks.know[:, thread],
+        )
+        to = swizzled(target + offsets, fields.swizzle)
+
+        def piece(part: slice, to: Lanes = to) -> Callable[[], None]:
+            def move() -> None:
+                held = np.full(part.stop - part.start, fill, UNSIGNED[bits])
+                some = inside[part]
+                held[some] = m.memory.load(places[part][some], bits)
+                m.shared.arena.store(to[part], bits, held)
+
+            return move
+
+        runs = chunks(len(offsets), m)
+        _land(m, f, object_, writer, reader, [(piece(x), (x.stop - x.start) * fields.element) for x in runs])
+
+
+def _fill(fields: Fields) -> int:
+    if not fields.nan_fill:
+        return 0
+    return {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FFFFFFFFFFFFFFF}.get(
+        fields.type.partition(".")[0], 0x7FFFFFFF
+    )
+
+
+def _in_tensor(m: Machine, f: Fragment, at: Lanes, size: int, lane: int) -> None:
+    if not at.size:
+        return
+    assert m.memory.valid is not None
+    low, high = int(at.min()), int(at.max()) + size
+    if low < 0 or high > m.memory.size or not m.memory.valid[at].all():
+        raise m.undefined(f, "the tensor reaches beyond its memory", "tensor maps", lane, "global")
+
+
+def _tensor_store(
+    m: Machine, f: Fragment, lane: int, fields: Fields, start: list[int], a: int, op: str
+) -> None:
+    n = box_bytes(fields)
+    offsets, addresses, inside = box_of(fields, start)
+    thread = int(f.warp.threads[lane])
+    know = m.clocks.know[:, thread]
+    at = _shared(m, f, a, n, lane)
+    if m.blocks[m.shared.block_of(at)] is not f.warp.block:
+        raise m.undefined(f, "the source of a bulk copy lies in another block", _SECTION, lane)
+    reader = new_agent(m, f, lane, "a tensor copy's")
+    mark(m, f, m.shared.arena, _slice(at, n, m.shared.arena), reader, False, "shared", know)
+    places = addresses - GLOBAL_WINDOW
+    _in_tensor(m, f, places[inside], fields.element, lane)
+    source = swizzled(at + offsets, fields.swizzle)
+    writer = new_agent(m, f, lane, "a tensor copy's")
+    shadow = m.memory.shadow
+    of = combine(op, {"u8": "u8", "s32": "s32"}.get(fields.type, fields.type)) if op else None
+    if op and of is None:
+        raise m.undefined(f, f"a reduction {op} of {fields.type}", "cp.reduce.async.bulk.tensor", lane)
+    if shadow is not None and inside.any():
+        index = np.unique(places[inside] // shadow.granule)
+        mark(m, f, m.memory, index, writer, True, "global", know, REDUCTION if op else 0)
+    bits = fields.element * 8
+    held = np.zeros(len(offsets), UNSIGNED[bits])
+
+    def take(part: slice) -> Callable[[], None]:
+        def move() -> None:
+            held[part] = m.shared.arena.load(source[part], bits)
+
+        return move
+
+    def give(part: slice) -> Callable[[], None]:
+        def move() -> None:
+            some = inside[part]
+            to, value = places[part][some], held[part][some]
+            m.memory.store(to, bits, value if of is None else of(m.memory.load(to, bits), value))
+
+        return move
+
+    place = m.here(f, lane)
+    runs = chunks(len(offsets), m)
+    operation = Operation(
+        m,
+        f"tensor store line {place.line}",
+        place,
+        [[take(x) for x in runs], [give(x) for x in runs]],
+        [lambda: m.clocks.done.__setitem__(reader, True), lambda: m.clocks.done.__setitem__(writer, True)],
+    )
+    operation.agents = [reader, writer]
+    operation.start()
+    f.warp.bulk.setdefault(lane, []).append(operation)
+
+
+# -- st.async, red.async ----------------------------------------------------------------------------------
+
+_VECTORS = {"v2": 2, "v4": 4}
+_ASYNC = frozenset(
+    {"async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes",
+        "v2", "v4", "add",
+     "min", "max", "inc", "dec", "and", "or", "xor"}
+)  # fmt: skip
+
+
+def store_async(c: Context, i: Instr) -> Step:
+    """A store or reduction into another block's memory, counted by an mbarrier there."""
+    for w in i.mods:
+        if w not in _ASYNC and w not in BITS:
+            raise c.fail(f"the modifier .{w}")
+    kind = type_of(i.mods)
+    bits = BITS[kind]
+    count = next((n for w, n in _VECTORS.items() if w in i.mods), 1)
+    value = i.operands[1]
+    items = value.items if isinstance(value, Vector) else (value,)
+    if len(items) != count:
+        raise c.fail(f"expected {count} sources")
+    sources = [c.reader(x, bits) for x in items]
+    to, barrier = address(c, i.operands[0]), address(c, i.operands[2])
+    op = next((w for w in i.mods if w in ("add", "min", "max", "inc", "dec", "and", "or", "xor")), "")
+    of = combine(op, kind) if i.op == "red" else None
+    step = bits // 8
+    size = step * count
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m, R = f.warp.machine, f.R
+        if len(f.warp.block.cluster.blocks) < 2:
+            raise m.undefined(f, f"{i.op}.async in a cluster of one block", f"{i.op}.async")
+        values = [read(R) for read in sources]
+        for lane in np.flatnonzero(on).tolist():
+            thread = int(f.warp.threads[lane])
+            a = int(to(R)[lane])
+            if a % size:
+                raise m.undefined(f, f"the address {a:#x} is no multiple of {size}", f"{i.op}.async", lane)
+            at = _shared(m, f, a, size, lane)
+            home: Block = m.blocks[m.shared.block_of(at)]
+            if i.op == "red" and home is f.warp.block:
+                raise m.undefined(f, "red.async into the block's own memory", "red.async", lane)
+            object_ = of_operand(m, f, int(barrier(R)[lane]), thread, lane, home)
+            agent = new_agent(m, f, lane, f"a {i.op}.async's", True)
+            strong = 2 | (size.bit_length() - 1) << 4 if of is not None else 0
+            mark(
+                m, f, m.shared.arena, _slice(at, size, m.shared.arena), agent, True, "shared",
+                m.clocks.know[:, thread], REDUCTION if strong else 0, False,
+            )  # fmt: skip
+            data = [v[lane : lane + 1].copy() for v in values]
+
+            def move(at: int = at, data: list[Lanes] = data) -> None:
+                for k, v in enumerate(data):
+                    here = np.array([at + k * step])
+                    old = m.shared.arena.load(here, bits)
+                    m.shared.arena.store(here, bits, v if of is None else of(old, v))
+
+            _land(m, f, object_, agent, agent, [(move, size)])
+        return None
+
+    return c.masked(run)

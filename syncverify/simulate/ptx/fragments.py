@@ -1,0 +1,84 @@
+"""Which lane holds which element of a matrix (PTX ISA, 9.7.14 and 9.7.15), and products of such matrices."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from syncverify.simulate.ptx.types import Lanes
+
+_LANE = np.arange(32)
+GROUP, IN_GROUP = _LANE >> 2, _LANE & 3
+
+#: Element types: NumPy type of the stored bits, elements in 32 bits.
+ELEMENTS = {
+    "f16": (np.float16, 2), "bf16": (ml_dtypes.bfloat16, 2), "tf32": (np.float32, 1), "s8": (np.int8, 4),
+    "u8": (np.uint8, 4), "e4m3": (ml_dtypes.float8_e4m3fn, 4), "e5m2": (ml_dtypes.float8_e5m2, 4),
+}  # fmt: skip
+
+
+def values(words: Lanes, kind: str) -> npt.NDArray[np.float64]:
+    """Elements of 32-bit words as numbers, along a last axis."""
+    dtype, count = ELEMENTS[kind]
+    if kind == "tf32":
+        words = words & np.uint32(0xFFFFE000)
+    out = np.ascontiguousarray(words).view(dtype).astype(np.float64)
+    return out.reshape(*words.shape, count)
+
+
+def rows_of_a(registers: list[Lanes], kind: str) -> npt.NDArray[np.float64]:
+    """A (16 rows) from its registers, of which there are 2 or 4 (1 for 8 columns of one word)."""
+    count = ELEMENTS[kind][1]
+    columns = 4 * count * max(len(registers) // 2, 1)
+    out = np.zeros((16, columns))
+    for r, register in enumerate(registers):
+        row = GROUP + 8 * (r & 1)
+        for j in range(count):
+            out[row, count * IN_GROUP + (r >> 1) * 4 * count + j] = values(register, kind)[:, j]
+    return out
+
+
+def columns_of_b(registers: list[Lanes], kind: str) -> npt.NDArray[np.float64]:
+    """B (8 columns) from its registers."""
+    count = ELEMENTS[kind][1]
+    out = np.zeros((4 * count * len(registers), 8))
+    for r, register in enumerate(registers):
+        for j in range(count):
+            out[count * IN_GROUP + r * 4 * count + j, GROUP] = values(register, kind)[:, j]
+    return out
+
+
+def matrix_of(registers: list[Lanes], kind: str) -> Lanes:
+    """C or D: 16 rows, from 32-bit elements, or from packed f16."""
+    if kind == "f16":
+        out = np.zeros((16, 4 * len(registers)))
+        for i, register in enumerate(registers):
+            pair = np.ascontiguousarray(register).view(np.float16).reshape(32, 2)
+            for j in range(2):
+                out[GROUP + 8 * (i & 1), 8 * (i >> 1) + 2 * IN_GROUP + j] = pair[:, j]
+        return out
+    dtype = np.float32 if kind == "f32" else np.int32
+    exact = np.zeros((16, 2 * len(registers)), dtype)
+    for i, register in enumerate(registers):
+        exact[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)] = register.view(dtype)
+    return exact
+
+
+def registers_of(matrix: Lanes, kind: str) -> list[Lanes]:
+    """The inverse of ``matrix_of``."""
+    out: list[Lanes] = []
+    if kind == "f16":
+        half = matrix.astype(np.float16)
+        for i in range(matrix.shape[1] // 4):
+            row = GROUP + 8 * (i & 1)
+            column = 8 * (i >> 1) + 2 * IN_GROUP
+            out.append(
+                np.stack([half[row, column], half[row, column + 1]], axis=1).view(np.uint32).reshape(32)
+            )
+        return out
+    dtype = np.float32 if kind == "f32" else np.int32
+    whole = matrix.astype(dtype)
+    for i in range(matrix.shape[1] // 2):
+        out.append(whole[GROUP + 8 * ((i >> 1) & 1), 8 * (i >> 2) + 2 * IN_GROUP + (i & 1)].view(np.uint32))
+    return out

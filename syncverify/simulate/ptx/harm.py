@@ -1,0 +1,74 @@
+"""What can go wrong in an execution, and what this machine cannot execute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """The kinds of harm. The value is what reports and tests write."""
+
+    RACE = "race"  # two accesses to one byte, one a write, in no order
+    STALE = "stale"  # ordered, but the proxies between them are not: the second may see old bytes
+    HANG = "hang"  # nobody can move
+    UNDEFINED = "undefined"  # what the PTX ISA calls undefined behaviour
+    TRAP = "trap"  # the kernel stops itself: trap, a failed assertion
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the PTX text and the thread that executed it; a lane of -1 stands for all."""
+
+    line: int
+    block: int
+    warp: int
+    lane: int = -1
+
+    def __str__(self) -> str:
+        lane = "" if self.lane < 0 else f" lane {self.lane}"
+        return f"line {self.line}, block {self.block} warp {self.warp}{lane}"
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """Harm that one execution showed.
+
+    ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
+    the part of the PTX ISA that speaks of it; ``space`` is that of an access that has no bytes where it goes.
+    ``schedule`` is what replays it: one (agent, line) per burst.
+    """
+
+    kind: Kind
+    where: Place
+    detail: str
+    section: str = ""
+    space: str = ""
+    other: Place | None = None
+    schedule: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        other = "" if self.other is None else f" (against {self.other})"
+        return f"{self.kind.value}: {self.where}{other}: {self.detail}"
+
+
+class HarmFound(Exception):  # noqa: N818 -- an answer, no failure
+    """Ends an execution."""
+
+    def __init__(self, harm: Harm) -> None:
+        super().__init__(str(harm))
+        self.harm = harm
+
+
+class CannotExecute(Exception):  # noqa: N818 -- an answer, no failure
+    """An instruction, a type or a launch value that this machine does not know: it is never skipped."""
+
+    def __init__(self, line: int, text: str, why: str = "") -> None:
+        super().__init__(f"cannot execute: line {line}, {text}" + (f": {why}" if why else ""))
+        self.line = line
+        self.text = text
+        self.why = why
+
+
+class StepLimit(Exception):  # noqa: N818 -- an answer, no failure
+    """The execution did not end within its steps: it says nothing."""

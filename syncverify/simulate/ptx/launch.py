@@ -1,0 +1,76 @@
+"""What a launch is: grid, block, cluster, parameters and the memory behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Bytes of one element of a tensor map.
+ELEMENT_BYTES = {
+    "u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f64": 8, "bf16": 2,
+    "f32.ftz": 4, "tf32": 4, "tf32.ftz": 4,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """Memory in the global space. ``data`` is copied at the launch; ``misalign`` moves it off 256 bytes."""
+
+    data: npt.NDArray[Any]
+    misalign: int = 0
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tiled tensor map: innermost dimension first, as in the driver's API.
+
+    ``dims`` in elements, ``strides`` in bytes of the dimensions from the second on, ``box`` in elements.
+    ``swizzle``: 0, 32, 64 or 128 bytes. ``nan_fill``: what lies outside reads as NaN instead of zero.
+    """
+
+    buffer: Buffer
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    dtype: str = "f32"
+    swizzle: int = 0
+    element_strides: tuple[int, ...] = ()
+    nan_fill: bool = False
+
+
+#: A parameter: a number (two's complement or IEEE bits by the parameter's type), raw bytes, memory, a map.
+Parameter = int | float | bytes | Buffer | TensorMap
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch. ``shared`` is the dynamic shared memory in bytes, ``registers`` those of each thread.
+
+    ``watches``: the spaces in which races are harm (shared ones always are).
+    """
+
+    block: tuple[int, int, int] = (32, 1, 1)
+    grid: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    shared: int = 0
+    params: Sequence[Parameter] = ()
+    registers: int = 0
+    watches: frozenset[str] = frozenset({"shared", "global"})
+    variables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # global and const variables
+
+    @property
+    def threads(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+
+def buffer(data: Any, dtype: Any = None) -> Buffer:
+    """Memory with these contents."""
+    return Buffer(np.ascontiguousarray(data, dtype))

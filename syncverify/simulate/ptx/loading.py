@@ -1,0 +1,243 @@
+"""A module and a launch, made ready: layouts of parameters and variables, compiled functions."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from syncverify.simulate.ptx import instructions  # noqa: F401 -- fills the table of builders
+from syncverify.simulate.ptx.harm import CannotExecute
+from syncverify.simulate.ptx.launch import Buffer, Launch, Parameter, TensorMap
+from syncverify.simulate.ptx.memory import FUNCTION_WINDOW, GLOBAL_WINDOW
+from syncverify.simulate.ptx.program import Compiled, Symbols, compile_function
+from syncverify.simulate.ptx.syntax import Function, Module, Variable
+from syncverify.simulate.ptx.tensormaps import SIZE, encode, of_launch
+from syncverify.simulate.ptx.types import BITS
+
+_FUNCTION_STEP = 256
+
+
+@dataclass(eq=False)
+class Loaded:
+    """What all executions of one launch share."""
+
+    module: Module
+    entry: Compiled
+    functions: dict[str, Compiled]
+    by_address: dict[int, Compiled]
+    join_places: dict[str, frozenset[int]]
+    static_shared: int
+    constants: np.ndarray[Any, Any]
+    params: bytearray
+    param_offsets: dict[str, int]
+    pointers: list[tuple[int, int, TensorMap | None]]  # byte of a parameter, buffer, map
+    buffer_sizes: list[tuple[int, int]]
+    buffer_bytes: list[np.ndarray[Any, Any]]
+    buffers: list[Buffer]
+    names: dict[str, int]  # global variables -> buffer
+    granule: int
+    local_size: int
+    settles: bool
+    max_registers: int
+    warnings: list[str] = field(default_factory=list)
+
+    def relocated(self, starts: list[int]) -> np.ndarray[Any, Any]:
+        """The parameters' bytes, pointers and maps filled in."""
+        out = bytearray(self.params)
+        for at, number, tensor in self.pointers:
+            address = GLOBAL_WINDOW + starts[number]
+            if tensor is None:
+                out[at : at + 8] = struct.pack("<Q", address)
+            else:
+                out[at : at + SIZE] = encode(of_launch(tensor, address))
+        return np.frombuffer(bytes(out), np.uint8)
+
+    def registers(self, launch: Launch) -> int:
+        """Registers of each thread at the launch."""
+        if launch.registers:
+            return launch.registers
+        if self.max_registers:
+            return self.max_registers
+        return min(255, 65536 // (-(-launch.threads // 128) * 128) // 8 * 8)
+
+
+def _align(at: int, to: int) -> int:
+    return -(-at // max(to, 1)) * max(to, 1)
+
+
+def load(module: Module, kernel: str, launch: Launch, seed: int = 0) -> Loaded:
+    """Compiles a kernel for a launch. ValueError if the launch does not fit the kernel."""
+    function = next((f for f in module.functions if f.name == kernel and f.entry and f.body), None)
+    if function is None:
+        raise ValueError(f"the file has no kernel {kernel}")
+    _fits(function, launch)
+    buffers: list[Buffer] = []
+    sizes: list[tuple[int, int]] = []
+    contents: list[np.ndarray[Any, Any]] = []
+
+    def number_of(x: Buffer) -> int:
+        for i, known in enumerate(buffers):
+            if known is x:
+                return i
+        raw = np.ascontiguousarray(x.data).view(np.uint8).ravel()
+        buffers.append(x)
+        sizes.append((raw.size, x.misalign))
+        contents.append(raw)
+        return len(buffers) - 1
+
+    params, offsets, pointers = _parameters(function, launch, number_of)
+    symbols = Symbols()
+    at = 0
+    dynamic: list[tuple[str, int]] = []
+    shared: list[tuple[str, Variable]] = [(v.name, v) for v in module.variables if v.space == "shared"]
+    for f in module.functions:
+        shared += [(f"{f.name}/{v.name}", v) for v in f.variables if v.space == "shared"]
+    for name, v in shared:
+        if v.extern or v.size == 0:
+            dynamic.append((name, v.align))
+            continue
+        at = _align(at, v.align)
+        symbols.places[name] = ("shared", at)
+        at += v.size
+    static = _align(at, max([16, *(a for _, a in dynamic)]))
+    for name, _ in dynamic:
+        symbols.places[name] = ("shared", static)
+    constants = bytearray()
+    names: dict[str, int] = {}
+    everything = [("", v) for v in module.variables]
+    for f in module.functions:
+        everything += [(f"{f.name}/", v) for v in f.variables]
+    for prefix, v in everything:
+        given = launch.variables.get(v.name)
+        data = np.zeros(v.size, np.uint8)
+        if v.init is not None:
+            data[: len(v.init)] = np.frombuffer(v.init, np.uint8)
+        if given is not None:
+            raw = np.ascontiguousarray(given).view(np.uint8).ravel()
+            data[: raw.size] = raw
+        if v.space == "global":
+            names[v.name] = number_of(Buffer(data))
+            symbols.places[prefix + v.name] = ("global", names[v.name])
+        elif v.space == "const":
+            start = _align(len(constants), v.align)
+            constants.extend(b"\0" * (start - len(constants)))
+            symbols.places[prefix + v.name] = ("const", start)
+            constants.extend(data.tobytes())
+    for i, f in enumerate(module.functions):
+        symbols.functions[f.name] = i * _FUNCTION_STEP
+    # Bulk copies that refill shared memory ask whether earlier loads have arrived.
+    settles = any(
+        i.op == "cp"
+        and "bulk" in i.mods
+        and any(w.startswith("shared") for w in i.mods[:4])
+        and "prefetch" not in i.mods
+        for f in module.functions
+        for i in f.body
+    )
+    functions: dict[str, Compiled] = {}
+    by_address: dict[int, Compiled] = {}
+    for f in module.functions:
+        if f.body and (f is function or not f.entry):
+            compiled = compile_function(module, f, symbols, functions, seed, settles)
+            by_address[FUNCTION_WINDOW + symbols.functions[f.name]] = compiled
+    bodies = [functions[f.name].function for f in module.functions if f.name in functions]
+    locals_size = sum(c.local_size for c in functions.values()) * (8 if len(functions) > 1 else 1)
+    return Loaded(
+        module=module,
+        entry=functions[kernel],
+        functions=functions,
+        by_address=by_address,
+        join_places={n: frozenset(c.joins.values()) for n, c in functions.items()},
+        static_shared=static,
+        constants=np.frombuffer(bytes(constants), np.uint8),
+        params=params,
+        param_offsets=offsets,
+        pointers=pointers,
+        buffer_sizes=sizes,
+        buffer_bytes=contents,
+        buffers=buffers,
+        names=names,
+        granule=_granule(bodies, launch),
+        local_size=_align(locals_size, 16),
+        settles=settles,
+        max_registers=(function.directives.get("maxnreg") or (0,))[0],
+    )
+
+
+def _fits(function: Function, launch: Launch) -> None:
+    required = function.directives.get("reqntid")
+    if required and tuple(required) + (1,) * (3 - len(required)) != launch.block:
+        raise ValueError(f"{function.name} requires a block of {required}, not {launch.block}")
+    most = function.directives.get("maxntid")
+    if most and launch.threads > int(np.prod(most)):
+        raise ValueError(f"{function.name} allows a block of at most {most}")
+    cluster = function.directives.get("reqnctapercluster")
+    if cluster and tuple(cluster) + (1,) * (3 - len(cluster)) != launch.cluster:
+        raise ValueError(f"{function.name} requires a cluster of {cluster}, not {launch.cluster}")
+    for n, c in zip(launch.grid, launch.cluster, strict=True):
+        if n % c:
+            raise ValueError(f"a grid of {launch.grid} is no multiple of the cluster {launch.cluster}")
+    if len(launch.params) != len(function.params):
+        raise ValueError(
+            f"{function.name} has {len(function.params)} parameters, {len(launch.params)} are given"
+        )
+
+
+def _parameters(
+    function: Function, launch: Launch, number_of: Any
+) -> tuple[bytearray, dict[str, int], list[tuple[int, int, TensorMap | None]]]:
+    out = bytearray()
+    offsets: dict[str, int] = {}
+    pointers: list[tuple[int, int, TensorMap | None]] = []
+    for v, value in zip(function.params, launch.params, strict=True):
+        element = BITS.get(v.type, 8) // 8
+        at = _align(len(out), v.align if v.ptr is None else max(element, 1))
+        out.extend(b"\0" * (at - len(out)))
+        offsets[v.name] = at
+        if isinstance(value, Buffer | TensorMap):
+            tensor = value if isinstance(value, TensorMap) else None
+            number = number_of(value.buffer if isinstance(value, TensorMap) else value)
+            pointers.append((at, number, tensor))
+            out.extend(b"\0" * v.size)
+        else:
+            out.extend(_plain(v, value))
+    return out, offsets, pointers
+
+
+def _plain(v: Variable, value: Parameter) -> bytes:
+    match value:
+        case bytes():
+            if len(value) > v.size:
+                raise ValueError(f"parameter {v.name} has {v.size} bytes, {len(value)} are given")
+            return value.ljust(v.size, b"\0")
+        case float():
+            form = {"f32": "<f", "f64": "<d", "b32": "<f", "b64": "<d"}.get(v.type)
+            if form is None:
+                raise ValueError(f"parameter {v.name} is of type {v.type}, a float is given")
+            return struct.pack(form, value)
+        case int():
+            return (value & ((1 << (8 * v.size)) - 1)).to_bytes(v.size, "little")
+    raise ValueError(f"parameter {v.name}: {value!r} is no parameter")
+
+
+def _granule(bodies: list[Function], launch: Launch) -> int:
+    """The smallest access that the text makes to shared or global memory, in bytes, at most 4."""
+    least = 4
+    for body in bodies:
+        for i in body.body:
+            if i.op in ("ld", "st", "atom", "red", "ldu"):
+                if "param" in i.mods or "local" in i.mods:
+                    continue
+                kinds = [m for m in i.mods if m in BITS]
+                if not kinds:
+                    raise CannotExecute(i.line, i.name, "an access without a type")
+                least = min(least, max(BITS[kinds[-1]] // 8, 1))
+            elif i.op in ("stmatrix", "ldmatrix") and "trans" in i.mods:
+                least = min(least, 2)
+    for x in launch.params:
+        if isinstance(x, TensorMap):
+            least = min(least, {"u8": 1}.get(x.dtype, 2 if x.dtype in ("u16", "f16", "bf16") else 4))
+    return least

@@ -1,0 +1,206 @@
+"""Fences, releases and acquires of generic memory (PTX ISA, memory consistency model; 9.7.13 membar/fence).
+
+What a release leaves at a place in memory is a clock. A strong read that finds it there synchronizes, at once
+if it acquires, else at the thread's next acquire fence. Read-modify-writes carry it on; plain stores end it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from syncverify.simulate.ptx.clocks import merged
+from syncverify.simulate.ptx.program import Context, builder
+from syncverify.simulate.ptx.syntax import Instr, Mem
+from syncverify.simulate.ptx.types import Lanes
+
+if TYPE_CHECKING:
+    from syncverify.simulate.ptx.addressing import Part
+    from syncverify.simulate.ptx.machine import Machine
+    from syncverify.simulate.ptx.state import Fragment, Next, Step
+
+SCOPES = {"cta": 1, "cluster": 2, "gpu": 3, "sys": 4}
+
+
+def scope_of(mods: tuple[str, ...]) -> int:
+    return next((SCOPES[m] for m in mods if m in SCOPES), 0)
+
+
+def _key(part: Part, at: int) -> int:
+    return at if part.space == "global" else -at - 1
+
+
+def in_scope(m: Machine, mine: int, mine_scope: int, other: int, other_scope: int) -> bool:
+    """Whether each of two threads lies in the other's scope."""
+    scope = min(mine_scope, other_scope)
+    a, b = m.blocks[mine // m.launch.threads], m.blocks[other // m.launch.threads]
+    return a is b or scope >= 3 or (scope == 2 and a.cluster is b.cluster)
+
+
+def read_flags(m: Machine, f: Fragment, part: Part, acquires: bool, scope: int) -> None:
+    """A strong read: what releases have left there becomes known."""
+    for lane, at in zip(part.lanes, part.at, strict=True):
+        flag = m.flags.get(_key(part, int(at)))
+        if flag is None:
+            continue
+        clock, by, released = flag
+        thread = int(f.warp.threads[lane])
+        if not in_scope(m, thread, scope, by, released):
+            continue
+        if acquires:
+            m.acquire(slice(thread, thread + 1), clock)
+        else:
+            m.remember(thread, clock)
+
+
+def write_flags(m: Machine, f: Fragment, part: Part, releases: bool, scope: int, changes: bool) -> None:
+    """A write: what it releases stands there; ``changes``: it has read what stood there before."""
+    for lane, at in zip(part.lanes, part.at, strict=True):
+        key = _key(part, int(at))
+        thread = int(f.warp.threads[lane])
+        old = m.flags.get(key) if changes else None
+        clock = None
+        if scope:
+            if releases:
+                clock = m.release(slice(thread, thread + 1))
+            elif thread in m.fence_release:
+                clock = m.fence_release[thread]
+        if clock is not None:
+            m.flags[key] = (merged(old[0] if old else None, clock), thread, scope)
+        elif not changes:
+            m.flags.pop(key, None)
+
+
+def fence(m: Machine, f: Fragment, on: Lanes, releases: bool, acquires: bool) -> None:
+    """A fence of the lanes: releases cover what they know now; what relaxed reads saw is known after."""
+    threads = f.warp.threads[on]
+    if acquires:
+        for t in threads:
+            seen = m.fence_acquire.pop(int(t), None)
+            if seen is not None:
+                m.acquire(slice(int(t), int(t) + 1), seen)
+    if releases:
+        for t in threads:
+            m.fence_release[int(t)] = m.clocks.know[:, int(t)].copy()
+        m.clocks.tick(threads)
+
+
+def _sequential(m: Machine, f: Fragment, on: Lanes, scope: int) -> None:
+    """fence.sc: ordered after all earlier ones whose scopes include each other."""
+    block = f.warp.block
+    key = {1: f"b{block.number}", 2: f"c{block.cluster.number}"}.get(scope, "all")
+    for t in f.warp.threads[on]:
+        row = slice(int(t), int(t) + 1)
+        m.acquire(row, m.sc_order.get(key))
+        m.sc_order[key] = merged(m.sc_order.get(key), m.release(row))
+
+
+@builder("fence", "membar")
+def _fence(c: Context, i: Instr) -> Step:
+    words = set(i.mods)
+    if "proxy" in words or any(w.startswith("proxy") for w in words):
+        return _proxy_fence(c, i)
+    if "mbarrier_init" in words:
+
+        def init(f: Fragment, on: Lanes) -> Next:
+            m = f.warp.machine
+            for t in f.warp.threads[on]:
+                m.fenced_inits.setdefault(int(t), set()).update(m.own_inits.get(int(t), ()))
+            return None
+
+        return c.masked(init)
+    scope = scope_of(i.mods)
+    if i.op == "membar":
+        scope = {"cta": 1, "gl": 3, "sys": 4, "gpu": 3}.get(i.mods[-1], 0)
+        words = {"sc"}
+        if not scope:
+            raise c.fail()
+    elif (
+        words
+        - set(SCOPES)
+        - {
+            "sc",
+            "acq_rel",
+            "acquire",
+            "release",
+            "sync_restrict::shared::cta",
+            "sync_restrict::shared::cluster",
+        }
+    ):
+        raise c.fail()
+    releases = bool(words & {"sc", "acq_rel", "release"}) or not words - set(SCOPES)
+    acquires = bool(words & {"sc", "acq_rel", "acquire"}) or not words - set(SCOPES)
+    strong = "sc" in words
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        fence(m, f, on, releases, acquires)
+        if strong:
+            _sequential(m, f, on, scope)
+        if releases:
+            m.settle_all(f, on)
+        return None
+
+    return c.masked(run)
+
+
+def _proxy_fence(c: Context, i: Instr) -> Step:
+    words = [w for w in i.mods if w != "proxy"]
+    if "alias" in words:
+        return lambda f: None
+    if any(w.startswith("tensormap") for w in words):
+        return _tensormap_fence(c, i)
+    if not words or not words[0].startswith("async"):
+        raise c.fail()
+    shared = words[0] in ("async", "async::generic") and not any(w == "global" for w in words)
+    outside = words[0] in ("async", "async::generic") and not any(w.startswith("shared") for w in words)
+    if words[0] == "async::generic":
+        shared, outside = True, False
+
+    def run(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        m.clocks.bridge(f.warp.threads[on], shared, outside)
+        m.settle_all(f, on)
+        return None
+
+    return c.masked(run)
+
+
+def _tensormap_fence(c: Context, i: Instr) -> Step:
+    """Writers release, users acquire: then the map's bytes are known to the tensormap proxy."""
+    words = set(i.mods)
+    if "release" in words:
+
+        def release(f: Fragment, on: Lanes) -> Next:
+            m = f.warp.machine
+            fence(m, f, on, True, False)
+            return None
+
+        return c.masked(release)
+    if "acquire" not in words:
+        raise c.fail()
+    operand = i.operands[0]
+    if not isinstance(operand, Mem):
+        raise c.fail("expected [address], 128")
+    from syncverify.simulate.ptx.addressing import address, parts
+
+    where = address(c, operand)
+
+    def acquire(f: Fragment, on: Lanes) -> Next:
+        m = f.warp.machine
+        fence(m, f, on, False, True)
+        for part in parts(m, f, "generic", where(f.R), on, 128, 64):
+            if part.space != "global":
+                raise m.undefined(
+                    f, "the fence names no memory in the global space", "membar/fence: tensormap"
+                )
+            for lane, at in zip(part.lanes, part.at, strict=True):
+                thread = int(f.warp.threads[lane])
+                key = (f.warp.block.number, int(at))
+                known = m.clocks.know[:, thread].copy()
+                m.tensormap_known[key] = merged(m.tensormap_known.get(key), known)
+                m.clocks.tick(np.array([thread]))
+        return None
+
+    return c.masked(acquire)

@@ -1,0 +1,80 @@
+"""Guards over time and memory: what they end, and what they leave alone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from syncverify.base import deadline
+from syncverify.base.deadline import Guard, OutOfBudgetError, OutOfMemoryError, OutOfTimeError, check, guarded
+from syncverify.base.reason import Cause
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which stands still until a test moves it."""
+    now = [100.0]
+    fake = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: now[0])
+    monkeypatch.setattr(deadline, "time", fake)
+    return now
+
+
+def test_time_is_over_when_it_is_over(clock: list[float]) -> None:
+    with guarded(Guard(5)):
+        clock[0] += 5
+        check()
+        clock[0] += 0.1
+        with pytest.raises(OutOfTimeError) as e:
+            check()
+    assert e.value.reason.kind is Cause.TIMEOUT
+    assert str(e.value) == "it takes more than 5 seconds"
+    check()  # and no more
+
+
+def test_memory_is_what_the_work_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [500 << 20]
+    monkeypatch.setattr(deadline, "resident", lambda: held[0])
+    with guarded(Guard(None, 10)):
+        for _ in range(1000):
+            check()
+        held[0] += 11 << 20
+        with pytest.raises(OutOfMemoryError) as e:
+            for _ in range(1000):
+                check()
+    assert e.value.reason.kind is Cause.MEMORY
+
+
+def test_without_limits_there_is_no_end(clock: list[float]) -> None:
+    with guarded(Guard(None)):
+        clock[0] += 1e9
+        check()
+
+
+def test_a_loop_that_never_asks_is_ended_by_the_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "_TICK", 0.01)
+    monkeypatch.setattr(deadline, "_GRACE", 0.0)
+    with pytest.raises(OutOfBudgetError), guarded(Guard(0.02)):
+        while True:
+            pass
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_other_threads_ask_for_themselves(clock: list[float]) -> None:
+    raised: list[bool] = []
+
+    def work() -> None:
+        with guarded(Guard(1)):
+            clock[0] += 2
+            try:
+                check()
+            except OutOfTimeError:
+                raised.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert raised == [True]

@@ -1,0 +1,85 @@
+"""docs/decisions/block-size-from-a-bound.md: `.maxntid` is a bound, `.reqntid` a fact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.cli.main import run as command
+from tests.frontends.ptx.execute_helpers import module_text
+
+TAKEN = "block = 128: from .maxntid, which is a bound"
+#: Threads read what a neighbour wrote; ``WAIT`` stands between.
+BODY = """
+    .shared .align 16 .b8 tile[512];
+    .shared .align 8 .b64 bar;
+    ld.param.u64 %rd1, [k_out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r9, %ntid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, tile;
+    add.u32 %r4, %r3, %r2;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra READY;
+    mbarrier.init.shared::cta.b64 [bar], COUNT;
+READY:
+    bar.sync 0;
+    st.shared.u32 [%r4], %r1;
+    WAIT
+    xor.b32 %r5, %r2, 4;
+    add.u32 %r6, %r3, %r5;
+    ld.shared.u32 %r7, [%r6];
+    st.global.u32 [%rd1], %r7;
+    ret;
+"""
+ARRIVE = """mbarrier.arrive.shared::cta.b64 _, [bar];
+    SPIN: mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], 0;
+    @!%p2 bra SPIN;"""
+ROLES = """setp.lt.u32 %p3, %r1, 64;
+    @%p3 bra FIRST;
+    bar.sync 1, 64;
+    bra MET;
+FIRST: bar.sync 2, 64;
+MET:"""
+
+
+def _check(tmp_path: Path, capsys: Any, wait: str, count: str, directive: str, launch: str) -> dict[str, Any]:
+    text = module_text(BODY.replace("WAIT", wait).replace("COUNT", count), ".param .u64 k_out")
+    text = text.replace("(.param .u64 k_out)", f"(.param .u64 k_out)\n{directive}")
+    (tmp_path / "k.ptx").write_text(text)
+    (tmp_path / "k.ptx.launch.toml").write_text(launch)
+    command(["check", str(tmp_path / "k.ptx"), "--format", "json"])
+    (report,) = json.loads(capsys.readouterr().out)["kernels"]
+    return dict(report)
+
+
+@pytest.mark.parametrize(
+    ("wait", "count", "verdict"),
+    [
+        ("bar.sync 0;", "1", "proved"),
+        ("bar.sync 1, %r9;", "1", "proved"),
+        ("bar.sync 1, 128;", "1", "unknown"),
+        ("barrier.sync.aligned 3, 128;", "1", "unknown"),
+        ("barrier.sync 1, 128; barrier.sync 2, 128;", "1", "unknown"),
+        (ARRIVE, "%r9", "proved"),
+        (ARRIVE, "128", "unknown"),
+        (ROLES, "1", "proved"),
+    ],
+)
+def test_a_smaller_block(tmp_path: Path, capsys: Any, wait: str, count: str, verdict: str) -> None:
+    found = _check(tmp_path, capsys, wait, count, ".maxntid 128, 1, 1", "")
+    assert found["verdict"] == verdict, found["reason"]
+    assert TAKEN in found["assumptions"]
+    given = "[kernel.k]\nblock = [128]\n"
+    for directive, launch in ((".reqntid 128, 1, 1", ""), (".maxntid 128, 1, 1", given)):
+        found = _check(tmp_path, capsys, wait, count, directive, launch)
+        assert found["verdict"] == "proved", found["reason"]
+        assert TAKEN not in found["assumptions"]
+
+
+def test_a_smaller_block_that_is_given_is_refuted(tmp_path: Path, capsys: Any) -> None:
+    launch = "[kernel.k]\nblock = [64]\n"
+    assert _check(tmp_path, capsys, "bar.sync 1, 128;", "1", ".maxntid 128", launch)["verdict"] == "refuted"

@@ -1,0 +1,42 @@
+"""The gallery: 27 mistakes made in one CUDA ring, each shown where its author has to change something."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncverify.base.diagnostics import Severity, Verdict
+from syncverify.driver.files import check_source, read_source
+from syncverify.frontends.launch_facts import read_facts
+
+GALLERY = Path(__file__).parents[2] / "corpus" / "gallery"
+SOURCE = (GALLERY / "ring.cu").read_text("utf-8")
+MISTAKES: list[dict[str, Any]] = tomllib.loads((GALLERY / "mistakes.toml").read_text("utf-8"))["mistake"]
+
+
+def _check(path: Path) -> Any:
+    facts = read_facts(GALLERY / "ring.cu.launch.toml")
+    (report,) = check_source(read_source(path), facts=facts)
+    return report
+
+
+def test_the_ring_itself_is_proved() -> None:
+    assert _check(GALLERY / "ring.cu").verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[m["name"] for m in MISTAKES])
+def test_a_mistake_is_shown_at_its_place(mistake: dict[str, Any], tmp_path: Path) -> None:
+    text = SOURCE.replace(mistake["old"], mistake["new"])
+    assert text != SOURCE
+    path = tmp_path / "ring.cu"
+    path.write_text(text, "utf-8")
+    report = _check(path)
+    assert report.verdict is Verdict.REFUTED
+    first = next(d for d in report.diagnostics if d.severity is Severity.ERROR)
+    named = {first.span.line} | ({first.repair.span.line} if first.repair else set())
+    shown = [text.splitlines()[n - 1] for n in named]
+    assert any(part in line for part in mistake["lines"] for line in shown), (first.message, shown)
+    assert (str(first.repair.mistake) if first.repair else "") == mistake["mistake"]
