@@ -57,7 +57,8 @@ class Counts:
 
     ``steps`` along K of a tile; ``stages`` of the ring. ``turns`` of ``at_once`` blocks of an SM, and a
     ``last`` one (0 or 1) of ``at_last`` blocks in which the share ``busy_last`` of all SMs has work;
-    ``busy``: in the others. ``ends``: tiles that are stored in turns. ``restarts``: blocks that begin behind others.
+    ``busy``: in the others. ``ends``: tiles that are stored in turns. ``restarts``: blocks that begin behind
+    others.
     Of a step: ``products``, cycles of the tensor cores; ``operands``, cycles of reading shared memory;
     ``rows`` of 128 bytes from L2, ``crossing`` of them that lie across lines; ``filled``, rows of shared
     memory. ``area``: elements of a tile that are stored; ``ragged``: how far rows of C cross lines.
