@@ -9,6 +9,7 @@ from typing import Any
 
 from syncverify.base.diagnostics import Severity, Verdict
 from syncverify.base.reason import Cause, Reason, has, made_of
+from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import MAX_CHOICES
 from syncverify.driver.ptx_assumptions import (
@@ -281,8 +282,11 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)
     if unsure and all(b.most for b in unsure):  # what is wrong with the smallest boxes is wrong with any
-        least = _anew(k, system, with_boxes(system.launch, k.boxes.facts(least=True)))
-        if k.checker.judge(least, k.policy).verdict is Verdict.REFUTED:
+        given = {name: m for name, m in system.launch.maps.items() if name not in k.boxes.known}
+        smallest = with_boxes(replace(system.launch, maps=given), k.boxes.facts(least=True))
+        again = k.checker.judge(_anew(k, system, smallest), k.policy)
+        here = set(_harms(outcome)[:1])
+        if again.verdict is Verdict.REFUTED and here <= {*_harms(again)}:
             unsure = []
     if unsure:
         first = next((d for d in outcome.diagnostics if d.severity is Severity.ERROR), None)
@@ -294,6 +298,11 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
         return outcome
     others = [d for d in outcome.diagnostics if (d.rule, d.span) != (torn.rule, torn.span)]
     return replace(outcome, diagnostics=(torn, *others))
+
+
+def _harms(outcome: Outcome) -> list[Span]:
+    """Where an outcome's errors stand, the first of which stands for all."""
+    return [d.span for d in outcome.diagnostics if d.severity is Severity.ERROR]
 
 
 def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncverify.simulate.ptx.harm import Kind
+from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import (
     CONST_WINDOW,
     GLOBAL_WINDOW,
@@ -84,9 +84,11 @@ def address(c: Context, operand: Operand) -> Callable[[list[Lanes]], Lanes]:
     return lambda R: (R[slot] + by32).astype(np.uint64)
 
 
-def _bad(m: Machine, f: Fragment, lanes: Lanes, which: Lanes, address_: Lanes, what: str) -> Exception:
+def _bad(
+    m: Machine, f: Fragment, lanes: Lanes, which: Lanes, address_: Lanes, what: str, space: str
+) -> HarmFound:
     at = int(np.flatnonzero(which)[0])
-    return m.undefined(f, f"{what}: address {int(address_[at]):#x}", _SECTION, int(lanes[at]))
+    return m.undefined(f, f"{what}: address {int(address_[at]):#x}", _SECTION, int(lanes[at]), space)
 
 
 def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, align: int) -> list[Part]:
@@ -95,7 +97,7 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
     a = a[lanes]
     wrong = a & np.uint64(align - 1)
     if np.count_nonzero(wrong):
-        raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned")
+        raise _bad(m, f, lanes, wrong != 0, a, f"an access of {align} bytes is not aligned", space)
     if space != "generic":
         return [_part(m, f, space, a, lanes, size)]
     window = (a >> np.uint64(40)).astype(np.int64)
@@ -124,7 +126,7 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
                 assert m.memory.valid is not None
                 bad = ~(m.memory.valid[at] & m.memory.valid[at + size - 1])
             if np.count_nonzero(bad):
-                raise _bad(m, f, lanes, bad, a, "no memory lies there in the global space")
+                raise _bad(m, f, lanes, bad, a, "no memory lies there in the global space", space)
             return Part("global", m.memory, at, lanes)
         case "shared::cta" | "shared::cluster":
             return Part("shared", m.shared.arena, shared_bytes(m, f, space, a, lanes, size), lanes)
@@ -132,14 +134,14 @@ def _part(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int
             at = a.view(np.int64)
             bad = (at < 0) | (at > m.loaded.local_size - size)
             if np.count_nonzero(bad):
-                raise _bad(m, f, lanes, bad, a, "outside of the thread's local memory")
+                raise _bad(m, f, lanes, bad, a, "outside of the thread's local memory", space)
             return Part("local", m.local, at + f.warp.threads[lanes] * m.loaded.local_size, lanes)
         case "const" | "param":
             arena = m.constants if space == "const" else m.params
             at = a.view(np.int64)
             bad = (at < 0) | (at > arena.size - size)
             if np.count_nonzero(bad):
-                raise _bad(m, f, lanes, bad, a, f"outside of the {space} space")
+                raise _bad(m, f, lanes, bad, a, f"outside of the {space} space", space)
             return Part(space, arena, at, lanes)
     raise ValueError(space)
 
@@ -152,7 +154,7 @@ def shared_bytes(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, si
     if not np.count_nonzero(bad):
         return inside + block.arena
     if space == "shared::cta" or len(block.cluster.blocks) == 1:
-        raise _bad(m, f, lanes, bad, a, "outside of the block's shared memory")
+        raise _bad(m, f, lanes, bad, a, "outside of the block's shared memory", "shared")
     out = inside + block.arena
     for i in np.flatnonzero(bad):
         out[i] = shared_byte(m, f, int(a[i]), size, int(lanes[i]))

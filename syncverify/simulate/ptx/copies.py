@@ -341,7 +341,7 @@ def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> int:
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
-        raise m.undefined(f, f"{n} bytes at {a:#x}: no memory lies there in the global space", _SECTION, lane)
+        raise m.undefined(f, f"{n} bytes at {a:#x}: no global memory lies there", _SECTION, lane, "global")
     return at
 
 
@@ -739,7 +739,7 @@ def _in_tensor(m: Machine, f: Fragment, at: Lanes, size: int, lane: int) -> None
     assert m.memory.valid is not None
     low, high = int(at.min()), int(at.max()) + size
     if low < 0 or high > m.memory.size or not m.memory.valid[at].all():
-        raise m.undefined(f, "the tensor reaches beyond its memory", "tensor maps", lane)
+        raise m.undefined(f, "the tensor reaches beyond its memory", "tensor maps", lane, "global")
 
 
 def _tensor_store(

@@ -35,13 +35,15 @@ class Harm:
     """Harm that one execution showed.
 
     ``where`` is the access or wait that showed it, ``other`` the earlier access of a race. ``section`` names
-    the part of the PTX ISA that speaks of it. ``schedule`` is what replays it: one (agent, line) per burst.
+    the part of the PTX ISA that speaks of it; ``space`` is that of an access that has no bytes where it goes.
+    ``schedule`` is what replays it: one (agent, line) per burst.
     """
 
     kind: Kind
     where: Place
     detail: str
     section: str = ""
+    space: str = ""
     other: Place | None = None
     schedule: tuple[tuple[str, int], ...] = ()
 

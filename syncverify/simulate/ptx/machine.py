@@ -223,12 +223,20 @@ class Machine:
         return Place(f.code.lines[f.pc], f.warp.block.number, f.warp.number, lane)
 
     def harm(
-        self, kind: Kind, where: Place, detail: str, section: str = "", other: Place | None = None
+        self,
+        kind: Kind,
+        where: Place,
+        detail: str,
+        section: str = "",
+        other: Place | None = None,
+        space: str = "",
     ) -> HarmFound:
-        return HarmFound(Harm(kind, where, detail, section, other, tuple(self.log)))
+        return HarmFound(Harm(kind, where, detail, section, space, other, tuple(self.log)))
 
-    def undefined(self, f: Fragment, detail: str, section: str, lane: int = -1) -> HarmFound:
-        return self.harm(Kind.UNDEFINED, self.here(f, lane), detail, section)
+    def undefined(
+        self, f: Fragment, detail: str, section: str, lane: int = -1, space: str = ""
+    ) -> HarmFound:
+        return self.harm(Kind.UNDEFINED, self.here(f, lane), detail, section, space=space)
 
     def warn(self, f: Fragment, detail: str) -> None:
         self.warnings[(f.code.lines[f.pc], detail)] = None

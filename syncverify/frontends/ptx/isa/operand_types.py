@@ -141,7 +141,7 @@ def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str]) -
         case Reg(name):
             return agrees(type_, registers[name], wider)
         case Imm():
-            return True
+            return type_ not in ("f32", "f64")
         case FloatImm():
             return type_[0] not in "us"
         case Special(name):

@@ -278,3 +278,40 @@ def test_no_solved_box_is_wrong(seed: int) -> None:
     assert {m: s.bytes for m, s in solution.boxes.items() if s.forced} == {
         m: true[m] for m, s in solution.boxes.items() if s.forced
     }
+
+
+#: A tile leaves by a tensor store whose box nobody gives; threads write ``PLACE`` while the copy may read.
+BEHIND = """
+    .shared .align 128 .b8 sm[4608];
+    mov.b64 %rd1, k_map;
+    cvta.param.u64 %rd2, %rd1;
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, sm;
+    shl.b32 %r3, %r1, 5;
+    add.u32 %r4, %r2, %r3;
+    st.shared.v4.u32 [%r4], {%r1, %r1, %r1, %r1};
+    st.shared.v4.u32 [%r4+16], {%r1, %r1, %r1, %r1};
+    shl.b32 %r5, %r1, 2;
+    add.u32 %r6, %r2, %r5;
+    st.shared.u32 [%r6+4096], %r1;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra REST;
+    cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd2, {0, 0}], [%r2];
+    cp.async.bulk.commit_group;
+REST:
+    st.shared.u32 [%r6+PLACE], %r3;
+    @%p1 bra END;
+    cp.async.bulk.wait_group 0;
+END:
+    ret;
+"""
+
+
+@pytest.mark.parametrize(("place", "verdict"), [(0, "refuted"), (4096, "unknown")])
+def test_a_refutation_stands_with_the_smallest_box(check: Check, place: int, verdict: str) -> None:
+    """What lies behind the tile belongs to the box only if it is as large as can be."""
+    text = module_text(BEHIND.replace("PLACE", str(place)), params=".param .align 64 .b8 k_map[128]")
+    _, report = check(text, "[kernel.k]\nblock = [128]\ncluster = [1]\n")
+    assert report["verdict"] == verdict

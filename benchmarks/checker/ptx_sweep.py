@@ -1,0 +1,140 @@
+"""Random programs of PTX: the checker's verdicts beside executions of the text by the second reader.
+
+    python benchmarks/checker/ptx_sweep.py --count 20000 [--first 0] [--jobs 2] [--save DIR] [--out FILE]
+
+A seed names its program for ever. A third are right, a third have a planted mistake, a third random edits.
+Wrong are: proved, and an execution does harm; refuted, and none of 130 executions does. Both are written to
+``--save`` with their launch facts, shrunk by ``--shrink``. What is unknown is counted by its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.system.random_ptx.generate import program
+from tests.system.random_ptx.judge import judge, shrunk
+from tests.system.random_ptx.writer import Program
+
+CHUNK = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """The outcome of one seed."""
+
+    seed: int
+    family: str
+    mistake: str
+    verdict: str
+    reason: str
+    kind: str
+    harm: str
+    seconds: float
+
+
+def run(seed: int) -> Row:
+    p = program(seed)
+    begin = time.perf_counter()
+    try:
+        j = judge(p)
+    except Exception as e:  # a crash of either side is a finding, with its place
+        at = traceback.extract_tb(e.__traceback__)[-1]
+        kind = f"crash: {type(e).__name__}: {e} ({Path(at.filename).name}:{at.lineno})"
+        return Row(seed, p.family, p.mistake, "crash", "", kind, "", time.perf_counter() - begin)
+    return Row(
+        seed, p.family, p.mistake, j.verdict, j.reason, j.kind, str(j.harm or ""), time.perf_counter() - begin
+    )  # fmt: skip
+
+
+def run_many(seeds: list[int]) -> list[Row]:
+    return [run(s) for s in seeds]
+
+
+def disagrees(row: Row) -> bool:
+    return row.kind in ("wrong proof", "no harm found") or row.kind.startswith(("crash", "cannot"))
+
+
+def cause(reason: str) -> str:
+    """The reason of an unknown verdict without its numbers and names."""
+    return re.sub(r"%\w+", "REG", re.sub(r"\d+", "N", reason))[:100]
+
+
+def summary(rows: list[Row]) -> dict[str, Any]:
+    def counted(key: Any) -> dict[str, int]:
+        return dict(Counter(map(key, rows)).most_common())
+
+    return {
+        "programs": len(rows),
+        "verdicts": counted(lambda r: r.verdict),
+        "kinds": counted(lambda r: r.kind),
+        "right programs": dict(Counter(r.verdict for r in rows if not r.mistake)),
+        "families": counted(lambda r: r.family),
+        "unknown by cause": dict(
+            Counter(cause(r.reason) for r in rows if r.verdict == "unknown").most_common(30)
+        ),
+        "disagreements": [vars(r) for r in rows if disagrees(r)],
+        "seconds per program": round(sum(r.seconds for r in rows) / max(len(rows), 1), 3),
+    }
+
+
+def save(p: Program, row: Row, where: Path, shrinks: bool) -> None:
+    """Writes a program on which the two sides disagree, with its launch facts."""
+    where.mkdir(parents=True, exist_ok=True)
+    made = shrunk(p, row.kind) if shrinks else p
+    head = f"// seed {row.seed}, family {row.family}: {row.mistake or 'right'}\n"
+    head += f"// checker: {row.verdict} {row.reason}\n// second reader: {row.harm or 'no harm'}\n"
+    path = where / f"{row.seed}.ptx"
+    path.write_text(head + made.text)
+    facts = "\n".join(f"{k} = {json.dumps(v)}" for k, v in made.facts.items() if k != "params")
+    params = "\n".join(
+        f'{i} = "ptr"' if v is None else f"{i} = {{u32 = {v}}}" for i, v in enumerate(made.params)
+    )  # fmt: skip
+    Path(f"{path}.launch.toml").write_text(f"[kernel.k]\n{facts}\n[kernel.k.params]\n{params}\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=0.0, help="stop after this many seconds")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    seeds = list(range(args.first, args.first + args.count))
+    chunks = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+    rows: list[Row] = []
+    begin = time.monotonic()
+    with ProcessPoolExecutor(args.jobs) as pool:
+        for some in pool.map(run_many, chunks):
+            rows += some
+            for row in filter(disagrees, some):
+                print(vars(row), flush=True)
+                if args.save:
+                    save(program(row.seed), row, args.save, args.shrink)
+            if args.seconds and time.monotonic() - begin > args.seconds:
+                pool.shutdown(cancel_futures=True)
+                break
+    found = summary(rows)
+    print(json.dumps({k: v for k, v in found.items() if k != "disagreements"}, indent=1))
+    if args.out:
+        args.out.write_text(json.dumps({"command": " ".join(sys.argv), **found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""A program by its seed: right, with a planted mistake, or with random edits of its text."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+from tests.system.random_ptx.families import FAMILIES
+from tests.system.random_ptx.writer import Program, Writer
+
+
+def program(seed: int) -> Program:
+    """A third right, a third with a planted mistake, a third with random edits."""
+    draw = random.Random(seed)
+    family = draw.choice(list(FAMILIES))
+    right = FAMILIES[family](writer := Writer(seed))
+    kind = draw.randrange(3)
+    if kind == 0:
+        return right
+    if kind == 1:
+        return FAMILIES[family](Writer(seed, draw.choice(writer.mistakes)))
+    return edited(right, draw)
+
+
+def edited(right: Program, draw: random.Random) -> Program:
+    """One or two edits of lines between the first label-free instruction and the end."""
+    lines = right.text.splitlines()
+    first = next(n for n, x in enumerate(lines) if "%warp, %thr" in x) + 1
+    last = len(lines) - 2
+    names = []
+    for _ in range(draw.choice([1, 1, 2])):
+        for _ in range(20):
+            n = draw.randrange(first, last)
+            new = _edit(lines[n], draw)
+            if new is not None:
+                names.append(f"line {n + 1}: {lines[n].strip()} -> {new.strip() or 'nothing'}")
+                lines[n] = new
+                break
+    return replace(right, text="\n".join(lines) + "\n", mistake="; ".join(names))
+
+
+def _edit(line: str, draw: random.Random) -> str | None:
+    """A line changed, or None where the edit does not fit."""
+    text = line.strip()
+    if not text.endswith(";") or text.startswith((".", "call", "{")):
+        return None
+    match draw.randrange(7):
+        case 0:
+            return "    "
+        case 1:
+            numbers = list(re.finditer(r"(?<=[ \[+,])(\d+)(?=[;,\]])", line))
+            if not numbers:
+                return None
+            m = draw.choice(numbers)
+            value = int(m[1])
+            new = draw.choice([value + 1, max(value - 1, 0), value ^ 1, value * 2, value ^ 32])
+            return line[: m.start()] + str(new) + line[m.end() :]
+        case 2:
+            kinds = list(re.finditer(r"\.([us])(8|16|32)\b", line))
+            if not kinds:
+                return None
+            m = draw.choice(kinds)
+            if draw.random() < 0.6 or not text.startswith(("ld.", "st.")):
+                new = f".{'us'['us'.index(m[1]) ^ 1]}{m[2]}"
+            else:
+                new = f".{m[1]}{draw.choice([8, 16, 32])}"
+            return line[: m.start()] + new + line[m.end() :]
+        case 3:
+            if text.startswith("@!"):
+                return line.replace("@!", "@", 1)
+            return line.replace("@", "@!", 1) if text.startswith("@") else None
+        case 4:
+            return line + " " + text if not text.startswith(("bra", "@")) else None
+        case 5:
+            pairs = [
+                ("wait_group.read", "wait_group"),
+                (".sync", ".arrive"),
+                ("lt", "le"),
+                ("ne.", "eq."),
+                ("and.b32", "or.b32"),
+                ("add.", "sub."),
+                ("shr.", "shl."),
+                ("clamp", "wrap"),
+                ("mul.lo", "mul.hi"),
+                ("release", "relaxed"),
+            ]
+            fitting = [(a, b) for a, b in pairs if a in text]
+            if not fitting:
+                return None
+            a, b = draw.choice(fitting)
+            return line.replace(a, b, 1)
+        case _:
+            registers = list(re.finditer(r"%(r|p)(\d+)\b", line))
+            if not registers:
+                return None
+            m = draw.choice(registers)
+            return (
+                line[: m.start()] + f"%{m[1]}{max(int(m[2]) + draw.choice([-2, -1, 1]), 1)}" + line[m.end() :]
+            )
+
+
+__all__ = ["edited", "program"]

@@ -1,0 +1,66 @@
+"""The checker against the second reader on random programs of PTX (benchmarks/checker/ptx_sweep.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncverify.base.source import InputError
+from syncverify.simulate.ptx.syntax import parse
+from tests.system.random_ptx.families import FAMILIES
+from tests.system.random_ptx.generate import program
+from tests.system.random_ptx.judge import executed, judge
+from tests.system.random_ptx.writer import Writer
+
+#: What the front end does not judge yet, each with a seed.
+KNOWN = {"a vote by a part": 236}
+
+
+def disagreements(seeds: range) -> list[tuple[int, str, str]]:
+    judged = [(s, judge(program(s))) for s in seeds]
+    wrong = ("wrong proof", "no harm found")
+    return [(s, j.kind, j.reason) for s, j in judged if j.kind in wrong and program(s).mistake not in KNOWN]
+
+
+def test_both_sides_agree() -> None:
+    assert disagreements(range(1000, 1060)) == []
+
+
+@pytest.mark.xfail(reason="collectives under a guard that a part of the warp fails are not judged")
+@pytest.mark.parametrize("mistake", KNOWN)
+def test_known_wrong_proofs(mistake: str) -> None:
+    made = program(KNOWN[mistake])
+    assert made.mistake == mistake and judge(made).kind == "agree"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(2000, 4000, 200))
+def test_both_sides_agree_on_more(first: int) -> None:
+    assert disagreements(range(first, first + 200)) == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_right_programs_do_no_harm(family: str) -> None:
+    for seed in range(6):
+        harm, how = executed(FAMILIES[family](Writer(seed)), range(4))
+        assert how == "none", (seed, harm)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_most_planted_mistakes_do_harm(family: str) -> None:
+    writer = Writer(5)
+    FAMILIES[family](writer)
+    found = [
+        executed(FAMILIES[family](Writer(5, name)), range(12))[0] is not None for name in writer.mistakes
+    ]
+    assert sum(found) >= len(found) / 2, dict(zip(writer.mistakes, found, strict=True))
+
+
+def test_a_seed_names_its_program() -> None:
+    assert program(77) == program(77)
+    texts = {program(s).text for s in range(40)}
+    assert len(texts) > 35
+    for s in range(40):
+        try:
+            parse(program(s).text)
+        except InputError:
+            assert program(s).mistake  # an edit may name a register that is not there
