@@ -1,4 +1,5 @@
-"""The generated parts of the documentation: docs/rules.md, the tables of docs/model.md, the README's example.
+"""The generated parts of the documentation: docs/rules.md, docs/ptx_instructions.md, the tables of
+docs/model.md, the README's example.
 
 ``python -m syncverify.docgen docs`` writes them; a test fails when they differ from what the data says.
 """
@@ -16,6 +17,9 @@ from tempfile import TemporaryDirectory
 from syncverify.base.contested import CONTESTED
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
+from syncverify.frontends.ptx.isa.rows import Role, Row, table
+from syncverify.frontends.ptx.isa.targets import needed
+from syncverify.frontends.ptx.isa.words import HARMLESS
 from syncverify.model.ordering import ORDERINGS, Need
 from syncverify.model.proxies import Access
 
@@ -108,6 +112,70 @@ def contested() -> str:
     return "\n".join(["| id | question | practical | strict |", "|---|---|---|---|", *rows]) + "\n"
 
 
+_INSTRUCTIONS = """# PTX instructions
+
+What the PTX front end knows as an instruction. This page is generated from the table in
+`syncverify/frontends/ptx/isa`; [ptx.md](ptx.md) says how it is used.
+
+An instruction, a modifier or operands that no row has are an error with the line and exit status 2, also
+in functions that a kernel calls. So is what the file's `.version` or `.target` lacks. Other kernels of the
+file keep their verdicts. What a row does not model makes a kernel that may come to it `unknown`. Rules hold
+for sm_70 and later: an older or unknown architecture is `unknown`.
+
+In a form, `[x]` may be left out, `a/b` is a choice, a modifier in italics has no effect on synchronization,
+one that is struck out is not modelled. Modifiers come in any order, but the words of the name, types and the
+two spaces of a copy.
+"""
+
+
+def instructions_page() -> str:
+    """docs/ptx_instructions.md: the rows of the table, and why modifiers do not matter."""
+    return "\n".join(_instructions()) + "\n"
+
+
+def _instructions() -> Iterator[str]:
+    yield _INSTRUCTIONS
+    chapters: dict[str, list[Row]] = {}
+    for rows in table().values():
+        for row in rows:
+            chapters.setdefault(row.chapter, []).append(row)
+    for chapter, some_rows in chapters.items():
+        yield f"## {chapter}\n"
+        yield "| form | since | architectures | together | effect |"
+        yield "|---|---|---|---|---|"
+        for row in some_rows:
+            since = "" if row.since == (1, 0) else f"{row.since[0]}.{row.since[1]}"
+            effect = f"not modelled: {row.unmodelled}" if row.unmodelled else row.effect
+            yield f"| {_form(row)} | {since} | {needed(row.arch)} | {row.mask} | {effect} |"
+        yield ""
+    yield "## Modifiers without effect on synchronization\n"
+    yield "| modifier | why |"
+    yield "|---|---|"
+    words: dict[str, set[str]] = {}
+    for rows in table().values():
+        for row in rows:
+            for slot in row.slots:
+                if slot.role is Role.HARMLESS:
+                    words.setdefault(slot.reason, set()).update(slot.words)
+    assert words.keys() <= set(HARMLESS.values())
+    for reason in sorted(words):
+        some = sorted(words[reason])
+        more = f" and {len(some) - 12} more" if len(some) > 12 else ""
+        yield f"| {', '.join(f'`.{w}`' for w in some[:12])}{more} | {reason} |"
+
+
+def _form(row: Row) -> str:
+    """A row's name and modifiers."""
+    parts = [f"`{row.name}`"]
+    for slot in row.slots:
+        some = slot.words if len(slot.words) <= 8 else (*slot.words[:3], "...")
+        text = "/".join(f"`.{w}`" if w != "..." else w for w in some)
+        text = f"*{text}*" if slot.role is Role.HARMLESS else text
+        text = f"~~{text}~~" if slot.role is Role.UNMODELLED else text
+        parts.append(f"[{text}]" if slot.optional else text)
+    return " ".join(parts)
+
+
 def replace_section(page: str, name: str, content: str) -> str:
     """The page with what stands between the markers of ``name`` replaced."""
     begin, end = BEGIN.format(name), END.format(name)
@@ -122,7 +190,11 @@ def pages(docs: Path) -> dict[Path, str]:
     """Every generated page as it should be, the README apart."""
     path = docs / "model.md"
     model = replace_section(path.read_text("utf-8"), "hazards", hazards())
-    return {docs / "rules.md": rules_page(), path: replace_section(model, "contested", contested())}
+    return {
+        docs / "rules.md": rules_page(),
+        docs / "ptx_instructions.md": instructions_page(),
+        path: replace_section(model, "contested", contested()),
+    }
 
 
 def readme(page: str) -> str:

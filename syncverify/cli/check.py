@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ from syncverify.report.text import render as render_text
 from syncverify.report.witness import dumps
 
 #: Formats other than text, each a module of ``syncverify.report`` with ``render(report) -> str``.
-FORMATS = ("json", "sarif", "github", "junit", "html", "trace")
+FORMATS = ("json", "sarif", "github", "junit", "html", "trace", "markdown")
 #: Longer names of kernels, as templates have them, do not fit into the name of a file.
 LONGEST_STEM = 200
 #: Of the machine's memory, what the check of one kernel may take.
@@ -65,6 +66,7 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     metavar="[FORMAT:]FILE",
     help="Write the report there instead of stdout; with a format, besides. Repeatable.",
 )
+@click.option("--draw", "drawn", is_flag=True, help="Draw the schedules of refuted kernels, in text reports.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
 @click.option("--certificate", metavar="FILE", help="Write there what was proved, for recheck.")
 @click.option(
@@ -129,6 +131,7 @@ def check(
     policy: str,
     format_: str,
     output: tuple[str, ...],
+    drawn: bool,
     witness_dir: str | None,
     certificate: str | None,
     on_unknown: str | None,
@@ -198,7 +201,9 @@ def check(
     report = Report(Policy(policy), kernels, paths, tuple(found.errors))
     for form, file in outputs:
         if report.kernels or form != "text":
-            emit(_renderer(form, use_color(file, color))(report), file)
+            emit(_renderer(form, use_color(file, color), drawn)(report), file)
+            if form == "github":
+                _summarize(report)
     if counted:
         say(statistics(report, found.inputs, found.stored))
     if interrupted:
@@ -239,6 +244,20 @@ def _keep(
         named["-o" if "-o" not in named else f"-o {form}:{file}"] = None if file == STDIN else file
     named |= {"--certificate": certificate, "--write-baseline": written}
     keep_inputs([i.path for i in inputs if i.data is None], named)
+
+
+def _summarize(report: Report) -> None:
+    """Adds the run to the summary of a GitHub step, where there is one."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not summary:
+        return
+    from syncverify.report import markdown
+
+    try:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(markdown.render(report))
+    except OSError as e:
+        say(f"warning: {summary}: the step's summary cannot be written: {e.strerror}")
 
 
 def _guard(timeout: float, max_memory: int | None, jobs: int) -> Guard:
@@ -312,8 +331,9 @@ def _write_certificate(
         found.reject(e)
 
 
-def _renderer(format_: str, color: bool) -> Callable[[Report], str]:
+def _renderer(format_: str, color: bool, drawn: bool) -> Callable[[Report], str]:
     if format_ == "text":
-        return lambda report: render_text(report, colored if color else plain)
+        width = shutil.get_terminal_size((120, 0)).columns if drawn else 0
+        return lambda report: render_text(report, colored if color else plain, width)
     render: Callable[[Report], str] = import_module(f"syncverify.report.{format_}").render
     return render

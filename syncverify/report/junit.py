@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from xml.etree import ElementTree as ET
 
-from syncverify.base.diagnostics import KernelReport, Verdict
+from syncverify.base.diagnostics import KernelReport, Verdict, Witness
 from syncverify.report.base import Report, one_line, place, rests_on, rule_name, scope_text
+from syncverify.report.drawing import draw
 
+#: Steps of a schedule that a test case shows.
+LAST_STEPS = 20
 #: What XML 1.0 cannot hold, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -55,6 +58,16 @@ def _case(suite: ET.Element, k: KernelReport) -> None:
     message = k.reason or (k.diagnostics[0].message if k.diagnostics else str(k.verdict))
     first = k.diagnostics[0].rule if k.diagnostics else str(k.verdict)
     ET.SubElement(case, kind, message=_clean(message), type=first).text = _clean("\n".join(lines))
+    if k.witness is not None:
+        ET.SubElement(case, "system-out").text = _clean("\n".join(schedule(k.witness)))
+
+
+def schedule(w: Witness) -> list[str]:
+    """The drawing of a schedule, its last steps and who waits for ever."""
+    lines = [*draw(w, 120), ""]
+    lines += [f"{s.agent} line {s.span.line}: {s.op}" for s in w.steps[-LAST_STEPS:]]
+    stuck = [f"{b.agent} line {b.span.line}: waits for ever on {b.waits_on}: {b.why}" for b in w.blocked]
+    return lines + stuck
 
 
 def _line(k: KernelReport, index: int) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from syncverify import __version__
-from syncverify.base.diagnostics import Diagnostic, KernelReport, Severity, Step, Verdict, Witness
+from syncverify.base.diagnostics import Blocked, Diagnostic, KernelReport, Severity, Step, Verdict, Witness
 from syncverify.base.explanations import explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import UNKNOWN_SPAN, Span
@@ -18,6 +20,7 @@ from syncverify.report.base import Report, one_line, rests_on, scope_text
 
 #: Code scanning shows this many steps of a flow at most; the last ones hold the harm.
 MAX_STEPS = 1000
+_NUMBER = re.compile(r"\d+")
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
@@ -115,8 +118,10 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
         "level": _LEVEL[d.severity],
         "message": {"text": f"{k.name}: {one_line(d)}"},
         "locations": [_location(span)],
+        "partialFingerprints": {"syncverify/v1": fingerprint(k, d)},
         "properties": {
             "kernel": k.name,
+            "repair": None if d.repair is None else f"{d.repair.mistake}: {d.repair.text}",
             "contested": d.contested,
             "scope": scope_text(k),
             "restsOn": rests_on(k),
@@ -125,6 +130,12 @@ def _result(k: KernelReport, d: Diagnostic, index: dict[str, int]) -> dict[str, 
     if d.related:
         result["relatedLocations"] = [_location(r.span, r.text) for r in d.related if r.span.line]
     return result
+
+
+def fingerprint(k: KernelReport, d: Diagnostic) -> str:
+    """The same for a finding whose line has moved: rule, kernel and message without its numbers."""
+    text = _NUMBER.sub("#", d.message)
+    return hashlib.sha256(repr((d.rule, k.name, text)).encode()).hexdigest()[:32]
 
 
 def _location(span: Span, text: str = "") -> dict[str, Any]:
@@ -152,23 +163,35 @@ def uri(file: str) -> str:
 
 
 def _flows(w: Witness) -> list[dict[str, Any]]:
+    """The whole schedule as one flow, which is what viewers show, then a flow for each agent."""
     steps = list(enumerate(w.steps))[-MAX_STEPS:]
-    agents = dict.fromkeys(s.agent for _, s in steps)
-    whole = {"threadFlows": [{"locations": _positions(steps, named=True)}]}
-    single = [
-        {"id": agent, "locations": _positions([(i, s) for i, s in steps if s.agent == agent], named=False)}
-        for agent in agents
-    ]
-    return [whole, {"threadFlows": single}]
+    agents = dict.fromkeys([*(s.agent for _, s in steps), *(b.agent for b in w.blocked)])
+    end = len(w.steps) + 1
+    whole = _positions(steps, named=True) + [_blocked(b, end, named=True) for b in w.blocked]
+    single = []
+    for agent in agents:
+        own = _positions([(i, s) for i, s in steps if s.agent == agent], named=False)
+        own += [_blocked(b, end, named=False) for b in w.blocked if b.agent == agent]
+        single.append({"id": agent, "locations": own})
+    return [{"threadFlows": [{"locations": whole}]}, {"threadFlows": single}]
 
 
 def _positions(steps: Sequence[tuple[int, Step]], *, named: bool) -> list[dict[str, Any]]:
-    return [
-        {
-            "executionOrder": i + 1,
-            "location": _location(s.span, f"[{s.agent}] {s.op}" if named else s.op)
-            if s.span.line
-            else {"message": {"text": f"[{s.agent}] {s.op}"}},
-        }
-        for i, s in steps
-    ]
+    return [_position(i + 1, s, f"[{s.agent}] {s.op}" if named else s.op) for i, s in steps]
+
+
+def _position(order: int, s: Step, text: str) -> dict[str, Any]:
+    place = _location(s.span, text) if s.span.line else {"message": {"text": text}}
+    found: dict[str, Any] = {"executionOrder": order, "location": place}
+    if s.barrier is not None and s.state is not None:
+        now = s.state
+        state = f"phase {now.phase}, {now.pending} of {now.count} arrivals pending, {now.tx} bytes"
+        found["state"] = {s.barrier: {"text": state}}
+    return found
+
+
+def _blocked(b: Blocked, order: int, *, named: bool) -> dict[str, Any]:
+    """Where an agent stands for ever: the step that matters."""
+    text = f"{f'[{b.agent}] ' if named else ''}waits for ever on {b.waits_on}: {b.why}"
+    place = _location(b.span, text) if b.span.line else {"message": {"text": text}}
+    return {"executionOrder": order, "importance": "essential", "location": place}

@@ -20,6 +20,7 @@ from syncverify.base.diagnostics import (
 )
 from syncverify.base.source import Span
 from syncverify.report.base import Report, counted, kernel_names, rule_name, scope_text, source_lines
+from syncverify.report.drawing import draw
 from syncverify.report.excerpt import cut
 
 #: How many groups of blocked agents and last steps of a witness the text shows; its file has them all.
@@ -56,10 +57,15 @@ def colored(text: str, color: str) -> str:
     return f"\x1b[{_CODES[color]}m{text}\x1b[0m"
 
 
-def render(report: Report, paint: Paint = plain) -> str:
-    """The whole run: kernels in order, each ending in its verdict line, then a summary."""
+def render(report: Report, paint: Paint = plain, draw_width: int = 0) -> str:
+    """The whole run: kernels in order, each ending in its verdict line, then a summary.
+
+    ``draw_width``: the width of drawings of schedules, in characters; 0: none.
+    """
     lines: list[str] = []
     for i, (kernel, name) in enumerate(zip(report.kernels, kernel_names(report.kernels), strict=True)):
+        if draw_width and kernel.witness is not None:
+            lines += [*draw(kernel.witness, draw_width), ""]
         lines += _kernel(kernel, name, report.witness_paths.get(i), paint)
     lines.append(_summary(report, paint))
     return "\n".join(lines) + "\n"

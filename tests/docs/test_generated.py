@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
-@pytest.mark.parametrize("page", ["rules.md", "model.md"])
+@pytest.mark.parametrize("page", ["rules.md", "model.md", "ptx_instructions.md"])
 def test_generated_page_has_not_drifted(page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == pages(DOCS)[DOCS / page], "run `make docs`"
 

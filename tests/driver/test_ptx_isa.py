@@ -167,3 +167,46 @@ def test_modifiers_come_in_any_order(tmp_path: Path, capsys: Any) -> None:
     body = RACE.replace("st.shared.u32", "st.u32.volatile.shared").replace("ld.shared.u32", "ld.u32.shared")
     status, report, _ = check(tmp_path, entry(body), capsys=capsys)
     assert (status, report["kernels"][0]["verdict"]) == (1, "refuted")
+
+
+UNFENCED = """
+mov.u32 %r1, %tid.x;
+shl.b32 %r2, %r1, 4;
+mov.u32 %r3, s;
+add.u32 %r4, %r3, %r2;
+cvt.u64.u32 %rd1, %r2;
+mov.u64 %rd2, g;
+add.u64 %rd3, %rd2, %rd1;
+cp.async.ca.shared.global [%r4], [%rd3], 16;
+cp.async.wait_all;
+FENCE
+bar.sync 0;
+setp.ne.u32 %p1, %r1, 0;
+@%p1 bra done;
+mov.u64 %rd4, h;
+cp.async.bulk.global.shared::cta.bulk_group [%rd4], [%r3], 2048;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+done:
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "policy", "fence", "verdict"),
+    [
+        ("sm_90a", "practical", "", "proved"),
+        ("sm_90a", "strict", "", "refuted"),
+        ("sm_120a", "practical", "", "proved"),
+        ("sm_100a", "practical", "", "refuted"),
+        ("sm_103a", "practical", "", "refuted"),
+        ("sm_100a", "practical", "fence.proxy.async.shared::cta;", "proved"),
+    ],
+)
+def test_cp_async_before_an_asynchronous_reader(
+    tmp_path: Path, capsys: Any, target: str, policy: str, fence: str, verdict: str
+) -> None:
+    """Rulebook K6: without a proxy fence it failed on sm_100, and is what ships on sm_90."""
+    memory = ".global .align 16 .b8 g[2048];\n.global .align 16 .b8 h[2048];\n"
+    text = memory + entry(UNFENCED.replace("FENCE", fence))
+    _, report, _ = check(tmp_path, text, "--policy", policy, target=target, capsys=capsys)
+    assert report["kernels"][0]["verdict"] == verdict, report["kernels"][0]

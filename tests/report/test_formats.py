@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
-from syncverify.report import github, html, junit, sarif, text, trace
+from syncverify.report import github, html, junit, markdown, sarif, text, trace
 from syncverify.report import json as json_report
 from syncverify.report.base import Report
 from syncverify.report.witness import dumps, loads
+from tests.report.html.rings import early_release, wrong_parity
 from tests.report.reports import make_report
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -207,8 +211,10 @@ def test_sarif_has_what_code_scanning_needs(report: Report) -> None:
     whole, single = run["results"][0]["codeFlows"]
     assert len(whole["threadFlows"]) == 1
     order = [loc["executionOrder"] for loc in whole["threadFlows"][0]["locations"]]
-    assert order == list(range(1, 9))
-    assert [f["id"] for f in single["threadFlows"]] == ["cta0.warp1.lanes0"]
+    assert order == list(range(1, 10))  # eight steps, then who waits for ever
+    assert [f["id"] for f in single["threadFlows"]] == ["cta0.warp1.lanes0", "cta0.warp0.lanes0-31"]
+    stuck = single["threadFlows"][1]["locations"]
+    assert [loc.get("importance") for loc in stuck] == ["essential"]
     assert run["automationDetails"]["id"].endswith("/")
 
 
@@ -228,6 +234,50 @@ def test_trace_has_a_track_per_agent(report: Report) -> None:
     assert tracks == named
     assert len(tracks) == 2
     assert [e["ts"] for e in events if e["ph"] == "X"] == [10 * i for i in range(9)]
+
+
+def test_trace_arrows_pair_up_and_lead_forward(tmp_path: Path) -> None:
+    kernel = early_release(tmp_path)
+    events = json.loads(trace.render(Report(Policy.PRACTICAL, (kernel,))))["traceEvents"]
+    starts = {(e["cat"], e["id"]): e for e in events if e["ph"] in ("s", "b")}
+    ends = {(e["cat"], e["id"]): e for e in events if e["ph"] in ("f", "e")}
+    assert starts and starts.keys() == ends.keys()
+    for key, start in starts.items():
+        assert start["name"] == ends[key]["name"] and start["ts"] < ends[key]["ts"]
+
+
+def test_junit_shows_the_schedule(report: Report) -> None:
+    case = next(ET.fromstring(junit.render(report)).iter("testcase"))
+    shown = case.findtext("system-out") or ""
+    assert "waits for ever on full" in shown and "step 7" in shown
+
+
+def test_markdown_has_a_row_for_each_kernel(report: Report) -> None:
+    page = markdown.render(report)
+    assert sum(line.startswith(("| ✅", "| ❌", "| ❔")) for line in page.splitlines()) == len(report.kernels)
+    assert "<never>" not in page.split("```")[0]
+
+
+def test_json_meets_its_published_schema(report: Report, tmp_path: Path) -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "report.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    kernels = (*report.kernels, early_release(tmp_path), wrong_parity(tmp_path))
+    data = json.loads(json_report.render(replace(report, kernels=kernels)))
+    jsonschema.validate(data, schema)
+    for key in ("verdict", "arch"):
+        broken = json.loads(json.dumps(data))
+        del broken["kernels"][0][key]
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(broken, schema)
+
+
+def test_a_fingerprint_outlives_moved_lines(report: Report) -> None:
+    kernel = report.kernels[0]
+    finding = kernel.diagnostics[0]
+    moved = replace(finding, span=replace(finding.span, line=99), message=finding.message + " (line 7)")
+    again = replace(moved, message=finding.message + " (line 12)")
+    assert sarif.fingerprint(kernel, moved) == sarif.fingerprint(kernel, again)
+    assert sarif.fingerprint(kernel, moved) != sarif.fingerprint(kernel, replace(moved, rule="SV201"))
 
 
 def test_witness_round_trips(report: Report) -> None:

@@ -18,7 +18,7 @@ from syncverify.base.diagnostics import Diagnostic, KernelReport, Witness
 from syncverify.base.source import Span
 from syncverify.report import text
 from syncverify.report.base import Report, counted, kernel_names, place, rule_name, source_lines, values_text
-from syncverify.report.html.view import view_of
+from syncverify.report.schedule_view import view_of
 
 #: Lines of a source that the page carries around each line that something points at.
 CONTEXT = 6

@@ -12,6 +12,8 @@ _FLOATS = ("f16", "f32")
 
 def possible(row: Row, slots: Mapping[str, str], mods: Sequence[str]) -> bool:
     """Whether modifiers that each have a slot go together."""
+    if "VEC" in slots and "T" in slots and mods.index(slots["T"]) != mods.index(slots["VEC"]) + 1:
+        return False  # a vector's length stands before its type
     match row.opcode:
         case "cvt" if "sat" in slots:
             return _narrows(slots["D"], slots["S"])

@@ -141,14 +141,14 @@ def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str]) -
         case Reg(name):
             return agrees(type_, registers[name], wider)
         case Imm():
-            return True
+            return type_ not in ("f32", "f64")
         case FloatImm():
             return type_[0] not in "us"
         case Special(name):
             bits = 64 if name.startswith(_WIDE_SPECIALS) else 32
             return _family(type_) != "f" and (width(type_) == bits or type_ == "a")
-        case Sym():
-            return True
+        case Sym():  # an address
+            return _family(type_) != "f" and width(type_) in (32, 64)
     return False
 
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from syncverify.base.source import InputError, Span
 from syncverify.frontends.ptx.isa.match import Problem, match
 from syncverify.frontends.ptx.isa.targets import Target, target
-from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Module, Operand, Pair, Sym, Vector
+from syncverify.frontends.ptx.syntax.nodes import Function, Instr, Mem, Module, Operand, Pair, Sym, Vector
 
 #: The newest version whose instructions the table has.
 NEWEST = (9, 5)
 #: Bytes of shared memory of fixed size that a kernel can have, on any architecture (ptxas).
 MOST_STATIC_SHARED = 48 * 1024
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_SPACES = frozenset({"const", "global", "local", "param", "shared"})
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,11 @@ def _function(
 ) -> tuple[tuple[Instr, ...] | None, InputError | None]:
     """The instructions in the order of the table, None if they are as they stand; and what is wrong first."""
     body: list[Instr] | None = None
+    spaces = {v.name: v.space for v in (*module.variables, *f.variables, *f.params, *f.results)}
     for k, i in enumerate(f.body):
         form = match(i, f.registers)
         text = form.text if isinstance(form, Problem) else form.lacking(module.version, here)
+        text = text or _elsewhere(i, spaces)
         if text is not None:
             return None, InputError(text, Span(module.path, i.line))
         assert not isinstance(form, Problem)
@@ -102,6 +106,20 @@ def _function(
             body = list(f.body) if body is None else body
             body[k] = replace(i, mods=form.mods)
     return None if body is None else tuple(body), _memory(module, f)
+
+
+def _elsewhere(i: Instr, spaces: Mapping[str, str]) -> str | None:
+    """What is wrong with a variable as an address: it lies in another state space than the instruction's."""
+    if i.op not in _ACCESSES:
+        return None
+    named = next((m.split("::")[0] for m in i.mods if m.split("::")[0] in _SPACES), None)
+    for op in i.operands:
+        if isinstance(op, Mem) and isinstance(op.base, Sym):
+            lies = spaces.get(op.base.name)
+            if lies is not None and lies != named and (named is not None or lies == "param"):
+                what = f"the state space {named}" if named is not None else "no state space"
+                return f"{i.name}: {op.base.name} is in the state space {lies}, the instruction names {what}"
+    return None
 
 
 def _memory(module: Module, f: Function) -> InputError | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from syncverify.base.diagnostics import KernelReport, StepKind, Witness
-from syncverify.report.html.view import view_of
+from syncverify.report.schedule_view import view_of
 from tests.report.html.rings import early_release, wrong_parity
 
 

@@ -1,0 +1,54 @@
+"""The run as Markdown, for the summary of a GitHub step: a row per kernel, then each finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from syncverify.base.diagnostics import KernelReport, Severity, Verdict
+from syncverify.report.base import Report, counted, kernel_names, one_line, place, rule_name, scope_text
+from syncverify.report.drawing import draw
+
+_MARK = {Verdict.PROVED: "✅", Verdict.REFUTED: "❌", Verdict.UNKNOWN: "❔"}
+
+
+def render(report: Report) -> str:
+    """The summary as Markdown."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in report.counts.items() if n)
+    yield f"## syncverify: {counted(len(report.kernels), 'kernel')}{f', {counts}' if counts else ''}"
+    yield ""
+    yield from (f"- input that could not be used: {_cell(str(e))}" for e in report.errors)
+    yield "| verdict | kernel | for | seconds |"
+    yield "|---|---|---|---|"
+    names = kernel_names(report.kernels)
+    for k, name in zip(report.kernels, names, strict=True):
+        verdict = f"{_MARK[k.verdict]} {k.verdict}"
+        yield f"| {verdict} | `{_cell(name)}` {_cell(k.file)} | {_cell(scope_text(k))} | {k.seconds:.2f} |"
+    for k, name in zip(report.kernels, names, strict=True):
+        if k.verdict is not Verdict.PROVED:
+            yield from _findings(k, name)
+
+
+def _findings(k: KernelReport, name: str) -> Iterator[str]:
+    yield ""
+    yield f"### {name}: {k.verdict}"
+    if k.reason:
+        yield ""
+        yield _cell(k.reason)
+    for d in k.diagnostics:
+        if d.severity is Severity.ERROR:
+            file, line = place(k, d)
+            yield ""
+            yield f"**{d.rule} {rule_name(d.rule)}** `{file}:{line}`: {_cell(one_line(d))}"
+    if k.witness is not None:
+        yield ""
+        yield "```text"
+        yield from draw(k.witness, 100)
+        yield "```"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
