@@ -257,10 +257,15 @@ def without_nan(case: Case, bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 #: Bits of an element, its exponent and its mantissa.
 _NAN = {
-    "f16": (16, 0x7C00, 0x3FF), "f16x2": (16, 0x7C00, 0x3FF), "bf16": (16, 0x7F80, 0x7F), "bf16x2": (16, 0x7F80, 0x7F),
-    "f32": (32, 0x7F800000, 0x7FFFFF), "tf32": (32, 0x7F800000, 0x7FFFFF), "f64": (64, 0x7FF << 52, (1 << 52) - 1),
-    "e4m3x2": (8, 0x7F, 0), "e5m2x2": (8, 0x7C, 3),
-}  # fmt: skip
+    "f16": (16, 0x7C00, 0x3FF),
+    "f16x2": (16, 0x7C00, 0x3FF),
+    "bf16": (16, 0x7F80, 0x7F),
+    "bf16x2": (16, 0x7F80, 0x7F),
+    "f32": (32, 0x7F800000, 0x7FFFFF),
+    "tf32": (32, 0x7F800000, 0x7FFFFF),
+    "f64": (64, 0x7FF << 52, (1 << 52) - 1),
+    "e5m2x2": (8, 0x7C, 3),
+}
 
 
 def operands() -> list[np.ndarray[Any, Any]]:
