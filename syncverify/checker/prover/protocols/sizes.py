@@ -141,12 +141,18 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
         e[f] = prefix([rnd.randint(0, most) for _ in range(tiles)])
     for f in p.marks:
         e[f] = mark(rnd.randint(0, 9))
-    if not holds((f for f in p.facts if f.functions()), e):
-        return None
-    ok = all(value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
     if any(value(t, e) < 1 for t in (*(r.depth for r in p.rings.values()), *p.buffers.values())):
         return None
-    return e if ok else None
+    # where schemas fix the trip counts, tables of one number are the likely ones
+    tables = [None, *range(most + 3)] if p.schemas else [None]
+    for steps in tables:
+        if steps is not None:
+            e |= {f: prefix([steps] * tiles) for f in p.prefix}
+        every = (value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
+        short = all(e[f](tiles) < MOST_STEPS - 4 for f in p.prefix)
+        if short and holds((f for f in p.facts if f.functions()), e) and all(every):
+            return e
+    return None
 
 
 def events(s: Site, e: Sample) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from syncverify.checker.kernel.protocol import Kind, N, Protocol, U
 def invariants(p: Protocol, proof: Proof) -> tuple[str, ...]:
     """One sentence for each ring, and one for each wait on it."""
     g = Graph(p, proof.shift)
-    out: list[str] = []
+    out = [f"{f}(t): the steps of all tiles before tile t" for f in p.prefix]
     for name, ring in p.rings.items():
         if ring.named:
             continue

@@ -16,7 +16,7 @@ from syncverify.checker.kernel import Accepted, Proof, Rejected, UnreadableError
 from syncverify.checker.kernel.linear import RejectedError, Sum, Term, follows
 from syncverify.checker.kernel.linear import num as number
 from syncverify.checker.kernel.proof import FORMAT
-from syncverify.checker.kernel.protocol import Loop, Protocol
+from syncverify.checker.kernel.protocol import Loop, Protocol, Tiles
 from syncverify.checker.prover.protocols import NotFoundError, prove
 from syncverify.checker.prover.protocols.multipliers import absurd, entails
 from syncverify.checker.prover.protocols.words import invariants
@@ -99,7 +99,10 @@ def _proved(kernel: Kernel, lanes: tuple[int, ...], sizes: tuple[Lin, ...], poli
 
 
 def _lengths(p: Protocol) -> list[Term]:
-    return list(dict.fromkeys(b.hi - b.lo for r in p.roles for b in r.body if isinstance(b, Loop)))
+    """Numbers of steps and of tiles, which may be negative."""
+    found = [b.hi - b.lo for r in p.roles for b in r.body if isinstance(b, Loop)]
+    found += [b.count for r in p.roles for b in r.body if isinstance(b, Tiles)]
+    return list(dict.fromkeys(found))
 
 
 def accept_kernel(

@@ -11,17 +11,34 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from syncverify.checker.kernel import protocol as k
-from syncverify.checker.kernel.linear import ZERO, Term, num
+from syncverify.checker.kernel.linear import ZERO, Term, apply, num, var
 from syncverify.checker.prover.rings.extract import Walked, walk
-from syncverify.checker.prover.rings.linear import Lin, OutsideError
+from syncverify.checker.prover.rings.linear import Lin, OutsideError, linear
 from syncverify.checker.prover.rings.linear import num as lin_num
 from syncverify.checker.prover.rings.linear import var as lin_var
 from syncverify.checker.prover.rings.operations import Lanes
-from syncverify.checker.prover.rings.program import FIRST, Case, Op, Ring, highs, lows
+from syncverify.checker.prover.rings.program import (
+    ALL,
+    BEFORE,
+    BEHIND,
+    FIRST,
+    TILE,
+    Case,
+    Op,
+    Ring,
+    highs,
+    lows,
+)
 from syncverify.ir import nodes as n
+from syncverify.ir.expr import BUILTINS, LANE_BUILTINS
 
+#: Numbers of a whole block, and what expressions are made with.
+_OF_BLOCK = BUILTINS - LANE_BUILTINS - {"warp", "wg"}
+_FUNCTIONS = frozenset({"and", "or", "not", "min", "max", "cdiv", "select", "abs", "log2"})
+#: The steps before a tile.
+PREFIX = "P"
 #: Names that protocols use themselves.
-_TAKEN = frozenset({"u", "n", "u'", "n'", "j", "x"})
+_TAKEN = frozenset({PREFIX, "u", "n", "u'", "n'", "j", "x"})
 _KINDS = {
     "arrive": k.Kind.ARRIVE, "expect": k.Kind.EXPECT, "wait": k.Kind.WAIT, "init": k.Kind.INIT,
     "inval": k.Kind.INVAL, "copy": k.Kind.COPY, "store": k.Kind.ASYNC, "commit": k.Kind.COMMIT,
@@ -67,7 +84,7 @@ class Names:
 
 def protocol_of(kernel: n.Kernel, case: Case, names: Names) -> k.Protocol:
     """The protocol of a kernel in the launches of a case; OutsideError where it is none."""
-    walked = walk(kernel, case)
+    walked = walk(kernel, case, tiled=True)
     return _Maker(kernel, walked, names).protocol()
 
 
@@ -80,6 +97,7 @@ class _Part:
     ops: list[Op]
     split: bool  # other lanes of its warps do something else
     bounds: dict[int, tuple[Lin, ...]]  # of its loops, by segment
+    regions: dict[int, int]  # of segments inside tiles
 
 
 @dataclass(slots=True)
@@ -89,8 +107,12 @@ class _Maker:
     names: Names
     facts: list[Term] = field(default_factory=list)
     rings: dict[str, k.Ring] = field(default_factory=dict)
+    count: Term = ZERO  # of tiles
+    none: bool = False  # there is no tile
+    schemas: list[Term] = field(default_factory=list)
 
     def protocol(self) -> k.Protocol:
+        tiles = self.tiles()
         parts = self.parts()
         self.facts += [self.term(f) for f in self.walked.facts]
         self.barriers(parts)
@@ -102,20 +124,57 @@ class _Maker:
             registers = k.Registers(each, each * self.kernel.launch.threads)
         return k.Protocol(
             roles, self.rings, buffers, frozenset(self.names.given.values()),
-            tuple(dict.fromkeys(self.facts)), registers=registers,
+            tuple(dict.fromkeys(self.facts)), (PREFIX,) if tiles else (), schemas=tuple(self.schemas),
+            registers=registers,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- terms
 
     def term(self, f: Lin) -> Term:
-        return Term({"n" if x == FIRST else self.names.of(x): c for x, c in f.terms}, f.const)
+        total = num(f.const)
+        for x, c in f.terms:
+            total = total + self.atom(x) * c
+        return total
+
+    def atom(self, x: str) -> Term:
+        """A counter, a prefix sum of trip counts, or a parameter."""
+        if x in (BEFORE, BEHIND, ALL):
+            return apply(PREFIX, {BEFORE: k.U, BEHIND: k.U + 1, ALL: self.count}[x])
+        if x in (FIRST, TILE):
+            return k.N if x == FIRST else k.U
+        # an expression may be any number, but one number for all: nothing that a thread or a turn sets
+        known = {p.name for p in self.kernel.params} | _OF_BLOCK | _FUNCTIONS
+        strange = set(re.findall(r"[A-Za-z_][\w.]*", x)) - known
+        if strange and x not in known:
+            raise OutsideError(f"{min(strange)} is no number of the launch")
+        return var(self.names.of(x))
+
+    # ---------------------------------------------------------------- tiles
+
+    def tiles(self) -> bool:
+        """Whether there are tiles; all roles must have as many, and as many steps in each."""
+        counts = {x for w in self.walked.warps for x in w.tiles.values()}
+        trips = {x for w in self.walked.warps for x in w.trips.values()}
+        if len(counts) > 1 or len(trips) > 1 or any(len(w.tiles) > 1 for w in self.walked.warps):
+            raise OutsideError("tiles of different numbers or lengths, or twice in one role")
+        if not counts:
+            return False
+        w = next(w for w in self.walked.warps if w.tiles)
+        count = linear(counts.pop(), w.opaque)
+        self.count = self.term(count)
+        self.none = w.facts.entails((), [(count.scaled(-1),)])
+        trip = linear(trips.pop(), w.opaque)
+        if w.facts.entails((), [(trip,)]):
+            step = apply(PREFIX, k.X + 1) - apply(PREFIX, k.X) - self.term(trip)
+            self.schemas += [step, -step]
+        return True
 
     # ---------------------------------------------------------------- parts
 
     def parts(self) -> list[_Part]:
         """The lanes of all warps, those together that do the same."""
         kinds: dict[object, list[list[tuple[int, frozenset[int], list[Op]]]]] = {}
-        bounds: dict[object, dict[int, tuple[Lin, ...]]] = {}
+        bounds: dict[object, tuple[dict[int, tuple[Lin, ...]], dict[int, int]]] = {}
         for w in self.walked.warps:
             lanes: dict[tuple[int, ...], set[int]] = {}
             for lane in range(32):
@@ -125,9 +184,13 @@ class _Maker:
                 (w.warp, frozenset(some), [_with_pieces(w.ops[i], w, frozenset(some)) for i in key])
                 for key, some in lanes.items()
             ]
-            kind: object = (tuple(tuple(ops) for _, _, ops in found), tuple(w.bounds.items()))
+            kind: object = (
+                tuple(tuple(ops) for _, _, ops in found),
+                tuple(w.bounds.items()),
+                tuple(w.regions.items()),
+            )
             kinds.setdefault(kind, []).append(found)
-            bounds[kind] = w.bounds
+            bounds[kind] = (w.bounds, w.regions)
         out: list[_Part] = []
         for made, same in kinds.items():
             for members in zip(*same, strict=True):
@@ -138,7 +201,7 @@ class _Maker:
                 split = len(same[0]) > 1
                 name = f"{shown}, {len(members[0][1])} lanes" if split else shown
                 if ops:
-                    out.append(_Part(name, threads, ops, split, bounds[made]))
+                    out.append(_Part(name, threads, ops, split, *bounds[made]))
         return out
 
     # ---------------------------------------------------------------- rings
@@ -176,21 +239,39 @@ class _Maker:
 
     def role(self, part: _Part) -> k.Role:
         body: list[k.Block | k.Loop | k.Tiles] = []
+        inside: dict[int, list[k.Block | k.Loop]] = {}
         segments: dict[int, list[Op]] = {}
         for op in part.ops:
             segments.setdefault(op.segment, []).append(op)
         for segment, ops in segments.items():
-            bound = part.bounds.get(segment)
-            if bound is None:
-                body.append(tuple(x for op in ops for x in self.made(op, part, 2, ZERO)))
+            region = part.regions.get(segment)
+            if region is not None and self.none:
                 continue
-            # of several bounds one is the loop's, and the others are guards of all that it does
-            low, *more = [self.term(x) for x in lows(bound)]
-            high, *less = [self.term(x) + 1 for x in highs(bound)]
-            guards = (*(k.N - x for x in more), *(x - k.N - 1 for x in less))
-            inside = [x for op in ops for x in self.made(op, part, len(bound), k.N - low)]
-            body.append(k.Loop(low, high, tuple(replace(x, guard=(*guards, *x.guard)) for x in inside)))
+            found = self.segment(ops, part, part.bounds.get(segment), region is not None)
+            if region is None:
+                body.append(found)
+            elif region not in inside:
+                inside[region] = [found]
+                body.append(k.Tiles(0, 1, self.count, ()))
+            else:
+                inside[region].append(found)
+        tiles = iter(inside.values())
+        body = [replace(b, body=tuple(next(tiles))) if isinstance(b, k.Tiles) else b for b in body]
         return k.Role(part.name, tuple(sorted(part.threads)), tuple(body))
+
+    def segment(
+        self, ops: Sequence[Op], part: _Part, bound: tuple[Lin, ...] | None, tiled: bool
+    ) -> k.Block | k.Loop:
+        """Straight code, or a loop; inside tiles or not."""
+        if bound is None:
+            return tuple(x for op in ops for x in self.made(op, part, 2, k.U if tiled else ZERO))
+        # of several bounds one is the loop's, and the others are guards of all that it does
+        low, *more = [self.term(x) for x in lows(bound)]
+        high, *less = [self.term(x) + 1 for x in highs(bound)]
+        guards = (*(k.N - x for x in more), *(x - k.N - 1 for x in less))
+        turn = k.N if tiled else k.N - low
+        body = [x for op in ops for x in self.made(op, part, len(bound), turn)]
+        return k.Loop(low, high, tuple(replace(x, guard=(*guards, *x.guard)) for x in body))
 
     def made(self, op: Op, part: _Part, own: int, turn: Term) -> list[k.Op]:
         """The operations of a protocol that stand for one; ``own``: constraints of its loop."""
