@@ -25,11 +25,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1])]
 
-from syncverify.base.source import InputError  # noqa: E402
 from syncverify.codegen.cache import Cache  # noqa: E402
 from syncverify.gate.matmul import CompiledMatmul  # noqa: E402
 from syncverify.matmul import Schedule, product  # noqa: E402
-from syncverify.matmul.choose import SPLITS, TWO, menu, possible, proved_soon  # noqa: E402
+from syncverify.matmul.choose import TWO, forms  # noqa: E402
 
 SCHEDULES = {
     "one tile, direct": Schedule(128, 128),
@@ -92,38 +91,11 @@ SCHEDULES = {
 }
 
 
-#: Fields of schedules of the menu that are changed, the menu's own first.
-FORMS: tuple[dict[str, Any], ...] = (
-    {}, {"persistent": True}, {"cluster": 2}, {"cluster": 2, "persistent": True}, {"pending": 1},
-    {"pending": 1, "persistent": True}, {"dependent": True, "persistent": True}, {"laps": "odd"},
-)  # fmt: skip
-
-
 def of_menu() -> dict[str, Schedule]:
-    """By title, each once."""
-    found: dict[str, Schedule] = {}
-    for fields in FORMS:
-        for s, _ in menu(product(), {"M": 4096, "N": 4096, "K": 4096}):
-            schedule = replace(s, **fields)
-            try:
-                schedule.check()
-                schedule.fitted_stages(schedule.staging((2,)), 1)
-            except InputError:
-                continue
-            found.setdefault(schedule.title, schedule)
-    return found | _shared()
-
-
-def _shared() -> dict[str, Schedule]:
-    """Those whose blocks share tiles."""
-    found: dict[str, Schedule] = {}
-    for shares, q in SPLITS:
-        for persistent in (False, True):
-            for s, _ in menu(product(), {"M": 4096, "N": 4096, "K": 4096}):
-                schedule = replace(s, split_k=q, shares=shares, persistent=persistent)
-                if possible(product(), schedule) and proved_soon(schedule):
-                    found[schedule.title] = schedule
-    return found
+    """By title, each once; the plain ones also as dependent launches."""
+    plain = forms(product())
+    late = [replace(s, dependent=True) for s in plain if s.split_k == 1]
+    return {s.title: s for s in (*plain, *late)}
 
 
 def proof(name: str, stage: str) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def _sizes(rng: Random, problem: Problem) -> dict[str, int]:
 
 def _schedule(rng: Random, problem: Problem, sizes: dict[str, int]) -> Schedule:
     if rng.random() < 0.25:
-        choices = [s for s, _ in menu(problem, sizes)]
+        choices = menu(problem, sizes)
         schedule = rng.choice(choices)
         return replace(
             schedule, stages=rng.choice((0, 2, 3)), persistent=schedule.pingpong or rng.random() < 0.4

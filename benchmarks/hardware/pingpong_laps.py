@@ -15,7 +15,7 @@ from typing import Any
 
 from syncverify.gate.matmul import CompiledMatmul
 from syncverify.matmul import Schedule, product
-from syncverify.matmul.choose import menu
+from syncverify.matmul.choose import candidates
 
 SHAPES = (
     (16384, 16384, 256), (16384, 16384, 512), (8192, 8192, 256), (8192, 8192, 512), (4096, 4096, 1024),
@@ -27,7 +27,7 @@ ROUNDS, LAUNCHES = 7, 10
 
 def schedules(m: int, n: int, k: int) -> dict[str, Schedule]:
     """The ping-pong of the menu, the same with tiles that begin anywhere, and a cooperative one."""
-    of_menu = next(s for s, _ in menu(product(), {"M": m, "N": n, "K": k}) if s.pingpong)
+    of_menu = next(s for s in candidates(product(), {"M": m, "N": n, "K": k}, 132) if s.pingpong)
     return {
         "whole laps": of_menu,
         "whole laps, 2 stages": replace(of_menu, stages=2, laps=_laps(k, 2)),

@@ -13,7 +13,6 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -34,18 +33,9 @@ _TIMED = os.environ.get("SYNCVERIFY_TIMED", "")
 _KERNELS: dict[tuple[str, Schedule], CompiledMatmul] = {}
 
 
-def named(schedule: Schedule) -> str:
-    marks = ("p" if schedule.persistent else "") + ("t" if schedule.store == "tma" else "")
-    marks += "c" if schedule.cluster > 1 else ""
-    return f"{schedule.tile_m}x{schedule.tile_n}{marks}"
-
-
 def candidates(problem: Problem, M: int, N: int, K: int) -> list[Schedule]:
-    """The schedules that the model ranks first, and the first one's cluster of two."""
-    found = ranked(problem, {"M": M, "N": N, "K": K}, SMS)[:TRIED]
-    if found[0].persistent and found[0].tile_n % 128 == 0:
-        found.append(replace(found[0], cluster=2))
-    return found
+    """The schedules that the model ranks first."""
+    return ranked(problem, {"M": M, "N": N, "K": K}, SMS)[:TRIED]
 
 
 def gemm(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., Any]]]:
@@ -61,7 +51,7 @@ def gemm(M: int, N: int, K: int, layout: str) -> list[tuple[str, Callable[..., A
         kernel = _KERNELS[key]
         return lambda a, b, c: kernel(a, b, out=c, proved=_PROVED)
 
-    return [(named(schedule), runner(schedule)) for schedule in candidates(problem, M, N, K)]
+    return [(schedule.title, runner(schedule)) for schedule in candidates(problem, M, N, K)]
 
 
 @lru_cache(maxsize=1)

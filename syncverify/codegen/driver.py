@@ -94,6 +94,15 @@ def multiprocessors(device: int) -> int:
     )
 
 
+@lru_cache(maxsize=8)
+def device_name(device: int) -> str:
+    """What the driver calls a device."""
+    driver = _driver()
+    handle = checked(driver.cuDeviceGet(device), f"selecting device {device}")
+    name: bytes = checked(driver.cuDeviceGetName(128, handle), "asking for the name")
+    return name.split(b"\0")[0].decode()
+
+
 def load(cubin: bytes, name: str, shared_bytes: int, device: int) -> Function:
     """Loads a kernel on a device and allows it its dynamic shared memory."""
     use_device(device)

@@ -19,7 +19,9 @@ _DATA_TYPES = {
     "b32": 2, "i32": 3, "u64": 4, "b64": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9, "tf32": 11,
 }  # fmt: skip
 _SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
-_NO_INTERLEAVE, _PROMOTE_256B, _FILL_ZEROS = 0, 3, 0
+_NO_INTERLEAVE, _PROMOTE_128B, _PROMOTE_256B, _FILL_ZEROS = 0, 2, 3, 0
+#: Bytes that rows are multiples of where reads of L2 are made wider than they are: else they bring too much.
+_LINE = 128
 MAP_BYTES, MAP_ALIGN = 128, 64
 
 
@@ -73,12 +75,13 @@ def _encoded(
     if address % 16 or any(s % 16 for s in strides[1:-1]):
         raise InputError(f"tensor map {name}: addresses and row strides are multiples of 16 bytes")
     rank = len(shape)
+    promotion = _PROMOTE_128B if any(s % _LINE for s in strides[1:-1]) else _PROMOTE_256B
     u32, u64 = ctypes.c_uint32 * rank, ctypes.c_uint64 * rank
     encoded = EncodedMap()
     status = _function()(
         encoded.address, _DATA_TYPES[dtype], rank, address, u64(*reversed(shape)),
         (ctypes.c_uint64 * max(rank - 1, 1))(*strides[1:-1]), u32(*reversed(box)), u32(*([1] * rank)),
-        _NO_INTERLEAVE, _SWIZZLES[swizzle], _PROMOTE_256B, _FILL_ZEROS,
+        _NO_INTERLEAVE, _SWIZZLES[swizzle], promotion, _FILL_ZEROS,
     )  # fmt: skip
     if status != 0:
         raise InputError(f"CUDA: encoding tensor map {name} of shape {list(shape)} failed: error {status}")

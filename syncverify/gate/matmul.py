@@ -56,7 +56,12 @@ class CompiledMatmul:
             kernel = build(self.problem, self.schedule, self.policy, vector)
             each = self.each_launch and self.schedule.proved_by_launch
             self._programs[vector] = Program(
-                kernel, self.policy, cache=self.cache, each_launch=each, proof_seconds=self.proof_seconds
+                kernel,
+                self.policy,
+                self.schedule.resident,
+                cache=self.cache,
+                each_launch=each,
+                proof_seconds=self.proof_seconds,
             )
         return self._programs[vector]
 

@@ -1,219 +1,128 @@
-"""Which schedule suits given sizes: a menu of tiles, and a model of the time that each takes."""
+"""Which schedule suits given sizes: a menu of forms, ranked by the model of their time (``matmul.cost``)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from syncverify.base.source import InputError
-from syncverify.matmul import split, stream
+from syncverify.matmul import split
+from syncverify.matmul.cards import Card, here
+from syncverify.matmul.cost import (
+    LONG,
+    Coefficients,
+    Facts,
+    clusters_of,
+    counted,
+    microseconds,
+    steps_of,
+    tile_name,
+)
 from syncverify.matmul.lower import stages_of
 from syncverify.matmul.problem import Problem
-from syncverify.matmul.schedule import K_SPAN, Schedule
+from syncverify.matmul.schedule import Schedule
 
-#: Registers of the loading and of two multiplying warpgroups, and of three.
-TWO, THREE = (40, 232), (32, 160)
-#: Schedules that are considered, with the share of the best rate that a long product reaches (wider tiles
-#: read less of L2 and of shared memory for each product).
-MENU: tuple[tuple[Schedule, float], ...] = (
-    (Schedule(128, 256, registers=TWO), 1.0),
-    (Schedule(256, 128, registers=TWO), 0.98),
-    (Schedule(128, 192, registers=TWO), 0.94),
-    (Schedule(192, 128, consumers=3, registers=THREE), 0.88),
-    (Schedule(192, 176, consumers=3, registers=THREE), 0.86),
-    (Schedule(128, 128), 0.85),
-    (Schedule(64, 256, consumers=1), 0.8),
-    (Schedule(128, 64), 0.6),
-    (Schedule(64, 128, consumers=1), 0.6),
-    (Schedule(64, 64, consumers=1), 0.4),
-    (Schedule(64, 32, consumers=1), 0.25),
-    (Schedule(128, 128, registers=TWO, persistent=True, pingpong=True, pending=1), 0.75),
-)
-#: Multiply-adds per microsecond of one SM at its best, and microseconds that a tile takes beside them.
-RATE = 3.0e6
-START, TURN = 3.0, 1.5
-#: How blocks may share tiles, and how many of them; steps that a part has at least; microseconds that handing
-#: a partial sum over takes, and bytes of it per microsecond; what the model has to promise of a split, for it
-#: knows less of it: more where whole tiles fill this share of the SMs in one turn, because their blocks read
-#: the same rows at the same time.
+#: Registers of the loading and of the multiplying warpgroups: of two, of three, of one of two blocks.
+TWO, THREE, HALF = (40, 232), (32, 160), (40, 208)
+#: Tiles that are considered: rows, columns, multiplying warpgroups, registers, blocks of an SM.
+TILES: tuple[tuple[int, int, int, tuple[int, int] | None, int], ...] = (
+    *((128, n, 2, TWO if n > 64 else None, 1) for n in (64, 96, 128, 160, 192, 224, 256)),
+    *((256, n, 2, TWO, 1) for n in (64, 96, 128, 160, 192)),
+    *((192, n, 3, THREE, 1) for n in (64, 96, 128, 160, 192)),
+    *((64, n, 1, None, 1) for n in (32, 64, 96, 128, 160, 192, 256)),
+    *((64, n, 1, None, 2) for n in (32, 64, 96, 128)),
+    (128, 64, 1, None, 2), (128, 96, 1, HALF, 2), (128, 128, 1, HALF, 2), (64, 160, 1, HALF, 2),
+    (64, 192, 1, HALF, 2), (64, 64, 1, None, 3),
+)  # fmt: skip
+#: How blocks may share tiles, and how many of them; steps that a part has at least.
 SPLITS: tuple[tuple[Literal["pairs", "one"], int], ...] = (
-    ("pairs", 2), ("pairs", 3), ("pairs", 4), *(("one", q) for q in (3, 4, 5, 6, 8, 11, 13)),
+    *(("pairs", q) for q in (2, 3, 4)), *(("one", q) for q in (2, 3, 4, 5, 6, 8, 11, 13)),
 )  # fmt: skip
 SHORTEST = 4
-#: Tiles of the menu for which a proof that blocks share one of them behind whole ones takes long.
+#: Tiles for which a proof that blocks share one of them behind whole ones takes long, and how many blocks
+#: may share one at most: behind whole ones; clusters, by their multiplying warpgroups.
 SLOW = {(128, 192), (128, 64)}
-HAND_OVER, SUM_RATE = 2.0, 1.0e5
-MARGIN, EACH = 1.05, 0.01
-FILLED, MARGIN_OF_FILLED = 0.75, 1.3
-#: Microseconds from which on a kernel is not started before the one in front of it ends: blocks that begin
-#: at different times share less of L2.
-LONG = 300.0
-#: What is worth timing: a place in the ranking and fields of its schedule that are changed, the most
-#: promising first.
+MOST_BEHIND, MOST_CLUSTERS = 6, {1: 6, 2: 4, 3: 2}
+#: What the model has to promise of splits behind whole tiles: blocks at many places along K share less of L2.
+MARGIN = 1.03
+#: Fields of the schedules in front that are changed for tuning, by their place in the ranking.
 VARIATIONS: tuple[tuple[int, dict[str, Any]], ...] = (
-    (0, {}), (0, {"cluster": 2}), (1, {}), (0, {"cluster": 2, "pending": 1}), (0, {"pending": 1}), (2, {}),
-    (1, {"cluster": 2}), (1, {"pending": 1}), (3, {}), (0, {"cluster": 2, "group": 4}), (4, {}),
-    (2, {"pending": 1}), (0, {"group": 4}), (3, {"pending": 1}), (5, {}), (6, {}),
+    (0, {}), (1, {}), (2, {}), (0, {"pending": 1}), (3, {}), (0, {"group": 4}), (4, {}), (5, {}),
+    (1, {"pending": 1}), (6, {}), (7, {}), (8, {}), (1, {"group": 4}), (9, {}), (10, {}), (11, {}),
 )  # fmt: skip
 
 
-def menu(problem: Problem, sizes: Mapping[str, int]) -> list[tuple[Schedule, float]]:
-    """The schedules that the problem allows at those sizes, each in the form that suits it.
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A schedule of the menu, its slots of the ring, and the name of its tile."""
 
-    Two products share the columns of a tile.
-    """
-    found = []
-    whole = not sizes["N"] % (16 // min(problem.output_sizes))
-    for wide, share in MENU:
-        schedule = replace(wide, tile_n=wide.tile_n // len(problem.rights))
-        if not possible(problem, schedule):
-            continue
-        if not problem.b_t and schedule.tile_n % 64:
-            continue
-        try:
-            staged = replace(schedule, store="tma")
-            staged.fitted_stages(staged.staging(problem.output_sizes), len(problem.rights))
-        except InputError:
-            staged = schedule
-        found.append((_in_laps(problem, staged if whole else schedule, sizes), share))
-    return found
+    schedule: Schedule
+    stages: int
+    tile: str
 
 
-def _in_laps(problem: Problem, schedule: Schedule, sizes: Mapping[str, int]) -> Schedule:
-    """Where warpgroups take turns, with the number of laps of the ring that fits K best."""
-    if not schedule.pingpong:
-        return schedule
-    laps = -(-steps_of(problem.size, sizes) // stages_of(problem, schedule))
-    return replace(schedule, laps="odd" if laps % 2 else "even")
+def menu(problem: Problem, sizes: Mapping[str, int], multiprocessors: int = 132) -> list[Schedule]:
+    """The schedules that the problem allows at those sizes: none that leaves half of its tiles empty, whole
+    tiles persistent where there are several turns of them, shared ones where these leave SMs idle."""
+    return [f.schedule for f in _forms_for(problem, sizes, multiprocessors)]
 
 
-def microseconds(
-    schedule: Schedule, share: float, sizes: Mapping[str, int], multiprocessors: int, size: int = 2
-) -> float:
-    """What the model says for factors of ``size`` bytes; the last turn counts in full, however few blocks it
-    has. Products of a byte along K take the same time for all types, and so does a second factor's byte."""
-    tiles = _tiles(schedule, sizes)
-    steps = steps_of(size, sizes)
-    each = schedule.tile_m * schedule.tile_n * steps * (K_SPAN // 2) / (RATE * share)
-    turns = -(-tiles // (multiprocessors // schedule.cluster))
-    if schedule.pingpong:
-        # what a tile takes beside its products, others' products hide, if there are any
-        return START + max(turns, 2) * each + TURN
-    if schedule.split_k == 1:
-        return START + turns * (each + TURN)
-    return START + _shared_out(schedule, tiles, steps, each, multiprocessors)
+def forms(problem: Problem) -> list[Schedule]:
+    """Every schedule that the menu may have for the problem, at some sizes."""
+    return [f.schedule for staged in (True, False) for f in _forms(*_key(problem, staged))]
 
 
-def steps_of(size: int, sizes: Mapping[str, int]) -> int:
-    """Steps of a tile along K, of factors of ``size`` bytes."""
-    return -(-sizes["K"] * size // K_SPAN)
+def ranked(
+    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, card: Card | None = None
+) -> list[Schedule]:
+    """The menu by the time that the model gives for the card, or this machine's; dependent launches where
+    they are short."""
+    facts, c = Facts.of(problem), (card or here()).coefficients
+    timed = [
+        (_time(c, facts, f, sizes, multiprocessors), n, f.schedule)
+        for n, f in enumerate(_forms_for(problem, sizes, multiprocessors))
+    ]
+    return [replace(s, dependent=time < LONG) for time, _, s in sorted(timed)]
 
 
-def _bytes(problem: Problem) -> int:
-    """Bytes of right factors for each element of K and column."""
-    return problem.size * len(problem.rights)
+def choose(
+    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, card: Card | None = None
+) -> Schedule:
+    """The schedule that the model prefers; InputError if the problem allows none."""
+    found = ranked(problem, sizes, multiprocessors, card)
+    if not found:
+        raise InputError(f"{problem.name}: no schedule has the registers and the shared memory for it")
+    return found[0]
 
 
-def _tiles(schedule: Schedule, sizes: Mapping[str, int]) -> int:
-    """Tiles of blocks, or of whole clusters."""
-    return -(-sizes["M"] // (schedule.tile_m * schedule.cluster)) * -(-sizes["N"] // schedule.tile_n)
-
-
-def _shared_out(schedule: Schedule, tiles: int, steps: int, each: float, multiprocessors: int) -> float:
-    """The tiles that a block has alone, its parts of others, and what it takes to bring sums together."""
-    q = schedule.split_k
-    if schedule.streams:
-        shares = stream.values(schedule, tiles, steps, multiprocessors)["share"] / q
-    else:
-        alone = split.values(schedule, tiles, steps, multiprocessors).get("turns", 0)
-        shares = alone + (1 / q if schedule.shares == "one" else (q - 1) / q)
-    others = q - 1 if schedule.shares == "one" else 1
-    moved = 4 * schedule.tile_m * schedule.tile_n * (1 + others) / SUM_RATE
-    return shares * (each + TURN) + TURN + HAND_OVER + moved
-
-
-def splits(
-    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, cluster: Literal[1, 2] = 1
-) -> list[tuple[Schedule, float]]:
-    """Schedules whose blocks or clusters share tiles, where whole tiles leave more SMs idle."""
-    found = []
-    steps = steps_of(problem.size, sizes)
-    for schedule, share in menu(problem, sizes) if len(problem.rights) == 1 else ():
-        for shares, q in SPLITS:
-            shared = replace(schedule, split_k=q, shares=shares, cluster=cluster)
-            tiles = _tiles(shared, sizes)
-            shared = replace(shared, persistent=tiles >= multiprocessors // cluster)
-            if tiles % (multiprocessors // cluster) == 0 or not proved_soon(shared):
-                continue
-            if not possible(problem, shared):
-                continue
-            blocks = split.values(shared, tiles, steps, multiprocessors)["blocks"]
-            if blocks <= multiprocessors and steps >= SHORTEST * q:
-                found.append((shared, share))
-    return found
-
-
-def ranked(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[Schedule]:
-    """The menu by the time that the model gives, persistent where there are several turns; splits of the
-    steps along K among them, where they promise much."""
-    whole = menu(problem, sizes)
-    filled = any(FILLED * multiprocessors <= _tiles(s, sizes) <= multiprocessors for s, _ in whole)
-    margin = MARGIN_OF_FILLED if filled else MARGIN
-    options = [(*x, 1.0) for x in whole]
-    options += [(*x, margin + EACH * x[0].split_k) for x in splits(problem, sizes, multiprocessors)]
-    order = _sorted(problem, sizes, multiprocessors, options)
-    return [_turning(s, sizes, multiprocessors) for s in order]
-
-
-def _sorted(
+def predicted(
     problem: Problem,
+    schedule: Schedule,
     sizes: Mapping[str, int],
     multiprocessors: int,
-    options: list[tuple[Schedule, float, float]],
-) -> list[Schedule]:
-    """By the model's time, times what it has to promise."""
-
-    def time(s: Schedule, share: float, margin: float) -> float:
-        return microseconds(s, share, sizes, multiprocessors, _bytes(problem)) * margin
-
-    return [s for s, _, _ in sorted(options, key=lambda o: time(*o))]
+    card: Card | None = None,
+) -> float:
+    """Microseconds that the model gives a launch."""
+    form = _Form(schedule, stages_of(problem, schedule), tile_name(schedule))
+    return _time((card or here()).coefficients, Facts.of(problem), form, sizes, multiprocessors)
 
 
 def candidates(
-    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, count: int = 6
+    problem: Problem, sizes: Mapping[str, int], multiprocessors: int, count: int = 6, card: Card | None = None
 ) -> list[Schedule]:
-    """What is worth timing, the most promising first: variations of what the model ranks first."""
-    order = ranked(problem, sizes, multiprocessors)
-    shares = dict(menu(problem, sizes))
-    plain = replace(order[0], split_k=1, persistent=False, shares="pairs")
-    time = microseconds(order[0], shares.get(plain, 1.0), sizes, multiprocessors, _bytes(problem))
-    short = time < LONG
-    varied = [
-        replace(order[place], dependent=short, **fields) for place, fields in VARIATIONS if place < len(order)
-    ]
-    if order[0].split_k > 1:
-        pairs = [(*x, 1.0) for x in splits(problem, sizes, multiprocessors, 2)]
-        best = _sorted(problem, sizes, multiprocessors, pairs)[:2]
-        runs = replace(order[0], shares="any", persistent=False)  # these begin and end anywhere
-        varied[1:1] = [replace(s, dependent=short) for s in (runs, *best)]
-    if problem.others:
-        # reads in front of stores that nothing parts from them, while the other warpgroup multiplies
-        turns = [replace(s, store="direct") for s, _ in menu(problem, sizes) if s.pingpong]
-        varied[2:2] = [replace(s, dependent=short) for s in turns]
+    """What is worth timing, the most promising first: what the model ranks first, and variations of it."""
+    order = ranked(problem, sizes, multiprocessors, card)
+    short = bool(order) and order[0].dependent
+    varied = [replace(order[place], **fields) for place, fields in VARIATIONS if place < len(order)]
+    if order and order[0].split_k > 1 and order[0].cluster == 1:
+        # runs that begin and end anywhere: only launches are proved
+        varied.insert(1, replace(order[0], shares="any", persistent=False))
+    varied[2:2] = [replace(s, dependent=short) for s in _in_turn(problem, sizes)]
     if not short:
         varied = [x for s in varied for x in (s, replace(s, dependent=True))]
-    # tiles that begin anywhere leave room for one more slot, but only launches are proved
-    varied = [x for s in varied for x in ((s, replace(s, laps="any")) if s.pingpong else (s,))]
     return [s for s in dict.fromkeys(varied) if possible(problem, s)][:count]
-
-
-def proved_soon(schedule: Schedule) -> bool:
-    """Whether a split is proved for every size in seconds: not where neighbours share their only tiles, nor
-    where blocks share one tile of these sizes behind whole ones."""
-    if schedule.shares == "pairs":
-        return schedule.persistent
-    return not schedule.persistent or (schedule.tile_m, schedule.tile_n) not in SLOW
 
 
 def possible(problem: Problem, schedule: Schedule) -> bool:
@@ -223,20 +132,135 @@ def possible(problem: Problem, schedule: Schedule) -> bool:
         schedule.fitted_stages(schedule.staging(problem.output_sizes), len(problem.rights))
     except InputError:
         return False
-    return True
+    return (problem.b_t or schedule.tile_n % 64 == 0) and not (problem.prologue and schedule.pending)
 
 
-def choose(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
-    """The schedule that the model prefers."""
-    return ranked(problem, sizes, multiprocessors)[0]
+def proved_soon(schedule: Schedule) -> bool:
+    """Whether a split is proved for every size in seconds: not where neighbours share their only tiles, nor
+    where blocks share one tile of some sizes, or many do, behind whole ones. Clusters share one tile, few of
+    them."""
+    if schedule.cluster > 1:
+        alone = schedule.shares == "one" and not schedule.persistent
+        return alone and schedule.split_k <= MOST_CLUSTERS[schedule.consumers]
+    if schedule.shares == "pairs":
+        return schedule.persistent
+    if not schedule.persistent:
+        return True
+    return (schedule.tile_m, schedule.tile_n) not in SLOW and schedule.split_k <= MOST_BEHIND
 
 
-def _turning(schedule: Schedule, sizes: Mapping[str, int], multiprocessors: int) -> Schedule:
-    if schedule.split_k > 1 or schedule.pingpong:
-        return schedule
-    tiles = -(-sizes["M"] // schedule.tile_m) * -(-sizes["N"] // schedule.tile_n)
-    return replace(schedule, persistent=tiles > multiprocessors)
+def _time(
+    c: Coefficients, facts: Facts, form: _Form, sizes: Mapping[str, int], multiprocessors: int
+) -> float:
+    s = form.schedule
+    found = microseconds(
+        c, counted(facts, s, form.stages, sizes, multiprocessors), c.tiles.get(form.tile, 1.0)
+    )
+    return found * MARGIN if s.split_k > 1 and s.persistent else found
 
 
-__all__ = ["MENU", "candidates", "choose", "menu", "microseconds", "possible", "proved_soon", "ranked",
-           "splits"]  # fmt: skip
+def _forms_for(problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> list[_Form]:
+    staged = not sizes["N"] % (16 // min(problem.output_sizes))
+    every = _forms(*_key(problem, staged))
+    return [f for f in every if _suits(f.schedule, problem, sizes, multiprocessors)]
+
+
+def _suits(s: Schedule, problem: Problem, sizes: Mapping[str, int], multiprocessors: int) -> bool:
+    """Whether a form is worth a thought at those sizes."""
+    m, n = sizes["M"], sizes["N"]
+    if (m <= s.tile_m - 64 and s.tile_m > 64) or (n <= s.tile_n - 64 and s.tile_n > 64):
+        return False
+    if s.cluster > 1 and (n <= s.tile_n if s.beside else m <= s.tile_m):
+        return False
+    tiles = clusters_of(s, sizes) * s.cluster
+    if s.split_k == 1:
+        several = tiles > multiprocessors * s.resident
+        small = s.resident > 1 or s.tile_m * s.tile_n <= 128 * 128
+        return several if s.persistent else (small or not several)
+    if tiles % multiprocessors == 0 or steps_of(problem.size, sizes) < SHORTEST * s.split_k:
+        return False
+    if s.persistent != (tiles >= multiprocessors):
+        return False
+    blocks = split.values(s, tiles // s.cluster, steps_of(problem.size, sizes), multiprocessors)["blocks"]
+    return blocks <= multiprocessors
+
+
+#: What of a problem its forms depend on: whether B runs along K, whether there is a prologue, bytes of the
+#: elements of outputs, right factors, and whether results can be staged.
+_Key = tuple[bool, bool, tuple[int, ...], int, bool]
+
+
+def _key(problem: Problem, staged: bool) -> _Key:
+    outputs = tuple(problem.output_sizes)
+    return problem.b_t, problem.prologue is not None, outputs, len(problem.rights), staged
+
+
+@lru_cache(maxsize=64)
+def _forms(
+    b_t: bool, prologue: bool, outputs: tuple[int, ...], rights: int, staged: bool
+) -> tuple[_Form, ...]:
+    """Every form that such problems allow."""
+    return tuple(_made(b_t, prologue, list(outputs), rights, staged))
+
+
+def _made(b_t: bool, prologue: bool, outputs: list[int], rights: int, staged: bool) -> Iterator[_Form]:
+    for m, wide, consumers, registers, resident in TILES:
+        n = wide // rights  # two products share the columns of a tile
+        if n % 16 or (not b_t and n % 64):
+            continue
+        tile = Schedule(m, n, consumers, registers=registers, resident=resident)
+        for whole in _whole(tile, prologue):
+            shared = _splits(whole) if resident == 1 and rights == 1 else ()
+            for s in (whole, *shared):
+                form = _stored(s, outputs, rights, staged)
+                if form is not None:
+                    yield form
+
+
+def _whole(tile: Schedule, prologue: bool) -> Iterator[Schedule]:
+    """Whole tiles: alone, in clusters above or beside each other, each also persistent."""
+    for cluster, beside in ((1, False), (2, False), (2, True)):
+        for persistent in (False, True):
+            # one group in flight pays where one warpgroup multiplies alone; its proofs in clusters take long
+            alone = tile.consumers == 1 and tile.resident == 1 and not (cluster > 1 and persistent)
+            pending: Literal[0, 1] = 1 if alone and not prologue else 0
+            yield replace(
+                tile, cluster=1 if cluster == 1 else 2, beside=beside, persistent=persistent, pending=pending
+            )
+
+
+def _splits(whole: Schedule) -> Iterator[Schedule]:
+    for shares, q in SPLITS:
+        s = replace(whole, split_k=q, shares=shares, pending=0)
+        if proved_soon(s):
+            yield s
+
+
+def _stored(s: Schedule, outputs: list[int], rights: int, staged: bool) -> _Form | None:
+    """By tensor copies where rows allow them and shared memory has the room, else directly."""
+    for store in ("tma", "direct") if staged else ("direct",):
+        form = replace(s, store="tma" if store == "tma" else "direct")
+        try:
+            form.check(rights)
+            stages = form.fitted_stages(form.staging(outputs), rights)
+        except InputError:
+            continue
+        return _Form(form, stages, tile_name(form))
+    return None
+
+
+def _in_turn(problem: Problem, sizes: Mapping[str, int]) -> list[Schedule]:
+    """Warpgroups that take turns, for tuning: with the number of laps of the ring that fits K best, and tiles
+    that begin anywhere, for which only launches are proved."""
+    staged = not sizes["N"] % (16 // min(problem.output_sizes))
+    plain = Schedule(
+        128, 128 // len(problem.rights), registers=TWO, persistent=True, pingpong=True, pending=1,
+        store="tma" if staged and not problem.others else "direct",
+    )  # fmt: skip
+    if not possible(problem, plain):
+        return []
+    laps = -(-steps_of(problem.size, sizes) // stages_of(problem, plain))
+    return [replace(plain, laps="odd" if laps % 2 else "even"), replace(plain, laps="any")]
+
+
+__all__ = ["TILES", "candidates", "choose", "forms", "menu", "possible", "predicted", "proved_soon", "ranked"]

@@ -13,7 +13,7 @@ from typing import Literal
 
 from syncverify.base.source import InputError
 from syncverify.fusion.graph import Fusion, Output
-from syncverify.ir.expr import Binary, Call, Expr, Int, Var
+from syncverify.ir.expr import Call, Expr, Int, Var
 from syncverify.ir.nodes import (
     DTYPE_BYTES,
     Barrier,
@@ -61,7 +61,7 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     bk = K_SPAN // DTYPE_BYTES[problem.dtype]
     staged = problem.epilogue.outputs if schedule.store == "tma" else ()
     schedule.staging(problem.output_sizes)
-    width = K_SPAN // max(problem.output_sizes)
+    width = schedule.width(max(problem.output_sizes))
     sizes = default_sizes(problem, schedule)
     values = launch_values(schedule, sizes, 2, bk, whole(problem, schedule))
     tile = tuple(_tile(schedule))
@@ -100,12 +100,14 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
             *(split.tensors(schedule, len(problem.products)) if splits else ()),
         ),
         maps=(
-            TensorMap(A_MAP, "a", (bk, PANEL) if problem.a_t else (schedule.tile_m, bk), _swizzle(problem)),
+            TensorMap(
+                A_MAP, "a", _box(problem.a_t, schedule.tile_m, schedule.sharing_a, bk), _swizzle(problem)
+            ),
             *(
                 TensorMap(
                     f"{b}_map",
                     b,
-                    _box(problem, schedule, bk),
+                    _box(not problem.b_t, schedule.tile_n, schedule.sharing_b, bk),
                     "128B",
                 )
                 for b in problem.rights
@@ -131,16 +133,16 @@ def lower(problem: Problem, schedule: Schedule, vector: int = 2) -> Kernel:
     )
 
 
-def _box(problem: Problem, schedule: Schedule, bk: int) -> tuple[int, int]:
-    """What one copy of a right factor brings."""
-    if problem.b_t:
-        return schedule.tile_n // schedule.cluster, bk
-    return (bk // schedule.cluster if _cut_along_k(problem, schedule) else bk), PANEL
+def _box(along_mn: bool, extent: int, blocks: int, bk: int) -> tuple[int, int]:
+    """What one copy of a factor brings, of whose tile so many blocks load a part each."""
+    if not along_mn:
+        return extent // blocks, bk
+    return (bk // blocks if _cut_along_k(along_mn, extent, blocks) else bk), PANEL
 
 
-def _cut_along_k(problem: Problem, schedule: Schedule) -> bool:
-    """Whether the blocks of a cluster load half of each panel, because they cannot share the panels out."""
-    return not problem.b_t and schedule.tile_n % (PANEL * schedule.cluster) != 0
+def _cut_along_k(along_mn: bool, extent: int, blocks: int) -> bool:
+    """Whether the blocks of a cluster load a part of each panel, because they cannot share the panels out."""
+    return along_mn and extent % (PANEL * blocks) != 0
 
 
 def _form(schedule: Schedule) -> ModuleType:
@@ -178,7 +180,8 @@ def launch_values(
     where copies bring zeros and store nothing: no block waits for longer, and all do the same.
     """
     c = schedule.cluster
-    m, n = -(-sizes["M"] // (schedule.tile_m * c)), -(-sizes["N"] // schedule.tile_n)
+    m = -(-sizes["M"] // (schedule.tile_m * schedule.sharing_b))
+    n = -(-sizes["N"] // (schedule.tile_n * schedule.sharing_a))
     values = {d: sizes[d] for d in ("M", "N", "K")}
     lap, rest = whole
     steps = -(-sizes["K"] // bk)
@@ -189,7 +192,7 @@ def launch_values(
         return {**values, **form.values(schedule, m * n, values["steps"], multiprocessors)}
     if not schedule.persistent:
         return {**values, "blocks": m * n * c}
-    clusters = min(m * n, max(multiprocessors // c, 1))
+    clusters = min(m * n, max(multiprocessors * schedule.resident // c, 1))
     return {**values, "turns": -(-m * n // clusters), "blocks": clusters * c}
 
 
@@ -201,10 +204,11 @@ def default_sizes(problem: Problem, schedule: Schedule) -> dict[str, int]:
     if schedule.split_k > 1 and not schedule.streams:
         # of one team: each block has a whole tile, if it has any, and its part of those that are shared
         alone = schedule.split_k if schedule.persistent else 0
-        down, across = (alone + split.shared_tiles(schedule)) * schedule.cluster, 1
+        down = (alone + split.shared_tiles(schedule)) * schedule.sharing_b
+        across = schedule.sharing_a
     elif schedule.split_k == 2:
         # of one team: a block, or a cluster, with parts of two tiles
-        down, across = 3 * schedule.cluster, 1
+        down, across = 3 * schedule.sharing_b, schedule.sharing_a
     elif schedule.split_k > 2:
         down, across, steps = 1, 1, steps * schedule.split_k  # a tile with parts of all blocks
     if schedule.pingpong:
@@ -297,19 +301,14 @@ def _tile(schedule: Schedule) -> list[Stmt]:
         Let("first", first),
         Let("high", Call("max", (Call("min", (Var("tiles_m") - Var("first"), Int(rows))), Int(1)))),
         Let("inside", Var("tile") % wide),
-        Let("row", _ranked((Var("first") + Var("inside") % Var("high")) * c, c) * schedule.tile_m),
-        Let("col", (Var("inside") // Var("high")) * schedule.tile_n),
+        Let("row", _ranked(Var("first") + Var("inside") % Var("high"), schedule.sharing_b) * schedule.tile_m),
+        Let("col", _ranked(Var("inside") // Var("high"), schedule.sharing_a) * schedule.tile_n),
     ]
 
 
 def _ranked(e: Expr, cluster: int) -> Expr:
     """The block's own of ``cluster`` neighbours."""
-    return e + Var("rank") if cluster > 1 else _unscaled(e)
-
-
-def _unscaled(e: Expr) -> Expr:
-    """``e * 1`` as ``e``."""
-    return e.left if isinstance(e, Binary) and e.op == "*" and e.right == Int(1) else e
+    return e * cluster + Var("rank") if cluster > 1 else e
 
 
 def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
@@ -318,9 +317,9 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
     bar = BarrierRef(FULL, Int(0))
     body: list[Stmt] = []
     for map_name, tile, at, extent, along_mn, c in (
-        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, 1),
+        (A_MAP, A_TILE, Var("row"), schedule.tile_m, problem.a_t, schedule.sharing_a),
         *(
-            (f"{b}_map", f"{b}_tile", Var("col"), schedule.tile_n, not problem.b_t, schedule.cluster)
+            (f"{b}_map", f"{b}_tile", Var("col"), schedule.tile_n, not problem.b_t, schedule.sharing_b)
             for b in problem.rights
         ),
     ):
@@ -331,7 +330,7 @@ def _main_loop(problem: Problem, schedule: Schedule, bk: int) -> Stmt:
             region = Region(tile, (), Var("rank") * (part * bk), Int(part * bk)) if c > 1 else Region(tile)
             body.append(TmaLoad(region, map_name, (place, k), bar, mask))
             continue
-        if c > 1 and _cut_along_k(problem, schedule):
+        if c > 1 and _cut_along_k(along_mn, extent, c):
             rows = bk // c
             for panel in range(extent // PANEL):
                 half = Region(tile, (Int(panel),), Var("rank") * (rows * PANEL), Int(rows * PANEL))

@@ -54,7 +54,7 @@ def passes(problem: Problem, schedule: Schedule, policy: Policy) -> tuple[Pass, 
         *([DependentLaunch("start")] if schedule.dependent else []),
     ]
     if schedule.registers is not None:
-        result.append(SetRegisters(*schedule.registers))
+        result.append(SetRegisters(*schedule.registers, schedule.resident))
     return tuple(result)
 
 

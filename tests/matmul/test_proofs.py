@@ -43,6 +43,47 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
     assert {stage: r.scope.kind for stage, r in proofs.items()} == {"ir": ScopeKind.ALL, "ptx": ScopeKind.ALL}
 
 
+@pytest.mark.parametrize(
+    ("layout", "schedule"),
+    [
+        ("KK", Schedule(128, 96, store="tma", persistent=True)),
+        ("MN", Schedule(64, 128, consumers=1, store="tma", resident=2)),
+        (
+            "KK",
+            Schedule(128, 128, consumers=1, registers=(40, 208), store="tma", persistent=True, resident=2),
+        ),
+        ("MK", Schedule(128, 128, stages=2, store="tma", cluster=2, beside=True)),
+    ],
+    ids=["half rows", "two blocks of an SM", "these move registers", "clusters beside each other"],
+)
+def test_other_forms_of_the_menu_are_proved_for_all_sizes(
+    layout: str, schedule: Schedule, tmp_path: Path
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    proofs = CompiledMatmul(product(layout=layout), schedule, cache=Cache(tmp_path)).proofs
+    assert {stage: r.scope.kind for stage, r in proofs.items()} == {"ir": ScopeKind.ALL, "ptx": ScopeKind.ALL}
+
+
+def test_blocks_that_share_tiles_of_a_load_different_parts() -> None:
+    kernel = build(product(), replace(STAGED, cluster=2, beside=True))
+    (load,) = (s for s in walk(kernel.body) if isinstance(s, n.TmaLoad) and s.multicast is not None)
+    assert load.map == "a_map"
+
+    def same_part(s: n.Stmt) -> tuple[n.Stmt, ...]:
+        return (replace(s, dst=replace(s.dst, start=Int(0))),) if s == load else (s,)
+
+    wrong = replace(kernel, body=flat_map(kernel.body, same_part))
+    assert check_kernel(wrong).verdict is Verdict.REFUTED
+
+
+def test_two_blocks_of_an_sm_cannot_have_the_registers_of_one() -> None:
+    """Each begins with 128 registers for a thread: 40 and 216 are as many, 40 and 232 are not."""
+    two = Schedule(128, 128, consumers=1, store="tma", registers=(40, 216), resident=2)
+    assert check_kernel(build(product(), two), scope=ScopeKind.EXACT).verdict is Verdict.PROVED
+    report = check_kernel(build(product(), replace(two, registers=(40, 232))), scope=ScopeKind.EXACT)
+    assert "SV304" in {d.rule for d in report.diagnostics}
+
+
 @pytest.mark.parametrize("layout", ["KK", "KN", "MK", "MN"])
 @pytest.mark.parametrize("policy", list(Policy))
 def test_every_layout_is_proved_at_the_usual_sizes(layout: str, policy: Policy) -> None:

@@ -66,8 +66,9 @@ def test_proved_and_right(
 
 def test_rows_of_the_widest_fill_a_part() -> None:
     Schedule(128, 32, stages=2, store="tma").staging([2, 4])
-    with pytest.raises(InputError, match="tile_n of whole 128-byte rows"):
-        Schedule(128, 32, stages=2, store="tma").staging([2, 1])
+    assert Schedule(128, 32, stages=2, store="tma").staging([2, 1]) == 2 * 64 * (64 + 32)
+    with pytest.raises(InputError, match="tile_n of whole rows of 128 bytes"):
+        Schedule(128, 48, stages=2, store="tma").staging([2])
     assert Schedule(128, 64, store="tma").staging([2, 4]) == 2 * 64 * (64 + 128) * 2
 
 
@@ -75,4 +76,4 @@ def test_rows_of_the_widest_fill_a_part() -> None:
 def test_the_menu_stages_them(width: int, store: str) -> None:
     """Rows of the narrowest are multiples of 16 bytes, or nothing is staged."""
     sizes = {"M": 4096, "N": width, "K": 1024}
-    assert {s.store for s, _ in menu(problem("e4m3", "bf16"), sizes) if s.tile_n % 64 == 0} == {store}
+    assert {s.store for s in menu(problem("e4m3", "bf16"), sizes) if s.tile_n % 64 == 0} == {store}

@@ -68,6 +68,30 @@ def test_clusters_share_a_factor(layout: str, tile_n: int, persistent: bool) -> 
     close(*run(product(layout=layout), schedule, 400, 136, 136, blocks=4))
 
 
+@pytest.mark.parametrize(
+    ("layout", "tile_m", "cluster", "persistent"),
+    [("KK", 128, 2, True), ("MN", 64, 2, False), ("MK", 128, 2, True), ("KN", 64, 4, False)],
+)
+def test_clusters_beside_each_other_share_a(layout: str, tile_m: int, cluster: int, persistent: bool) -> None:
+    """As above, of A: its panels, or a part of each where there are too few."""
+    schedule = Schedule(
+        tile_m, 64, consumers=1, stages=2, store="tma", persistent=persistent, cluster=cluster, beside=True
+    )
+    close(*run(product(layout=layout), schedule, 200, 400, 136, blocks=4))
+
+
+@pytest.mark.parametrize(("tile_n", "persistent"), [(32, False), (96, True), (160, False)])
+def test_half_rows_are_staged(tile_n: int, persistent: bool) -> None:
+    close(*run(product(), Schedule(128, tile_n, stages=2, store="tma", persistent=persistent), 200, 200, 136))
+
+
+def test_blocks_beside_each_other_on_an_sm_take_tiles_in_turn() -> None:
+    schedule = Schedule(64, 64, consumers=1, store="tma", persistent=True, resident=2)
+    values = launch_values(schedule, {"M": 640, "N": 64, "K": 64}, 4, 64)
+    assert (values["blocks"], values["turns"]) == (8, 2)
+    close(*run(product(), schedule, 600, 64, 136, blocks=4))
+
+
 def test_epilogue() -> None:
     def bias_gelu_add(acc, bias, residual):
         return (gelu(acc + bias) + residual).cast("bf16")

@@ -233,9 +233,7 @@ class Machine:
     ) -> HarmFound:
         return HarmFound(Harm(kind, where, detail, section, space, other, tuple(self.log)))
 
-    def undefined(
-        self, f: Fragment, detail: str, section: str, lane: int = -1, space: str = ""
-    ) -> HarmFound:
+    def undefined(self, f: Fragment, detail: str, section: str, lane: int = -1, space: str = "") -> HarmFound:
         return self.harm(Kind.UNDEFINED, self.here(f, lane), detail, section, space=space)
 
     def warn(self, f: Fragment, detail: str) -> None:

@@ -147,8 +147,8 @@ def _source(o: Operand, type_: str, wider: bool, registers: Mapping[str, str]) -
         case Special(name):
             bits = 64 if name.startswith(_WIDE_SPECIALS) else 32
             return _family(type_) != "f" and (width(type_) == bits or type_ == "a")
-        case Sym():
-            return True
+        case Sym():  # an address
+            return _family(type_) != "f" and width(type_) in (32, 64)
     return False
 
 

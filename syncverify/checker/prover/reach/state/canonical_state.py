@@ -77,7 +77,7 @@ TREATED: dict[type, tuple[str, str]] = {
         "fresh over position issue parts",
     ),
     Generation: ("m con previous waiting", "sites pasts"),
-    Named: ("auto column gen red partial ahead", "last"),
+    Named: ("auto column gen red partial ahead", "last mask"),
     Cluster: ("auto column gen last", ""),
     Request: ("cta group number sites registers need inc pasts times", "site position"),
     Location: ("value writes waiting spins", ""),
@@ -321,6 +321,7 @@ class Normal(Thresholds):
         state = (
             n.red,
             a.threads,
+            a.whole,
             frozenset(a.arrived.items()),
             frozenset(a.marked),
             a.again,

@@ -202,11 +202,13 @@ class _Copy:
 
     def named(self, n: Named) -> Named:
         auto = NamedBarrier(
-            n.auto.threads, n.auto.generation, dict(n.auto.arrived), set(n.auto.marked), n.auto.again
-        )
+            n.auto.threads, n.auto.generation, dict(n.auto.arrived), set(n.auto.marked), n.auto.again,
+            n.auto.whole, n.auto.gone,
+        )  # fmt: skip
         partial = {w: self.generation(g) for w, g in n.partial.items()}
         ahead = [self.threads[id(t)] for t in n.ahead]
-        return Named(auto, n.column, self.generation(n.gen), self.matrix(n.last), n.red, partial, ahead)
+        gen, last = self.generation(n.gen), self.matrix(n.last)
+        return Named(auto, n.column, gen, last, n.red, partial, ahead, n.mask)
 
     def cluster(self, c: Cluster) -> Cluster:
         auto = ClusterBarrier(set(c.auto.expected), c.auto.generation, set(c.auto.arrived))
