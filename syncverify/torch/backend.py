@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import heapq
 import logging
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +19,18 @@ from syncverify.gate.proof_time import PROOF_SECONDS
 from syncverify.gate.proof_time import checked as checked_seconds
 from syncverify.torch import operators, table
 from syncverify.torch.call import Fused, prepare, shapes_of
-from syncverify.torch.choice import ALWAYS, CHOICES, FASTER, NEVER, SlowerError, check_faster
+from syncverify.torch.choice import (
+    ALWAYS,
+    CHOICES,
+    FASTER,
+    NEVER,
+    SlowerError,
+    Times,
+    check_faster,
+    measured,
+    remembered,
+    severed,
+)
 from syncverify.torch.dims import UnfitError
 from syncverify.torch.losses import PLAIN
 from syncverify.torch.partition import Found, partition
@@ -109,16 +122,21 @@ def lower(
     module = copy.copy(module)
     module.graph = fx_graph_cse(module.graph)
     found = partition(module.graph, least)
+    candidates = [_candidate(module, one, runner) for one in found.found]
+    _prove_ahead([c for c in candidates if use != FASTER or c.times is None], runner)
     moved: dict[Node, Node] = {}
-    for one in found.found:
-        region = _region(one)
+    taken = {n for c in candidates for n in c.found.group.nodes}
+    for candidate in candidates:
+        region = candidate.region
         try:
-            _replace(module, one, runner, region, moved, use)
+            op = _chosen(candidate, runner, use, taken)
         except (RefusedError, UnfitError, SlowerError) as e:
+            taken -= set(candidate.found.group.nodes)
             region.refused = str(e)
             report.refused.append(region)
-            log.info("%s is left to torch: %s", region.name, e)
+            log.info("%s is left to Inductor: %s", region.name, e)
         else:
+            _replace(module.graph, candidate, op, moved)
             report.regions.append(region)
     report.left = [(n.name, _operation(n), reason) for n, reason in found.left.items() if _counts(n)]
     _sort(module.graph)
@@ -146,32 +164,93 @@ def _region(found: Found) -> Region:
     )  # fmt: skip
 
 
-def _replace(
-    module: GraphModule, found: Found, runner: Runner, region: Region, moved: dict[Node, Node], use: str
-) -> None:
-    """Puts one operator into the graph; on an error, it has changed nothing.
+@dataclass(frozen=True)
+class Candidate:
+    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone.
 
-    Raises RefusedError or UnfitError where there is none, SlowerError where Inductor's code is faster.
-    ``moved``: what stands for the results of earlier ones.
+    ``times``: how fast it is, where that is known from before.
     """
-    t, graph = found.translation, module.graph
-    arguments = list(dict.fromkeys(a for n in found.group.nodes for a in n.all_input_nodes))
-    arguments = [a for a in arguments if a not in found.group.nodes]
-    operators.check_arguments(arguments)
-    device = value_of(t.outputs[0]).device
-    reason = runner.why_not(device)
-    if reason:
-        raise RefusedError(reason)
+
+    found: Found
+    arguments: tuple[Node, ...]
+    nodes: GraphModule
+    name: str
+    region: Region
+    device: torch.device
+    times: Times | None
+
+
+def _candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
+    t, group = found.translation, found.group
+    needed = dict.fromkeys(a for n in group.nodes for a in n.all_input_nodes)
+    arguments = tuple(a for a in needed if a not in group.nodes)
     nodes = _alone(module, found, arguments)
     name = operators.name_of(t.fusion.name, operators.identity(nodes.graph, arguments, runner), runner)
-    op = operators.known(name, runner)
+    device = value_of(t.outputs[0]).device
+    return Candidate(found, arguments, nodes, name, _region(found), device, remembered(name, device))
+
+
+def _prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
+    """Proves the kernels of candidates side by side, where the runner can; one that fails says so later."""
+    ahead = getattr(runner, "ahead", None)
+    if ahead is None:
+        return
+    kernels: dict[str, Any] = {}
+    for c in candidates:
+        if operators.known(c.name, runner) is not None or runner.why_not(c.device):
+            continue
+        t = c.found.translation
+        with contextlib.suppress(UnfitError):
+            hint = shapes_of(t, c.arguments).hint
+            if 0 not in hint.values():
+                kernels[c.name] = c.device, (t.problem or t.fusion, hint)
+    for device in {d for d, _ in kernels.values()}:
+        ahead([k for d, k in kernels.values() if d == device], device)
+
+
+def _chosen(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> Any:
+    """The operator of a candidate.
+
+    Raises RefusedError or UnfitError where there is none, SlowerError where Inductor's code is faster.
+    ``taken``: nodes of all kernels.
+    """
+    operators.check_arguments(c.arguments)
+    reason = runner.why_not(c.device)
+    if reason:
+        raise RefusedError(reason)
+    cut = severed(c.found.group, taken)
+    if use == FASTER and c.times is not None:
+        check_faster(c.times, cut, c.device, c.region)
+    op = operators.known(c.name, runner)
     if op is None:
-        op = _made(found, nodes, arguments, runner, region, name, moved)
+        op = _made(c, runner)
     else:
-        region.status = operators.fused_of(name).region.status
-    if use == FASTER:
-        check_faster(name, op, nodes, found.group, arguments, region)
-    with graph.inserting_before(next(iter(found.group.nodes))):
+        c.region.status = operators.fused_of(c.name).region.status
+    if use == FASTER and c.times is None:
+        times = remembered(c.name, c.device) or measured(c.name, op, c.nodes, c.arguments, c.device)
+        check_faster(times, cut, c.device, c.region)
+    return op
+
+
+def _made(c: Candidate, runner: Runner) -> Any:
+    """A new operator, whose kernel is compiled and proved; RefusedError or UnfitError."""
+    t = c.found.translation
+    shapes = shapes_of(t, c.arguments)
+    try:
+        kernel = runner.fusion(t.fusion) if t.problem is None else runner.product(t.problem)
+    except InputError as e:
+        raise RefusedError(e.message) from e
+    prepare(kernel, shapes, c.device, c.region)
+    inputs = [c.arguments.index(n) for n in t.inputs]
+    fused = Fused(t, c.nodes, kernel, shapes, inputs, c.region)
+    return operators.make(c.name, fused, c.arguments, runner)
+
+
+def _replace(graph: Graph, candidate: Candidate, op: Any, moved: dict[Node, Node]) -> None:
+    """Puts an operator into the graph. ``moved``: what stands for the results of earlier ones."""
+    group, t = candidate.found.group, candidate.found.translation
+    arguments = [moved.get(a, a) for a in candidate.arguments]
+    with graph.inserting_before(next(iter(group.nodes))):
         call = graph.call_function(op, tuple(arguments))
     call.meta["eager_input_vals"] = (tuple(a.meta["val"] for a in arguments), {})
     single = len(t.outputs) == 1
@@ -184,28 +263,13 @@ def _replace(
             item.meta["val"] = value_of(node)
         moved[node] = item
         for user in list(node.users):
-            if user not in found.group.nodes or is_view(user):
+            if user not in group.nodes or is_view(user):
                 user.replace_input_with(node, item)
-
-
-def _made(
-    found: Found, nodes: GraphModule, arguments: Sequence[Node], runner: Runner, region: Region, name: str,
-    moved: Mapping[Node, Node],
-) -> Any:  # fmt: skip
-    """A new operator, whose kernel is compiled and proved; RefusedError or UnfitError."""
-    t = found.translation
-    shapes = shapes_of(t, arguments)
-    try:
-        kernel = runner.fusion(t.fusion) if t.problem is None else runner.product(t.problem)
-    except InputError as e:
-        raise RefusedError(e.message) from e
-    prepare(kernel, shapes, value_of(t.outputs[0]).device, region)
-    inputs = [arguments.index(moved.get(n, n)) for n in t.inputs]
-    return operators.make(name, Fused(t, nodes, kernel, shapes, inputs, region), arguments, runner)
 
 
 def expand(graph: Graph) -> None:
     """Takes apart the operators of losses that no kernel holds: Inductor compiles their parts."""
+    from torch._dispatch.python import enable_python_dispatcher
     from torch._guards import detect_fake_mode
     from torch._inductor.decomposition import select_decomp_table
     from torch.fx.experimental.proxy_tensor import make_fx
@@ -220,8 +284,9 @@ def expand(graph: Graph) -> None:
 
         values = [a.meta["val"] for a in tensors]
         mode = detect_fake_mode(values)
-        with mode, torch._dispatch.python.enable_python_dispatcher():
-            parts = make_fx(function, decomposition_table=select_decomp_table())(*values)
+        with mode, enable_python_dispatcher():
+            trace: Any = make_fx(function, decomposition_table=select_decomp_table())
+            parts = trace(*values)
         copies = dict(zip((n for n in parts.graph.nodes if n.op == "placeholder"), tensors, strict=True))
         with graph.inserting_before(node):
             for part in parts.graph.nodes:
@@ -251,25 +316,40 @@ def _alone(module: GraphModule, found: Found, arguments: Sequence[Node]) -> Grap
 
 
 def _sort(graph: Graph) -> None:
-    """Puts every node behind its arguments, and changes the order no more than that."""
-    waiting = list(graph.nodes)
-    placed: set[Node] = set()
+    """Puts every node behind its arguments, and changes the order no more than that.
+
+    What writes to an argument stays behind all that came before it.
+    """
+    order = list(graph.nodes)
+    place = {n: k for k, n in enumerate(order)}
+    waits = {n: set(n.all_input_nodes) for n in order}
+    for node in order:
+        if node.op == "output" or _writes(node):
+            waits[node] |= set(order[: place[node]])
+    needed: dict[Node, list[Node]] = {n: [] for n in order}
+    for node, others in waits.items():
+        for other in others:
+            needed[other].append(node)
+    left = {n: len(others) for n, others in waits.items()}
+    free = [place[n] for n in order if not left[n]]
+    heapq.heapify(free)
     last: Node | None = None
-    while waiting:
-        later = []
-        for node in waiting:
-            if all(a in placed for a in node.all_input_nodes) and node.op != "output":
-                if last is not None:
-                    last.append(node)
-                placed.add(node)
-                last = node
-            else:
-                later.append(node)
-        if len(later) == len(waiting):
-            break
-        waiting = later
-    assert last is not None and [n.op for n in waiting] == ["output"], "a cycle"
-    last.append(waiting[0])
+    while free:
+        node = order[heapq.heappop(free)]
+        if last is not None:
+            last.append(node)
+        last = node
+        for user in needed[node]:
+            left[user] -= 1
+            if not left[user]:
+                heapq.heappush(free, place[user])
+    if any(left.values()):
+        raise RuntimeError("a cycle in a graph with kernels: please report it")
+
+
+def _writes(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return bool(node.op == "call_function" and schema is not None and schema.is_mutable)
 
 
 def make_backend(options: Mapping[str, Any] | None = None, mode: str | None = None) -> Backend:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -184,9 +184,10 @@ class Fused:
         if ready is not None and torch.cuda.current_device() == ready.device:
             addresses = [x.data_ptr() for x in inputs]
             if not max([at % ALIGNMENT for at in addresses]):
-                made = ready(addresses)
-                return made[0] if self._single else tuple(made)
-        made = self._found(given, computed, key)
+                return self._returned(ready(addresses))
+        return self._returned(self._found(given, computed, key))
+
+    def _returned(self, made: Sequence[Any]) -> Any:
         return made[0] if self._single else tuple(made)
 
     def fake(self, *given: Any) -> Any:
@@ -203,7 +204,7 @@ class Fused:
             else torch.empty_strided(s, strides, dtype=dtype, device=device)
             for (s, strides), dtype in zip(kinds, self._outputs, strict=True)
         ]
-        return made[0] if self._single else tuple(made)
+        return self._returned(made)
 
     def _by_torch(self, given: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
         """The nodes one by one, with results that lie as the kernel's would."""

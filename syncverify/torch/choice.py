@@ -10,8 +10,8 @@ import json
 import logging
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import metadata
 from typing import Any
@@ -21,8 +21,15 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from syncverify.base.cache_dir import Store, default_root, digest
-from syncverify.torch import table
-from syncverify.torch.region import Group, is_constant, is_item, is_view, outputs_of, size_of, source_of, value_of
+from syncverify.torch.region import (
+    Group,
+    is_constant,
+    is_item,
+    is_view,
+    outputs_of,
+    size_of,
+    source_of,
+)
 from syncverify.torch.report import Region
 
 log = logging.getLogger("syncverify.torch")
@@ -33,7 +40,7 @@ CHOICES = (FASTER, ALWAYS, NEVER)
 #: Calls before the first that is timed, and those of which the median counts.
 _WARM, _TIMED = 3, 11
 #: Bytes that are written between two calls, so that neither finds its data in a cache.
-_FLUSHED = 1 << 28
+_FLUSHED = 1 << 29
 #: Bytes that are copied to see how fast memory is.
 _COPIED = 1 << 28
 
@@ -50,48 +57,37 @@ class Times:
     inductor: float
 
 
-def check_faster(
-    name: str, op: OpOverload, nodes: GraphModule, group: Group, arguments: Sequence[Node], region: Region
-) -> None:
-    """Raises SlowerError where Inductor's code for the nodes is faster; ``name`` is the operator's."""
-    device = value_of(outputs_of(group)[0]).device
-    times = _remembered(name, device)
-    if times is None:
-        times = _timed(op, nodes, arguments, device)
-        _store().write(_file(name, device), json.dumps(vars(times)).encode())
-    cut = severed(group) / _bytes_per_us(device)
-    region.note(
-        f"{times.kernel:.1f} us, and {cut:.1f} us of memory traffic at its borders; "
-        f"Inductor's code {times.inductor:.1f} us"
+def check_faster(times: Times, cut: int, device: torch.device, region: Region) -> None:
+    """Raises SlowerError where Inductor's code is faster; ``cut``: bytes, as in ``severed``."""
+    traffic = cut / _bytes_per_us(device)
+    found = (
+        f"{times.kernel:.1f} us and {traffic:.1f} us of memory traffic at its borders, "
+        f"{times.inductor:.1f} us of Inductor's code"
     )
-    if times.kernel + cut >= times.inductor:
-        raise SlowerError(
-            f"Inductor's code is faster: {times.inductor:.1f} us against {times.kernel:.1f} us "
-            f"and {cut:.1f} us of memory traffic at its borders"
-        )
+    if times.kernel + traffic >= times.inductor:
+        raise SlowerError(f"not faster: {found}")
+    region.note(found)
 
 
 # ---------------------------------------------------------------- what a cut costs
 
 
-def severed(group: Group) -> int:
+def severed(group: Group, others: Container[Node]) -> int:
     """Bytes that go through memory only because the region is a kernel of its own.
 
     A tensor that Inductor would make in the same loop is written and read for nothing; a result that it would
-    read in the same loop is read once more.
+    read in the same loop is read once more. ``others``: nodes that will be in kernels of their own.
     """
     total = 0
     for leaf in group.leaves:
         source = source_of(leaf)
-        if _fusible(source) and source not in group.nodes:
+        if _fusible(source) and source not in group.nodes and source not in others:
             shared = any(u not in group.nodes and not is_view(u) for u in source.users)
             total += size_of(source) * (1 if shared else 2)
     for node in outputs_of(group):
         readers = [u for u in _readers([node]) if u not in group.nodes]
-        if readers and all(_fusible(u) for u in readers):
-            total += size_of(node) * 2
-        elif any(_fusible(u) for u in readers):
-            total += size_of(node)
+        joined = [_fusible(u) and u not in others for u in readers]
+        total += size_of(node) * (2 if joined and all(joined) else 1 if any(joined) else 0)
     return total
 
 
@@ -125,14 +121,19 @@ def _fusible(node: Node) -> bool:
 # ---------------------------------------------------------------- time
 
 
-def _timed(op: OpOverload, nodes: GraphModule, arguments: Sequence[Node], device: torch.device) -> Times:
+def measured(
+    name: str, op: OpOverload, nodes: GraphModule, arguments: Sequence[Node], device: torch.device
+) -> Times:
+    """Times an operator beside Inductor's code for its nodes, and remembers what it found."""
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
     with unset_fake_temporarily(), torch.no_grad(), torch._C._DisablePythonDispatcher():
         given = [_example(a.meta["val"]) for a in arguments]
         ours = _median(lambda: op(*given), device)
         theirs = _median(_compiled(nodes, given), device)
-    return Times(ours, theirs)
+    times = Times(ours, theirs)
+    _store().write(_file(name, device), json.dumps(asdict(times)).encode())
+    return times
 
 
 def _example(x: Any) -> Any:
@@ -204,7 +205,8 @@ def _bytes_per_us(device: torch.device) -> float:
     count = _COPIED if device.type == "cuda" else _COPIED >> 4
     with unset_fake_temporarily(), torch.no_grad(), torch._C._DisablePythonDispatcher():
         x, y = (torch.zeros(count, dtype=torch.int8, device=device) for _ in range(2))
-        return 2 * count / _median(lambda: y.copy_(x), device)
+        microseconds = _median(lambda: y.copy_(x), device)
+    return 2 * count / microseconds
 
 
 # ---------------------------------------------------------------- memory
@@ -228,7 +230,8 @@ def _version() -> str:
         return "source"
 
 
-def _remembered(name: str, device: torch.device) -> Times | None:
+def remembered(name: str, device: torch.device) -> Times | None:
+    """What was found for an operator on such a card, or None."""
     data = _store().read(_file(name, device))
     if data is None:
         return None
@@ -239,4 +242,7 @@ def _remembered(name: str, device: torch.device) -> Times | None:
         return None
 
 
-__all__ = ["ALWAYS", "CHOICES", "FASTER", "NEVER", "SlowerError", "Times", "check_faster", "severed"]
+__all__ = [
+    "ALWAYS", "CHOICES", "FASTER", "NEVER", "SlowerError", "Times", "check_faster", "measured", "remembered",
+    "severed",
+]  # fmt: skip

@@ -74,7 +74,8 @@ def supported(node: Node) -> str:
         return "" if isinstance(source, Node) and source.target in table.PAIRS else "part of a tuple"
     known = (
         target in table.POINTWISE or target in table.REDUCTIONS or target in table.PAIRS
-        or target in table.PRODUCTS or target in table.CASTS or target in (table.GATHER, PLACED) or is_view(node)
+        or target in table.PRODUCTS or target in table.CASTS or target in (table.GATHER, PLACED)
+        or is_view(node)
     )  # fmt: skip
     if not known:
         return "" if is_constant(node) else "fusions have no such function"
