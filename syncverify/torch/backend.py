@@ -27,12 +27,12 @@ from syncverify.torch.choice import (
     SlowerError,
     Times,
     check_faster,
-    measured,
-    remembered,
+    inductor_times,
     severed,
+    with_kernel,
 )
 from syncverify.torch.dims import UnfitError
-from syncverify.torch.losses import PLAIN
+from syncverify.torch.losses import PLAIN, recomputed
 from syncverify.torch.partition import Found, partition
 from syncverify.torch.region import is_constant, is_view, value_of
 from syncverify.torch.report import GraphReport, Region, Report
@@ -72,7 +72,7 @@ class Backend:
         from torch._inductor.compile_fx import compile_fx
 
         # that cache keeps graphs by what they compute, and knows of no backend
-        with config.patch(enable_autograd_cache=False):
+        with config.patch(enable_autograd_cache=False), recomputed():
             return compile_fx(
                 module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
                 config_patches=dict(self.inductor) or None,
@@ -123,21 +123,15 @@ def lower(
     module.graph = fx_graph_cse(module.graph)
     found = partition(module.graph, least)
     candidates = [_candidate(module, one, runner) for one in found.found]
-    _prove_ahead([c for c in candidates if use != FASTER or c.times is None], runner)
-    moved: dict[Node, Node] = {}
     taken = {n for c in candidates for n in c.found.group.nodes}
-    for candidate in candidates:
-        region = candidate.region
-        try:
-            op = _chosen(candidate, runner, use, taken)
-        except (RefusedError, UnfitError, SlowerError) as e:
-            taken -= set(candidate.found.group.nodes)
-            region.refused = str(e)
-            report.refused.append(region)
-            log.info("%s is left to Inductor: %s", region.name, e)
-        else:
+    likely = [c for c in candidates if _tried(report, taken, c, lambda c: _promising(c, runner, use, taken))]
+    _prove_ahead(likely, runner)
+    moved: dict[Node, Node] = {}
+    for candidate in likely:
+        op = _tried(report, taken, candidate, lambda c: _chosen(c, runner, use, taken))
+        if op is not None:
             _replace(module.graph, candidate, op, moved)
-            report.regions.append(region)
+            report.regions.append(candidate.region)
     report.left = [(n.name, _operation(n), reason) for n, reason in found.left.items() if _counts(n)]
     _sort(module.graph)
     module.graph.eliminate_dead_code()
@@ -164,12 +158,23 @@ def _region(found: Found) -> Region:
     )  # fmt: skip
 
 
+def _tried(
+    report: GraphReport, taken: set[Node], candidate: Candidate, step: Callable[[Candidate], Any]
+) -> Any:
+    """What a step makes of a candidate; None where it says why there is no kernel, which is reported."""
+    try:
+        return step(candidate)
+    except (RefusedError, UnfitError, SlowerError) as e:
+        taken -= set(candidate.found.group.nodes)
+        candidate.region.refused = str(e)
+        report.refused.append(candidate.region)
+        log.info("%s is left to Inductor: %s", candidate.region.name, e)
+        return None
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone.
-
-    ``times``: how fast it is, where that is known from before.
-    """
+    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone."""
 
     found: Found
     arguments: tuple[Node, ...]
@@ -177,7 +182,6 @@ class Candidate:
     name: str
     region: Region
     device: torch.device
-    times: Times | None
 
 
 def _candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
@@ -187,7 +191,7 @@ def _candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
     nodes = _alone(module, found, arguments)
     name = operators.name_of(t.fusion.name, operators.identity(nodes.graph, arguments, runner), runner)
     device = value_of(t.outputs[0]).device
-    return Candidate(found, arguments, nodes, name, _region(found), device, remembered(name, device))
+    return Candidate(found, arguments, nodes, name, _region(found), device)
 
 
 def _prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
@@ -208,27 +212,35 @@ def _prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
         ahead([k for d, k in kernels.values() if d == device], device)
 
 
+def _promising(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> bool:
+    """True; RefusedError or UnfitError where no kernel can be, SlowerError where none can be faster."""
+    operators.check_arguments(c.arguments)
+    reason = runner.why_not(c.device)
+    if reason:
+        raise RefusedError(reason)
+    if use == FASTER:
+        check_faster(_times(c), severed(c.found.group, taken), c.device, c.region)
+    return True
+
+
+def _times(c: Candidate) -> Times:
+    return inductor_times(c.name, c.nodes, c.found.group, c.arguments, c.device)
+
+
 def _chosen(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> Any:
     """The operator of a candidate.
 
     Raises RefusedError or UnfitError where there is none, SlowerError where Inductor's code is faster.
     ``taken``: nodes of all kernels.
     """
-    operators.check_arguments(c.arguments)
-    reason = runner.why_not(c.device)
-    if reason:
-        raise RefusedError(reason)
-    cut = severed(c.found.group, taken)
-    if use == FASTER and c.times is not None:
-        check_faster(c.times, cut, c.device, c.region)
     op = operators.known(c.name, runner)
     if op is None:
         op = _made(c, runner)
     else:
         c.region.status = operators.fused_of(c.name).region.status
-    if use == FASTER and c.times is None:
-        times = remembered(c.name, c.device) or measured(c.name, op, c.nodes, c.arguments, c.device)
-        check_faster(times, cut, c.device, c.region)
+    if use == FASTER:
+        times = with_kernel(c.name, _times(c), op, c.arguments, c.device)
+        check_faster(times, severed(c.found.group, taken), c.device, c.region)
     return op
 
 
@@ -283,7 +295,7 @@ def expand(graph: Graph) -> None:
             return PLAIN[node.target](*args)
 
         values = [a.meta["val"] for a in tensors]
-        mode = detect_fake_mode(values)
+        mode: Any = detect_fake_mode(values)
         with mode, enable_python_dispatcher():
             trace: Any = make_fx(function, decomposition_table=select_decomp_table())
             parts = trace(*values)
