@@ -174,11 +174,15 @@ def _tried(
 
 @dataclass(frozen=True)
 class Candidate:
-    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone."""
+    """A group that may become an operator called ``name``; ``nodes`` are its nodes alone.
+
+    ``key``: what has the same nodes and arguments has the same.
+    """
 
     found: Found
     arguments: tuple[Node, ...]
     nodes: GraphModule
+    key: str
     name: str
     region: Region
     device: torch.device
@@ -189,9 +193,10 @@ def _candidate(module: GraphModule, found: Found, runner: Runner) -> Candidate:
     needed = dict.fromkeys(a for n in group.nodes for a in n.all_input_nodes)
     arguments = tuple(a for a in needed if a not in group.nodes)
     nodes = _alone(module, found, arguments)
-    name = operators.name_of(t.fusion.name, operators.identity(nodes.graph, arguments, runner), runner)
+    key = operators.identity(nodes.graph, arguments, runner)
+    name = operators.name_of(t.fusion.name, key, runner)
     device = value_of(t.outputs[0]).device
-    return Candidate(found, arguments, nodes, name, _region(found), device)
+    return Candidate(found, arguments, nodes, key, name, _region(found), device)
 
 
 def _prove_ahead(candidates: Sequence[Candidate], runner: Runner) -> None:
@@ -224,7 +229,7 @@ def _promising(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> bool
 
 
 def _times(c: Candidate) -> Times:
-    return inductor_times(c.name, c.nodes, c.found.group, c.arguments, c.device)
+    return inductor_times(c.key, c.nodes, c.found.group, c.arguments, c.device)
 
 
 def _chosen(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> Any:
@@ -239,7 +244,7 @@ def _chosen(c: Candidate, runner: Runner, use: str, taken: set[Node]) -> Any:
     else:
         c.region.status = operators.fused_of(c.name).region.status
     if use == FASTER:
-        times = with_kernel(c.name, _times(c), op, c.arguments, c.device)
+        times = with_kernel(c.key, _times(c), op, c.arguments, c.device)
         check_faster(times, severed(c.found.group, taken), c.device, c.region)
     return op
 

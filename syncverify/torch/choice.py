@@ -66,10 +66,10 @@ class Times:
 def check_faster(times: Times, cut: int, device: torch.device, region: Region) -> None:
     """Raises SlowerError where Inductor's code is faster; ``cut``: bytes, as in ``severed``."""
     traffic = cut / _bytes_per_us(device)
-    kernel = times.least if times.kernel is None else times.kernel
+    kernel, bound = (times.least, " at least") if times.kernel is None else (times.kernel, "")
     found = (
-        f"{kernel:.1f} us{' at least' if times.kernel is None else ''} and {traffic:.1f} us of memory traffic "
-        f"at its borders, {times.inductor:.1f} us of Inductor's code"
+        f"{kernel:.1f} us{bound} and {traffic:.1f} us of memory traffic at its borders, "
+        f"{times.inductor:.1f} us of Inductor's code"
     )
     if kernel + traffic >= times.inductor:
         raise SlowerError(f"not faster: {found}")
@@ -130,29 +130,29 @@ def _fusible(node: Node) -> bool:
 
 
 def inductor_times(
-    name: str, nodes: GraphModule, group: Group, arguments: Sequence[Node], device: torch.device
+    key: str, nodes: GraphModule, group: Group, arguments: Sequence[Node], device: torch.device
 ) -> Times:
-    """Times Inductor's code for the nodes of operator ``name``; found once, and remembered."""
-    found = _remembered(name, device)
+    """Times Inductor's code for the nodes of the region ``key``; found once, and remembered."""
+    found = _remembered(key, device)
     if found is None:
         with _real():
             given = [_example(a.meta["val"]) for a in arguments]
             inductor = _median(_compiled(nodes, given), device)
             found = Times(inductor, _least(group, device))
-        _remember(name, device, found)
+        _remember(key, device, found)
     return found
 
 
 def with_kernel(
-    name: str, times: Times, op: OpOverload, arguments: Sequence[Node], device: torch.device
+    key: str, times: Times, op: OpOverload, arguments: Sequence[Node], device: torch.device
 ) -> Times:
     """The same with the operator's own time."""
-    found = _remembered(name, device) or times
+    found = _remembered(key, device) or times
     if found.kernel is None:
         with _real():
             given = [_example(a.meta["val"]) for a in arguments]
             found = replace(found, kernel=_median(lambda: op(*given), device))
-        _remember(name, device, found)
+        _remember(key, device, found)
     return found
 
 
@@ -233,7 +233,7 @@ def _median(run: Callable[[], Any], device: torch.device) -> float:
             run()
             end.record()
         torch.cuda.synchronize(device)
-    return statistics.median(begin.elapsed_time(end) for begin, end in pairs) * 1e3
+    return statistics.median(float(begin.elapsed_time(end)) for begin, end in pairs) * 1e3
 
 
 @lru_cache(maxsize=16)
@@ -253,10 +253,10 @@ def _store() -> Store:
     return Store(default_root() / "torch-choices")
 
 
-def _file(name: str, device: torch.device) -> str:
+def _file(key: str, device: torch.device) -> str:
     """A name for an operator's times on one card, with these versions."""
     card = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return digest(f"{name} {card} {torch.__version__} {_version()}") + ".json"
+    return digest(f"{key} {card} {torch.__version__} {_version()}") + ".json"
 
 
 @lru_cache(maxsize=1)
@@ -271,15 +271,15 @@ def _version() -> str:
 _FOUND: dict[str, Times] = {}
 
 
-def _remember(name: str, device: torch.device, times: Times) -> None:
-    file = _file(name, device)
+def _remember(key: str, device: torch.device, times: Times) -> None:
+    file = _file(key, device)
     _FOUND[file] = times
     _store().write(file, json.dumps(asdict(times)).encode())
 
 
-def _remembered(name: str, device: torch.device) -> Times | None:
+def _remembered(key: str, device: torch.device) -> Times | None:
     """What was found for an operator on such a card, or None."""
-    file = _file(name, device)
+    file = _file(key, device)
     if file in _FOUND:
         return _FOUND[file]
     data = _store().read(file)

@@ -5,7 +5,7 @@ Torch takes both apart into arithmetic on integers, which no kernel can hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -56,7 +56,7 @@ def placed_by_place(x: Any, like: Any, target: Any, ignored: int) -> Any:
 
 
 #: The operators as functions of torch, for a compiler that holds integers.
-PLAIN = {CHOSEN: chosen, PLACED: placed_by_place}
+PLAIN: dict[Any, Callable[..., Any]] = {CHOSEN: chosen, PLACED: placed_by_place}
 
 
 def fused_chosen(x: Value, target: Value, ignored: int) -> tuple[Value, Value]:
