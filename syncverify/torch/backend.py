@@ -71,12 +71,32 @@ class Backend:
         from torch._functorch import config
         from torch._inductor.compile_fx import compile_fx
 
+        if isinstance(self.runner, ProvingRunner):
+            return self._prove(module, inputs)
         # that cache keeps graphs by what they compute, and knows of no backend
         with config.patch(enable_autograd_cache=False), recomputed():
             return compile_fx(
                 module, list(inputs), inner_compile=self._compile, decompositions=table.decompositions(),
                 config_patches=dict(self.inductor) or None,
             )  # fmt: skip
+
+    def _prove(self, module: GraphModule, inputs: Sequence[Any]) -> Any:
+        """Graphs of fake tensors, of which nothing is compiled but kernels: no GPU is needed."""
+        from functorch.compile import make_boxed_func
+        from torch._dynamo.backends.common import aot_autograd
+        from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+        def compiled(graph: GraphModule, given: Sequence[Any]) -> Any:
+            lowered, report = lower(graph, self.runner, self.least)
+            self.report.graphs.append(report)
+            return make_boxed_func(lowered.forward)
+
+        with recomputed():
+            make = aot_autograd(
+                fw_compiler=compiled, bw_compiler=compiled, decompositions=table.decompositions(),
+                partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True,
+            )  # fmt: skip
+            return make(module, inputs)
 
     def _compile(self, module: GraphModule, inputs: Sequence[Any], **settings: Any) -> Any:
         """One graph, as Inductor's own compiler of it: forward, backward, or both."""

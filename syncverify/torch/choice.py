@@ -56,7 +56,7 @@ class SlowerError(Exception):
 
 @dataclass(frozen=True)
 class Times:
-    """Microseconds of one call: Inductor's code, what a kernel cannot be below, and the kernel, once timed."""
+    """Microseconds of a call: Inductor's code, what no kernel is below, and the kernel, once it is timed."""
 
     inductor: float
     least: float

@@ -41,7 +41,7 @@ def test_inductor_compiles_what_is_around_a_kernel() -> None:
     got, program = code(rotated, sv.Backend(sv.ReferenceRunner()), x, w)
     torch.testing.assert_close(got, rotated(x, w))
     assert program.count(" = torch.ops.syncverify.fused_") == 1 and "cpp_fused" in program
-    assert "torch.ops.aten" not in program
+    assert "= torch.ops.aten." not in program
 
 
 def test_products_alone_are_inductors() -> None:
