@@ -16,6 +16,15 @@ ROOT = Path(__file__).parents[2] / "syncverify"
 ROOMS = {
     "kernel, proofs of protocols": ["checker/kernel/*.py"],
     "tables": ["model/ordering.py", "model/proxies.py"],
+    "kernels of the IR as protocols": [
+        f"checker/prover/rings/{x}.py"
+        for x in (
+            *("to_protocol", "cases", "extract", "operations", "counters", "expressions", "program"),
+            *("linear", "certificate"),
+        )
+    ],
+    "layout and footprints": ["ir/layout.py", "ir/footprints.py"],
+    "syntax of the IR": ["ir/text/*.py", "ir/nodes/*.py", "ir/expr.py", "ir/check/*.py"],
 }
 _SILENT = (
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,

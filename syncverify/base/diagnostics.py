@@ -193,6 +193,24 @@ class Scope:
     assume: tuple[str, ...] = ()
 
 
+#: Why the kernel has not judged a proof that nobody asked it about.
+NOT_ASKED = "the kernel was not asked (check --require kernel asks it)"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """Who accepted the proof of a verdict: the small trusted kernel, or only the search that found it.
+
+    ``reason``: why the kernel did not. ``invariants``: what was proved, in words. ``besides``: what else the
+    verdict rests on, which the kernel does not judge.
+    """
+
+    kernel: bool = False
+    reason: str | None = None
+    invariants: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class KernelReport:
     """Everything said about one kernel; the unit of all report formats."""
@@ -211,5 +229,15 @@ class KernelReport:
     stats: Mapping[str, Any] = field(default_factory=dict)
     #: the proof for sizes itself (``sizes.Sized``), from which a certificate is written; no format shows it
     proof: Any = field(default=None, compare=False, repr=False)
+    acceptance: Acceptance = Acceptance(reason=NOT_ASKED)
+    #: the proof that the kernel accepted, from which a certificate is written; no format shows it
+    protocol: Any = field(default=None, compare=False, repr=False)
     #: of a refuted kernel, the system that shows it: ``driver.explained`` tries repairs on it
     refuted_system: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def accepted_by(self) -> str | None:
+        """``kernel`` or ``search``; None of a verdict that is no proof."""
+        if self.verdict is not Verdict.PROVED:
+            return None
+        return "kernel" if self.acceptance.kernel else "search"

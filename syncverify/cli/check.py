@@ -66,6 +66,11 @@ def _configured(ctx: click.Context, _: click.Parameter, given: str | None) -> No
     metavar="[FORMAT:]FILE",
     help="Write the report there instead of stdout; with a format, besides. Repeatable.",
 )
+@click.option(
+    "--require",
+    type=click.Choice(["kernel"]),
+    help="Ask the small trusted kernel about every proof; what it does not accept makes the status 3.",
+)
 @click.option("--draw", "drawn", is_flag=True, help="Draw the schedules of refuted kernels, in text reports.")
 @click.option("--witness-dir", metavar="DIR", help="Write each witness to DIR/<kernel>.json.")
 @click.option("--certificate", metavar="FILE", help="Write there what was proved, for recheck.")
@@ -131,6 +136,7 @@ def check(
     policy: str,
     format_: str,
     output: tuple[str, ...],
+    require: str | None,
     drawn: bool,
     witness_dir: str | None,
     certificate: str | None,
@@ -171,8 +177,9 @@ def check(
     facts = None if launch is None else read_facts(launch)
     cuda = options.cuda_options([i.path for i in inputs], include, define, std, prelude)
     guard = _guard(timeout, max_memory, jobs)
-    caches = not (no_cache or certificate or os.environ.get("SYNCVERIFY_NO_CACHE"))
-    wanted = Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches)
+    caches = not (no_cache or certificate or require or os.environ.get("SYNCVERIFY_NO_CACHE"))
+    asks = require == "kernel"
+    wanted = Wanted(facts, values, kernel, Policy(policy), cuda, not no_infer, guard, caches, asks)
     found = Run()
     for error in unusable:
         found.reject(error)
@@ -210,7 +217,7 @@ def check(
         return TERMINATED if ended else INTERRUPTED
     if write_baseline is not None and not report.errors:
         return 0
-    return status(report, Counting(on_unknown, Severity(fail_on), compared))
+    return status(report, Counting(on_unknown, Severity(fail_on), compared, asks))
 
 
 def _outputs(given: Sequence[str], format_: str) -> list[tuple[str, str | None]]:

@@ -20,11 +20,14 @@ NO_BASELINE = Compared(frozenset(), ())
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What fails a run. ``fail_on``: the least severity that does; ``on_unknown``: the status of unknown."""
+    """What fails a run. ``fail_on``: the least severity that does; ``on_unknown``: the status of unknown.
+    ``kernel``: a proof that the trusted kernel has not accepted counts as unknown.
+    """
 
     on_unknown: str | None = None
     fail_on: Severity = Severity.ERROR
     baseline: Compared = NO_BASELINE
+    kernel: bool = False
 
 
 def rules(patterns: Iterable[str], option: str) -> tuple[str, ...]:
@@ -60,6 +63,8 @@ def status(report: Report, counting: Counting) -> int:
     if any(_fails(k, counting.fail_on, accepted) for k in report.kernels):
         return Exit.REFUTED
     open_ = [k for k in report.kernels if k.verdict is Verdict.UNKNOWN and unknown_entry(k) not in accepted]
+    if counting.kernel and any(k.accepted_by == "search" for k in report.kernels):
+        return Exit.UNKNOWN
     if not open_:
         return Exit.OK
     if any(has(k.reason, Cause.INTERNAL_FAULT) for k in open_) and counting.on_unknown == "pass":

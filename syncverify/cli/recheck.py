@@ -23,11 +23,15 @@ _FURTHER = {
     "stages": "docs/stages.md and z3 (stages); docs/symbolic.md (the other sizes)",
     "each": "docs/symbolic.md (graphs of decisions; arithmetic of paths)",
     "few": "docs/theory.md (one run decides); which launches differ (docs/symbolic.md)",
+    "protocol": "docs/kernel.md (the rings); docs/symbolic.md (fragments, places in global memory)",
     "ptx": "what the check assumes of the launch; docs/theory.md (one run decides), docs/symbolic.md (sizes)",
 }
 
 
-@click.command(epilog="Exit status: 0 it holds; 1 it is rejected; 2 bad usage or input.")
+@click.command(
+    epilog="Exit status: 0 the kernel accepts it; 1 it is rejected; 2 bad usage or input;"
+    " 3 it holds as far as it was followed, but the kernel does not judge it."
+)
 @click.argument("certificate", metavar="FILE")
 @click.argument("kernel", metavar="KERNEL")
 @options.launch
@@ -48,7 +52,7 @@ def recheck(certificate: str, kernel: str, launch: str | None) -> int:
         return Exit.REFUTED
     for r in done:
         click.echo(_told(r))
-    return Exit.OK
+    return Exit.OK if all(r.judged for r in done) else Exit.UNKNOWN
 
 
 def _told(r: Rechecked) -> str:
@@ -58,8 +62,11 @@ def _told(r: Rechecked) -> str:
         ScopeKind.PARTIAL: f"every size with {values}",
         ScopeKind.EXACT: values,
     }[r.scope]
-    met = ", ".join(f"{n} {what}" for what, n in r.met.items())
+    met = ", ".join(f"{n} {what}" for what, n in r.met.counts.items())
     followed = f" (followed: {met})" if met else ""
-    apart = "by the checker" not in r.met
-    relied = _RELIED + ("" if apart else _CHECKER)
-    return f"{r.kernel}: holds for {scope}, {r.policy}{followed}\n  relies on {relied}; {_FURTHER[r.kind]}"
+    head = f"{r.kernel}: holds for {scope}, {r.policy}{followed}"
+    if r.judged:
+        return f"{head}\n  accepted by the kernel; relies on {_RELIED}; {_FURTHER[r.kind]}"
+    why = "; ".join(dict.fromkeys(r.met.reasons))
+    not_judged = f"  not judged by the kernel ({len(r.met.reasons)} systems): {why}"
+    return f"{head}\n{not_judged}\n  relies on {_RELIED}{_CHECKER}; {_FURTHER[r.kind]}"

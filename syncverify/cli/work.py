@@ -39,6 +39,7 @@ class Wanted:
     infer: bool
     guard: Guard
     caches: bool = True
+    kernel_judges: bool = False  # the trusted kernel is asked about every proof
 
     def facts_of(self, item: Item) -> LaunchFacts:
         """The launch facts of an input: those that were named, else those beside it."""
@@ -125,7 +126,7 @@ def _side_by_side(work: Callable[[Item], Checked], inputs: Sequence[Item], jobs:
 def _without_proofs(wanted: Wanted, item: Item) -> Checked:
     """What another process needs of a result."""
     checked = check_item(wanted, item)
-    return replace(checked, reports=tuple(replace(r, proof=None) for r in checked.reports))
+    return replace(checked, reports=tuple(replace(r, proof=None, protocol=None) for r in checked.reports))
 
 
 def _lost(item: Item, code: int | None) -> Checked:
@@ -204,6 +205,10 @@ def _checked(wanted: Wanted, item: Item) -> Checked:
             reports.append(report)
     except KeyboardInterrupt:
         interrupted = True
+    if wanted.kernel_judges and not interrupted:
+        from syncverify.driver.acceptance import asked
+
+        reports = asked(source, wanted.facts_of(item), wanted.values, reports)
     every = wanted.kernel is None and item.entry is None and not interrupted
     shown = finished(source, reports, every)
     return Checked(tuple(shown), frozenset(source.names), tuple(errors), interrupted)

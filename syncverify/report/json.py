@@ -39,6 +39,10 @@ def _kernel(k: KernelReport, witness: str | None) -> dict[str, Any]:
             "assume": list(k.scope.assume),
         },
         "assumptions": list(k.assumptions),
+        "accepted_by": k.accepted_by,
+        "not_accepted": None if k.accepted_by in (None, "kernel") else k.acceptance.reason,
+        "invariants": list(k.acceptance.invariants),
+        "besides": list(k.acceptance.besides),
         "witness": witness,
         "diagnostics": [_diagnostic(k, d) for d in k.diagnostics],
     }

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from syncverify.base.contested import CONTESTED
 from syncverify.base.diagnostics import (
+    NOT_ASKED,
     Blocked,
     Claim,
     Diagnostic,
@@ -85,7 +86,19 @@ def _kernel(k: KernelReport, name: str, witness_path: str | None, paint: Paint) 
         yield f"  taken for granted: {text}"
     if len(k.assumptions) > SHOWN_ASSUMPTIONS:
         yield f"  and {len(k.assumptions) - SHOWN_ASSUMPTIONS} more (--format json lists them)"
+    yield from _acceptance(k)
     yield ""
+
+
+def _acceptance(k: KernelReport) -> Iterator[str]:
+    """Who accepted a proof, where that was asked."""
+    a = k.acceptance
+    if k.accepted_by == "kernel":
+        yield "  accepted by the kernel"
+        yield from (f"    {text}" for text in a.invariants)
+        yield from (f"  by the search alone: {text}" for text in a.besides)
+    elif k.accepted_by == "search" and a.reason != NOT_ASKED:
+        yield f"  proved by the search, not accepted by the kernel: {a.reason}"
 
 
 # ---------------------------------------------------------------- one finding

@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from syncverify.base.diagnostics import Policy
 from syncverify.base.source import InputError
 from syncverify.codegen import driver
+from syncverify.codegen.arrays import describe
 from syncverify.codegen.cache import Cache, tool_fingerprint
 from syncverify.gate import H200_SMS, VerificationError
-from syncverify.gate.matmul import CompiledMatmul
+from syncverify.gate.matmul import CompiledMatmul, Matmul
 from syncverify.matmul import Problem, Schedule
 from syncverify.matmul.choices import file_name, remember, remembered
 from syncverify.matmul.choose import candidates
 
 #: Seconds that one call of a proved product takes at given sizes.
 Timer = Callable[[CompiledMatmul, Mapping[str, int]], float]
+#: Seconds that calls in a graph fill, which is replayed to time them.
+GRAPH_SECONDS = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +112,67 @@ def on_gpu(repeats: int = 20) -> Timer:
         }
         a, b = inputs.pop("a"), inputs.pop("b")
         a, b = a.t() if problem.a_t else a, b.t() if problem.b_t else b
-        times = []
-        for turn in range(repeats + 3):
+        shape = (sizes["M"], sizes["N"])
+        out = tuple(torch.empty(shape, device="cuda", dtype=kinds[o.dtype]) for o in problem.epilogue.outputs)
+
+        def call() -> None:
+            compiled(a, b, out=out, **inputs)
+
+        def seconds(run: Callable[[], None]) -> float:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
-            compiled(a, b, **inputs)
+            run()
             end.record()
             end.synchronize()
-            if turn >= 3:
-                times.append(float(start.elapsed_time(end)) / 1e3)
-        return statistics.median(times)
+            return float(start.elapsed_time(end)) / 1e3
+
+        call()  # loads the kernel
+        # short kernels are repeated in a graph: the time between launches of single ones is the host's
+        count = max(1, min(200, int(GRAPH_SECONDS / max(min(seconds(call) for _ in range(3)), 1e-6))))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                call()
+        graph.replay()
+        return statistics.median(seconds(graph.replay) for _ in range(repeats)) / count
 
     return timer
 
 
-__all__ = ["Timer", "Trial", "Tuned", "on_gpu", "tune"]
+@dataclass(frozen=True)
+class AtFirstUse:
+    """A product that is tuned where it is first called with some M, N and K, and remembered on disk.
+
+    Such a call takes as long as it takes to prove and to time the candidates: seconds. Sizes have to be known
+    before a CUDA graph is captured, where nothing can be timed.
+    """
+
+    problem: Problem
+    timer: Timer = field(default_factory=on_gpu)
+    device: str = ""
+    policy: Policy = Policy.PRACTICAL
+    cache: Cache = field(default_factory=Cache.default)
+    schedules: Sequence[Schedule] = ()
+    _found: dict[tuple[tuple[str, int], ...], Matmul] = field(default_factory=dict, repr=False)
+
+    def tuned(self, sizes: Mapping[str, int], multiprocessors: int = H200_SMS) -> Matmul:
+        """The product with what is fastest for these sizes, timed now or known from before."""
+        point = (*sorted(sizes.items()), ("multiprocessors", multiprocessors))
+        if point not in self._found:
+            tune(
+                self.problem, sizes, self.timer, device=self.device, multiprocessors=multiprocessors,
+                schedules=self.schedules, policy=self.policy, cache=self.cache,
+            )  # fmt: skip
+            self._found[point] = Matmul(self.problem, self.policy, self.cache, self.device)
+        return self._found[point]
+
+    def __call__(self, a: Any, b: Any, **options: Any) -> Any:
+        """Like ``Matmul``."""
+        if len(getattr(a, "shape", ())) != 2 or len(getattr(b, "shape", ())) != 2:
+            raise InputError(f"{self.problem.name} multiplies two matrices")
+        sizes = {"M": int(a.shape[0]), "K": int(a.shape[1]), "N": int(b.shape[1])}
+        device = describe(a.T if self.problem.a_t else a).device
+        return self.tuned(sizes, driver.multiprocessors(device or 0))(a, b, **options)
+
+
+__all__ = ["AtFirstUse", "Timer", "Trial", "Tuned", "on_gpu", "tune"]

@@ -150,7 +150,10 @@ def test_json_is_the_contract(report: Report) -> None:
     assert (data["schema_version"], data["policy"]) == (1, "practical")
     ring, lost, fine = data["kernels"]
     assert list(ring) == (
-        "name file arch verdict reason reason_kind seconds scope assumptions witness diagnostics".split()
+        (
+            "name file arch verdict reason reason_kind seconds scope assumptions accepted_by not_accepted"
+            " invariants besides witness diagnostics"
+        ).split()
     )
     assert ring["scope"] == {"kind": "exact", "values": {"N": 8}, "assume": ["N >= 1"]}
     assert ring["witness"] == "out/ring.json"

@@ -12,7 +12,7 @@ from syncverify.codegen.cache import Cache
 from syncverify.gate.matmul import CompiledMatmul, Matmul
 from syncverify.matmul import Schedule, product
 from syncverify.matmul import pipeline as passes
-from syncverify.tune.matmul import tune
+from syncverify.tune.matmul import AtFirstUse, tune
 
 SIZES = {"M": 200, "N": 128, "K": 200}
 SMALL = Schedule(128, 64, stages=2)
@@ -55,3 +55,24 @@ def test_what_is_not_proved_is_not_timed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(InputError, match="no schedule could be proved"):
         tune(product(), SIZES, _timer(calls), schedules=(SMALL,), cache=Cache(tmp_path))
     assert calls == []
+
+
+def test_a_product_is_tuned_where_it_is_first_used(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc")
+    calls: list[Schedule] = []
+
+    def made() -> AtFirstUse:
+        return AtFirstUse(product(), _timer(calls), "x", cache=Cache(tmp_path), schedules=TRIED)
+
+    one = made()
+    assert one.tuned(SIZES).compiled(SIZES).schedule == TRIED[1] and calls == list(TRIED)
+    assert one.tuned(SIZES) is one.tuned(SIZES) and len(calls) == 2
+    # another process finds it on disk; other sizes are timed anew
+    assert made().tuned(SIZES).compiled(SIZES).schedule == TRIED[1] and len(calls) == 2
+    made().tuned({**SIZES, "M": 72})
+    assert len(calls) == 4
+
+
+def test_only_matrices_are_tuned(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two matrices"):
+        AtFirstUse(product(), _timer([]), cache=Cache(tmp_path))(3, 4)

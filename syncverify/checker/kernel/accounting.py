@@ -161,22 +161,25 @@ def registers(g: Graph) -> None:
 def shared_barriers(g: Graph) -> None:
     """Where several rings stand for the meetings of one hardware barrier, all who come do so in one order.
 
-    Then the i-th meeting of each is the same one, and the rings may be judged apart.
+    Then the i-th meeting of each is the same one, and the rings may be judged apart. A barrier of each warp
+    is looked at warp by warp.
     """
     barriers: dict[str, list[str]] = {}
     for name, ring in g.p.rings.items():
         if ring.barrier:
             barriers.setdefault(ring.barrier, []).append(name)
     for barrier, rings in barriers.items():
-        if len({(g.p.rings[x].level, g.p.rings[x].count) for x in rings}) > 1:
-            raise RejectedError(f"barrier {barrier} is met in different ways")
+        kinds = {(g.p.rings[x].level, g.p.rings[x].count, g.p.rings[x].named) for x in rings}
+        if len(kinds) > 1:
+            raise RejectedError(f"{barrier} is met in different ways")
         orders = {role: _order(g, rings, role) for role in range(len(g.p.roles))}
-        coming = {role: o for role, o in orders.items() if o}
-        by_ring = {x: {g.sites[i].role for i in g.of(x, MEETINGS)} for x in rings}
-        if len(rings) > 1 and (
-            len(set(coming.values())) > 1 or len(set(map(frozenset, by_ring.values()))) > 1
-        ):
-            raise RejectedError(f"barrier {barrier} is met by different roles, or in different orders")
+        together = [set(orders)]
+        if next(iter(kinds))[0] is not Level.ALL:
+            warps = frozenset[int]().union(*g.warps)
+            together = [{role for role in orders if w in g.warps[role]} for w in warps]
+        for roles in together:
+            if len({orders[role] for role in roles if orders[role]}) > 1:
+                raise RejectedError(f"{barrier} is met by different roles, or in different orders")
 
 
 def _order(g: Graph, rings: list[str], role: int) -> tuple[object, ...]:

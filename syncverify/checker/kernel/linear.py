@@ -83,7 +83,8 @@ class Term:
         return {f for a in self.parts if isinstance(a, Apply) for f in (a.function, *a.argument.functions())}
 
     def __str__(self) -> str:
-        shown = "".join(_shown(k, a) for a, k in sorted(self.parts.items(), key=str))
+        ordered = sorted(self.parts.items(), key=lambda p: (p[1] < 0, str(p[0])))
+        shown = "".join(_shown(k, a) for a, k in ordered)
         if not shown:
             return str(self.const)
         tail = f" {'+' if self.const > 0 else '-'} {abs(self.const)}" if self.const else ""

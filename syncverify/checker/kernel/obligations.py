@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
+from syncverify.base.diagnostics import Policy
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, MEETINGS, Demand, Graph, Half, Step
 from syncverify.checker.kernel.linear import RejectedError, Term, equal, num
 from syncverify.checker.kernel.proof import Along, Follows, Payload, SameEvent
@@ -144,7 +145,8 @@ def _turns(g: Graph, ring: str, end: Term) -> Iterator[Owed]:
         for rule, others in (("O1", lands), ("O2", waits)):
             for k in others:
                 follows = equal(here[i] + r.depth, g.turn(k, U2, N2))
-                demand = Demand(level=g.between(i, k))
+                # a barrier of each warp has its own arrivals
+                demand = Demand(level=min(r.level, g.between(i, k)))
                 yield _two(g, rule, i, k, follows, Reaches(g, start, demand, Step(k, Half.IN, U2, N2)))
         if g.sites[i].op.kind is Kind.EXPECT:
             arrivals = tuple(g.of(ring, (Kind.ARRIVE,)))
@@ -245,7 +247,9 @@ def _conflict(g: Graph, first: _Access, second: _Access, level: Level) -> Reache
     """The row of the ordering table as a path from the first access to the second."""
     (i, x, u, n), (k, y, v, m) = first, second
     row = ordering(x.access, y.access)
-    bridge = row.need in (Need.BRIDGE, Need.COMPLETION_BRIDGE)
+    # practically, cp.async needs no fence before accesses of the async proxy
+    granted = row.contested == "K6" and g.policy is Policy.PRACTICAL
+    bridge = row.need in (Need.BRIDGE, Need.COMPLETION_BRIDGE) and not granted
     demand = Demand(causal=True, level=level, bridge=bridge, by_use=row.contested == "K1")
     start = Step(i, Half.DONE if x.access.asynchronous else Half.OUT, u, n)
     return Reaches(g, start, demand, Step(k, Half.IN, v, m))

@@ -404,5 +404,7 @@ _GROUP_OF = {
 
 
 def _own_pieces(p: Protocol, s: Site) -> bool:
-    own = set(p.roles[s.role].threads)
-    return all(thread in own and first < end for t in s.op.touches for first, end, thread in t.pieces or ())
+    """Bytes are of the role's warps. A lane that others could be elected for counts as any of them."""
+    warps = {t // p.warp for t in p.roles[s.role].threads}
+    pieces = [piece for t in s.op.touches for piece in t.pieces or ()]
+    return all(thread // p.warp in warps and first < end for first, end, thread in pieces)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.base.diagnostics import Policy, Severity
-from syncverify.base.reason import reason_of
 from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.end_of_run import finish
 from syncverify.checker.happens_before.failure import Failure
@@ -19,10 +18,13 @@ from syncverify.checker.happens_before.run import YIELD, Async, Run, Thread, Too
 from syncverify.checker.happens_before.vector_clocks import Columns, ColumnsExhausted
 from syncverify.checker.kernel.exact import Follower, NotJudgedError
 from syncverify.checker.kernel.exact.data import RejectedError, compressed, listed, number, plain, same, take
+from syncverify.driver.certificates.met import Met
 from syncverify.model.events import Ev, Event, LaneSplit, System, SystemInfo, Unanalysable
 
 MOST_EVENTS = 5_000_000
 Splits = list[tuple[int, tuple[int, ...]]]
+#: Why nothing is judged in strict mode.
+STRICT = "strict mode"
 
 _GIVES = (Ev.ARRIVE, Ev.EXPECT_TX, Ev.COMPLETE_TX)
 _TAKES = (Ev.WAIT, Ev.WAIT_TOKEN, Ev.POLL, Ev.POLL_TOKEN)
@@ -39,23 +41,30 @@ def told(run: Run, f: Failure) -> str:
     return f"{run.info.sites[f.site].span}: {f.message}"
 
 
-def described(whole: System, policy: Policy) -> dict[str, Any]:
+def described(whole: System, policy: Policy, reasons: list[str] | None = None) -> dict[str, Any]:
     """What is claimed of one system: all of it is derived from the system alone.
 
-    Raises RejectedError where an obligation fails.
+    Raises RejectedError where an obligation fails. The kernel's judge binds where ``reasons`` are asked
+    for: what it rejects is rejected, and why it does not judge is added to them. Without, the checker has
+    the last word.
     """
     system, splits = whole, Splits()
     slack = 32
     own = policy is Policy.PRACTICAL
+    if not own and reasons is not None:
+        reasons.append(STRICT)
     while True:
         try:
             if own:
                 try:
                     return {"judge": "own", "splits": plain(splits), **_judged(system)}
-                except (
-                    NotJudgedError,
-                    RejectedError,
-                ):  # the checker has the last word, and the proof says so
+                except NotJudgedError as e:
+                    own, splits, system = False, [], whole
+                    if reasons is not None:
+                        reasons.append(str(e))
+                except RejectedError:
+                    if reasons is not None:
+                        raise
                     own, splits, system = False, [], whole
             return {"judge": "checker", "splits": plain(splits), **_followed(system, policy, slack)}
         except LaneSplit as split:
@@ -64,7 +73,7 @@ def described(whole: System, policy: Policy) -> dict[str, Any]:
         except ColumnsExhausted:
             slack *= 2
         except (Unmodelled, TooManyEvents) as e:
-            raise RejectedError(system.info.name, reason_of(e) or "the run does not end") from None
+            raise RejectedError(system.info.name, str(e) or "the run does not end") from None
 
 
 class _Recorder:
@@ -184,13 +193,11 @@ def written(systems: Iterable[System | Unanalysable], policy: Policy) -> dict[st
     return {"kind": "exact", "systems": parts}
 
 
-def recheck(
-    proof: Any, systems: Iterable[System | Unanalysable], policy: Policy, where: str
-) -> dict[str, int]:
-    """Derives all systems again; RejectedError at the first that is not as claimed. How many were judged
-    without the checker, and how many with it.
+def recheck(proof: Any, systems: Iterable[System | Unanalysable], policy: Policy, where: str) -> Met:
+    """Derives all systems again; RejectedError at the first that is not as claimed, or that the kernel's
+    judge rejects. How many were judged by it, and how many it does not judge.
     """
-    met = {"systems": 0, "by the checker": 0}
+    met = Met()
     _, parts = take(proof, where, "kind", "systems")
     parts = listed(parts, f"{where}.systems")
     count = 0
@@ -200,11 +207,13 @@ def recheck(
             raise RejectedError(here, f"{s.span}: {s.reason}")
         if count >= len(parts):
             raise RejectedError(f"{where}.systems", f"system {count} of the launch is left out")
-        found = described(s, policy)
+        reasons: list[str] = []
+        found = described(s, policy, reasons)
         same(found, parts[count], here)
-        met["by the checker" if found["judge"] == "checker" else "systems"] += 1
+        met.add("systems")
+        met.reasons += reasons
         count += 1
     number(count, where, 1)
     if count != len(parts):
         raise RejectedError(f"{where}.systems", f"{len(parts)} systems, but the launch has {count}")
-    return {what: n for what, n in met.items() if n}
+    return met

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncverify.base.diagnostics import KernelReport, Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
+from syncverify.checker.kernel import Rejected, UnreadableError
 from syncverify.checker.kernel.exact.data import (
     FORMAT,
     VERSION,
@@ -24,10 +25,12 @@ from syncverify.checker.prover.budget import without_members, without_rotations
 from syncverify.checker.prover.parametric import enumerate_launches
 from syncverify.checker.prover.parametric.strategy import Problem, Sized, all_sizes, problem_of
 from syncverify.checker.prover.rings import decide_stages, validate
+from syncverify.checker.prover.rings.cases import accept_kernel, from_plain, to_plain
 from syncverify.checker.prover.rings.certificate import form, from_dict, plain_form
 from syncverify.checker.prover.rings.decide import Stages, every_choice, with_fixed, with_values
 from syncverify.checker.prover.rings.program import Case
 from syncverify.driver.certificates import exact, graphs, sizes
+from syncverify.driver.certificates.met import Met
 from syncverify.driver.ir import check_assumes, launch_values
 from syncverify.driver.verdicts import text_hash
 from syncverify.frontends.ir.systems import systems
@@ -45,7 +48,12 @@ class Rechecked:
     scope: ScopeKind
     values: Mapping[str, int]
     kind: str
-    met: Mapping[str, int]
+    met: Met
+
+    @property
+    def judged(self) -> bool:
+        """Whether the kernel judged and accepted all of it."""
+        return not self.met.reasons
 
 
 def _never(values: Mapping[str, int]) -> Verdict:
@@ -65,7 +73,10 @@ def certify(kernel: Kernel, report: KernelReport) -> dict[str, Any]:
         raise InputError(f"kernel {kernel.name} is {report.verdict}: there is no proof", kernel.span)
     values = dict(report.scope.values)
     try:
-        if report.scope.kind is ScopeKind.EXACT or not kernel.params:
+        if report.protocol is not None:
+            rest = certify(kernel, replace(report, protocol=None))["proof"]
+            proof = {"kind": "protocol", "rings": to_plain(report.protocol), "rest": rest}
+        elif report.scope.kind is ScopeKind.EXACT or not kernel.params:
             proof = exact.written(systems(kernel, values), report.policy)
         else:
             known = report.proof
@@ -189,7 +200,7 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
     if not isinstance(proof, dict):
         raise RejectedError(f"{where}.proof", "not an object")
     at, kind = f"{where}.proof", proof.get("kind")
-    met: Mapping[str, int] = {}
+    met = Met()
     try:
         bound, missing = launch_values(kernel, given)
         if kind == "exact":
@@ -203,6 +214,8 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
             met = _parts(kernel, given, Policy(policy), proof, at)
         elif kind == "few":
             met = _launches(kernel, given, Policy(policy), proof, at)
+        elif kind == "protocol":
+            met = _protocol(kernel, given, Policy(policy), proof, at)
         else:
             raise RejectedError(f"{at}.kind", f"{kind!r} is no kind of proof")
     except InputError as e:
@@ -217,6 +230,31 @@ def _kernel(entry: Any, where: str, kernels: Mapping[str, Kernel]) -> Rechecked:
     return Rechecked(name, Policy(policy), scope, given, str(kind), met)
 
 
+def _protocol(
+    kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
+) -> Met:
+    """A proof of the rings that the kernel accepts; the rest is followed for what no protocol speaks of."""
+    _, rings, rest = take(proof, where, "kind", "rings", "rest")
+    try:
+        answer = accept_kernel(kernel, given, from_plain(rings), policy)
+    except UnreadableError as e:
+        raise RejectedError(f"{where}.rings", str(e)) from None
+    if isinstance(answer, Rejected):
+        raise RejectedError(f"{where}.rings", str(answer))
+    kind = rest.get("kind") if isinstance(rest, dict) else None
+    at = f"{where}.rest"
+    if kind == "sizes":
+        followed = sizes.recheck(rest, _problem(kernel, given), policy, at)
+    elif kind in ("stages", "each"):
+        followed = _parts(kernel, given, policy, rest, at)
+    elif kind == "few":
+        followed = _launches(kernel, given, policy, rest, at)
+    else:
+        raise RejectedError(f"{at}.kind", f"{kind!r} is no proof for sizes")
+    met = Met({**followed.counts, "obligations": answer.obligations})
+    return met
+
+
 def _values(data: Any, where: str) -> dict[str, int]:
     if not isinstance(data, dict):
         raise RejectedError(where, "not an object")
@@ -229,12 +267,12 @@ def _problem(kernel: Kernel, given: Mapping[str, int]) -> Callable[[], Problem]:
 
 def _parts(
     kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
-) -> Mapping[str, int]:
+) -> Met:
     """A proof for all numbers of stages: together, or one by one."""
     together = proof["kind"] == "stages"
     _, parts, *more = take(proof, where, "kind", "parts", *(["cases"] if together else []))
     chosen: list[dict[str, int]] = []
-    total = {"nodes": 0, "events": 0}
+    total = Met()
     for i, part in enumerate(listed(parts, f"{where}.parts")):
         at = f"{where}.parts[{i}]"
         values, own = take(part, at, "values", "proof")
@@ -246,10 +284,10 @@ def _parts(
         if not isinstance(own, dict) or own.get("kind") != "sizes":
             raise RejectedError(f"{at}.proof", "no proof for all sizes")
         problem = _problem(with_values(kernel, here), {**given, **here})
-        met = sizes.recheck(own, problem, policy, f"{at}.proof")
-        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
+        total.join(sizes.recheck(own, problem, policy, f"{at}.proof"))
     if together:
         _stages(kernel, given, policy, more[0], chosen, f"{where}.cases")
+        total.reasons.append("paths for every number of stages, which are validated with z3")
         return total
     every = every_choice(kernel, given, policy, list(chosen[0])) if chosen else None
     if every is None or sorted(map(_key, every)) != sorted(map(_key, chosen)):
@@ -259,14 +297,14 @@ def _parts(
 
 def _launches(
     kernel: Kernel, given: Mapping[str, int], policy: Policy, proof: dict[str, Any], where: str
-) -> Mapping[str, int]:
+) -> Met:
     """Exact proofs of all launches that differ."""
     _, parts = take(proof, where, "kind", "parts")
     parts = listed(parts, f"{where}.parts")
     every = enumerate_launches.launches(kernel, given)
     if every is None or len(parts) != len(every):
         raise RejectedError(f"{where}.parts", "not one for each launch, or they are not few")
-    total: dict[str, int] = {}
+    total = Met()
     for i, (part, wanted) in enumerate(zip(parts, every, strict=True)):
         at = f"{where}.parts[{i}]"
         values, own = take(part, at, "values", "proof")
@@ -274,8 +312,7 @@ def _launches(
             raise RejectedError(f"{at}.values", "not the values of that launch")
         if not isinstance(own, dict) or own.get("kind") != "exact":
             raise RejectedError(f"{at}.proof", "no proof for numbers")
-        met = exact.recheck(own, systems(kernel, {**given, **wanted}), policy, f"{at}.proof")
-        total = {k: total.get(k, 0) + met.get(k, 0) for k in {**total, **met}}
+        total.join(exact.recheck(own, systems(kernel, {**given, **wanted}), policy, f"{at}.proof"))
     return total
 
 

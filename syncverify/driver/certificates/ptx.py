@@ -19,6 +19,7 @@ from syncverify.checker.prover.budget import without_rotations
 from syncverify.checker.prover.parametric.strategy import Problem, Sized
 from syncverify.driver.certificates import exact, graphs, sizes
 from syncverify.driver.certificates.issue import Rechecked, entries
+from syncverify.driver.certificates.met import Met
 from syncverify.driver.ptx_check import check_module
 from syncverify.driver.ptx_task import Checker, Prove
 from syncverify.driver.verdicts import merge, run_system
@@ -116,7 +117,7 @@ class _Claims:
 
     parts: list[Any]
     where: str
-    met: dict[str, int] = field(default_factory=dict)
+    met: Met = field(default_factory=Met)
     taken: int = 0
 
     def next(self, *kinds: str) -> tuple[dict[str, Any], str]:
@@ -129,18 +130,14 @@ class _Claims:
             raise RejectedError(at, f"no proof of this kind: {', '.join(kinds)}")
         return part, at
 
-    def count(self, what: str, n: int = 1) -> None:
-        if n:
-            self.met[what] = self.met.get(what, 0) + n
-
     def judge(self, system: System, policy: Policy) -> Outcome:
         part, at = self.next("system", "open")
         if part["is"] == "open":
             _, reason = take(part, at, "is", "reason")  # says only which proofs come next
             return Outcome(Verdict.UNKNOWN, (), None, heard(reason), {})
-        found = {"is": "system", **exact.described(system, policy)}
+        found = {"is": "system", **exact.described(system, policy, self.met.reasons)}
         same(found, part, at)
-        self.count("by the checker" if found["judge"] == "checker" else "systems")
+        self.met.add("systems")
         return Outcome(Verdict.PROVED)
 
     def prove(
@@ -150,9 +147,7 @@ class _Claims:
         proof = {**{k: v for k, v in part.items() if k != "is"}, "kind": "sizes"}
         if part.get("kind") != "sizes":
             raise RejectedError(f"{at}.kind", "no proof for all sizes")
-        met = sizes.recheck(proof, lambda: Problem(open_, facts, systems, exact_), policy, at)
-        for what, n in met.items():
-            self.count(what, n)
+        self.met.join(sizes.recheck(proof, lambda: Problem(open_, facts, systems, exact_), policy, at))
         return Sized(Verdict.PROVED)
 
 

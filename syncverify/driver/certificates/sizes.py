@@ -31,26 +31,25 @@ from syncverify.checker.prover.reach.state.symbolic_state import State, View
 from syncverify.driver.certificates import affine_rows
 from syncverify.driver.certificates.exact import failing, told
 from syncverify.driver.certificates.launches import some_end, starts
+from syncverify.driver.certificates.met import Met
 from syncverify.model.events import Ev, Event, LaneSplit, Stopped, Stops
 from syncverify.symbolic.context import Open, Rewrite, Space, Symbolic
 from syncverify.symbolic.inequalities import Sum, negated, primitive
 from syncverify.symbolic.path_condition import Path
 from syncverify.symbolic.protocol import SizedSystem
 
-#: Systems that are judged apart from the checker, and others.
-APART, BY_CHECKER = "systems judged apart", "by the checker"
 MOST_EVENTS = 60_000
 MOST_COLUMNS = 1_024
 
 
-def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str) -> dict[str, int]:
+def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str) -> Met:
     """Replays a proof for all sizes of a problem; RejectedError where it is none. Returns what it met."""
     _, graphs, any_turn = take(proof, where, "kind", "systems", optional=["any_turn"])
     graphs = listed(graphs, f"{where}.systems")
     if "any_turn" in proof and type(any_turn) is not bool:
         raise RejectedError(f"{where}.any_turn", "not a truth value")
     space = Space()
-    met = {"nodes": 0, "events": 0, APART: 0, BY_CHECKER: 0}
+    met = Met()
     try:
         launched = [(path, system) for path, systems in starts(pose(), space) for system in systems]
         if len(launched) != len(graphs):
@@ -65,11 +64,11 @@ def recheck(proof: Any, pose: Callable[[], Problem], policy: Policy, where: str)
         raise RejectedError(where, e.message) from None
     if bool(space.forgotten) != ("any_turn" in proof):
         raise RejectedError(f"{where}.any_turn", "sizes are read again, or are not, against what it says")
-    return {what: n for what, n in met.items() if n}
+    return met
 
 
 def _system(
-    system: SizedSystem, space: Space, path: Path, policy: Policy, graph: Any, where: str, met: dict[str, int]
+    system: SizedSystem, space: Space, path: Path, policy: Policy, graph: Any, where: str, met: Met
 ) -> None:
     splits, nodes, last = take(graph, where, "splits", "nodes", optional=["asks_last"])
     if last not in (None, True):
@@ -89,7 +88,9 @@ def _system(
             at = f"{where}.nodes"
             replay = _Replay(system, space, policy, listed(nodes, at), at, met, asks_last=bool(last))
             replay.all(path, slack)
-            met[BY_CHECKER if replay.not_apart else APART] += 1
+            met.add("systems")
+            if replay.not_apart:
+                met.reasons.append(replay.not_apart)
             return
         except ColumnsExhausted:
             slack *= 4
@@ -138,7 +139,7 @@ class _Replay:
     policy: Policy
     nodes: list[Any]
     where: str
-    met: dict[str, int]
+    met: Met
     not_apart: str = ""  # why the judge cannot judge this system
     asks_last: bool = False  # an agent asks only when no other can go on
     covering: set[int] = field(default_factory=set)  # nodes that others are cases of
@@ -164,7 +165,7 @@ class _Replay:
             if point is None:
                 raise RejectedError(at, "nothing is left to follow there")
             state = point.state
-            self.met["nodes"] += 1
+            self.met.add("nodes")
             try:
                 asked = self.advance(point, at)
             except Stops:
@@ -172,7 +173,7 @@ class _Replay:
                 continue
             if asked is None:
                 self.judge(point)
-                self.met["events"] += len(state.run.trace)
+                self.met.add("events", len(state.run.trace))
                 same({"events": len(state.run.trace)}, self.fields(node, "ended", at, "events"), at)
                 continue
             for answer, next_ in self.settle(point, i, node, kept, at, *asked):
@@ -189,8 +190,8 @@ class _Replay:
                 point.judge.end()
             else:
                 point.judge.take(cls, event)
-        except (NotJudgedError, RejectedError) as e:
-            self.not_apart = str(e)
+        except NotJudgedError as e:
+            self.not_apart = str(e) or "an event that the kernel does not judge"
 
     def form(self, point: _Point) -> Hashable:
         """The judge's form of a point."""

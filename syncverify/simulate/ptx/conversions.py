@@ -41,11 +41,14 @@ def _float_to_integer(source: str, target: str, mods: tuple[str, ...]) -> Operat
         if ftz:
             x = flushed(x, source)
         whole = _TO_INTEGER[how](np.where(np.isnan(x), 0.0, x))
+        # NaN is zero, but the middle of the range where either side has 64 bits.
+        nothing = 1 << (BITS[target] - 1) if source == "f64" or BITS[target] == 64 else 0
         # The bounds of 64-bit types are no doubles: what lies at or beyond them is set by hand.
         below, above = whole <= float(low), whole >= float(high)
         safe = np.where(below | above, 0.0, whole).astype(dtype)
         out = np.where(above, np.array(high, dtype), np.where(below, np.array(low, dtype), safe))
-        return out.astype(dtype).view(UNSIGNED[BITS[target]])
+        bits = out.astype(dtype).view(UNSIGNED[BITS[target]])
+        return np.where(np.isnan(x), np.array(nothing, bits.dtype), bits)
 
     return run
 
@@ -91,7 +94,7 @@ def _float_to_float(source: str, target: str, mods: tuple[str, ...]) -> Operatio
         if whole:
             x = np.copysign(_TO_INTEGER[whole](x), x)
         if relu:
-            x = np.where(x < 0, 0.0, x)
+            x = np.where(x <= 0, 0.0, x)
         out = x if not mode and BITS[target] >= BITS[source] else rounded(x, form, mode or "rn")
         if satfinite or form is E4M3:
             over = np.abs(out) > form.largest
@@ -99,7 +102,7 @@ def _float_to_float(source: str, target: str, mods: tuple[str, ...]) -> Operatio
         if ftz and target == "f32":
             out = flushed(out, target)
         if sat:
-            out = np.where(np.isnan(out), 0.0, np.clip(out, 0.0, 1.0))
+            out = np.where(np.isnan(out), 0.0, np.clip(out, 0.0, 1.0) + 0.0)  # of both zeros the positive
         return to_bits(out, target)
 
     return run
@@ -109,6 +112,10 @@ def single(target: str, source: str, mods: tuple[str, ...]) -> Operation | None:
     """One value to one value. Operand and result have the widths of their types."""
     if target in INTEGERS and source in INTEGERS:
         if "sat" in mods:
+            low, high = bounds(target)
+            least, most = bounds(source)
+            if low <= least and most <= high:
+                return None  # nothing to saturate: no instruction
             return lambda a: saturated_integer(a, source, target)
         return lambda a: extend(a, BITS[target], is_signed(source))
     if target in INTEGERS:

@@ -46,7 +46,18 @@ def packed(kind: str, of: Operation) -> Operation:
     return both
 
 
-def _exact(kind: str, mods: tuple[str, ...], of: Callable[..., tuple[Lanes, Lanes]]) -> Operation:
+#: Sums, of which an exact zero is negative when rounding goes down, unless both parts are positive zeros.
+_SUMS = frozenset({"add", "sub", "fma", "mad"})
+
+
+def _negative_zero(op: str, total: Lanes, error: Lanes, values: list[Lanes]) -> Lanes:
+    first = values[0] * values[1] if op in ("fma", "mad") else values[0]
+    second = -values[1] if op == "sub" else values[-1]
+    zero = (total == 0) & (error == 0) & (np.signbit(first) | np.signbit(second))
+    return np.where(zero, -0.0, total)
+
+
+def _exact(op: str, kind: str, mods: tuple[str, ...], of: Callable[..., tuple[Lanes, Lanes]]) -> Operation:
     """An operation given as nearest ``float64`` and its error, rounded once to the format."""
     mode = mode_of(mods)
     form = FORMATS[kind]
@@ -57,6 +68,8 @@ def _exact(kind: str, mods: tuple[str, ...], of: Callable[..., tuple[Lanes, Lane
         if ftz:
             values = [flushed(v, kind) for v in values]
         total, error = of(*values)
+        if mode == "rm" and op in _SUMS:
+            total = _negative_zero(op, total, error, values)
         if kind == "f64":
             out = _directed(total, error, mode)
         else:
@@ -64,9 +77,9 @@ def _exact(kind: str, mods: tuple[str, ...], of: Callable[..., tuple[Lanes, Lane
         if ftz:
             out = flushed(out, kind)
         if sat:
-            out = np.where(np.isnan(out), 0.0, np.clip(out, 0.0, 1.0))
+            out = np.where(np.isnan(out), 0.0, np.clip(out, 0.0, 1.0) + 0.0)  # of both zeros the positive
         if relu:
-            out = np.where(out < 0, 0.0, out)
+            out = np.where(out <= 0, 0.0, out)
         return to_bits(out, kind)
 
     return run
@@ -90,7 +103,9 @@ def _product(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     total = a * b
     error = np.zeros_like(total)
     wide = ((a.view(np.uint64) | b.view(np.uint64)) & np.uint64((1 << 26) - 1)) != 0
-    for i in np.flatnonzero(wide & np.isfinite(total) & np.isfinite(a) & np.isfinite(b)):
+    small = (np.abs(total) < 2.0**-960) & (a != 0) & (b != 0)
+    error = np.where(np.isinf(total) & np.isfinite(a) & np.isfinite(b), -np.sign(total), error)
+    for i in np.flatnonzero((wide | small) & np.isfinite(total) & np.isfinite(a) & np.isfinite(b)):
         lost = Fraction(float(a.flat[i])) * Fraction(float(b.flat[i])) - Fraction(float(total.flat[i]))
         error.flat[i] = _sign(lost)
     return total, error
@@ -122,7 +137,7 @@ def _no_error(of: Callable[..., Lanes]) -> Callable[..., tuple[Lanes, Lanes]]:
 
 def _quotient(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     total = a / b
-    error = np.zeros_like(total)
+    error = np.where(np.isinf(total) & np.isfinite(a) & (b != 0), -np.sign(total), 0.0)
     for i in np.flatnonzero(np.isfinite(total) & (b != 0) & np.isfinite(b)):
         x, y, q = (Fraction(float(v.flat[i])) for v in (a, b, total))
         error.flat[i] = _sign(x / y - q)
@@ -185,11 +200,11 @@ def arithmetic(op: str, kind: str, mods: tuple[str, ...]) -> Operation | None:
         inner = arithmetic(op, ELEMENT[kind], mods)
         return None if inner is None else packed(kind, inner)
     if ("approx" in mods or "full" in mods or op not in _ROUNDED) and op in _APPROXIMATE:
-        return _exact(kind, mods, _no_error(_APPROXIMATE[op]))
+        return _exact(op, kind, mods, _no_error(_APPROXIMATE[op]))
     if kind == "f32" and op in _NATIVE and not _MODES.union(("ftz", "sat")).difference({"rn"}) & set(mods):
         return _native(_NATIVE[op])
     if op in _ROUNDED:
-        return _exact(kind, mods, _ROUNDED[op])
+        return _exact(op, kind, mods, _ROUNDED[op])
     if op in ("min", "max"):
         return _extreme(op, kind, mods)
     if op in ("abs", "neg"):
@@ -279,7 +294,7 @@ def test_property(kind: str, what: str) -> Operation | None:
             case "notanumber":
                 return np.isnan(x)
             case "normal":
-                return np.isfinite(x) & (np.abs(x) >= 2.0**form.least)
+                return np.isfinite(x) & ((np.abs(x) >= 2.0**form.least) | (x == 0))
         return (x != 0) & (np.abs(x) < 2.0**form.least)
 
     known = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")

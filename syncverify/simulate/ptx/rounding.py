@@ -57,7 +57,8 @@ def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
     total = a + b
     part = total - a
     error = (a - (total - part)) + (b - part)
-    return total, np.where(np.isfinite(error), error, 0.0)
+    overflow = np.isinf(total) & np.isfinite(a) & np.isfinite(b)
+    return total, np.where(overflow, -np.sign(total), np.where(np.isfinite(error), error, 0.0))
 
 
 def rounded(x: Lanes, to: Format, mode: str) -> Lanes:

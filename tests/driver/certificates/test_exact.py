@@ -93,7 +93,8 @@ def test_a_certificate_says_who_judged() -> None:
     k = kernel("depth/odd_trip_count.good")
     data = certificate("depth/odd_trip_count.good")
     (done,) = recheck(json.dumps(data), "c.json", {k.name: k})
-    assert set(done.met) == {"systems"}
+    assert set(done.met.counts) == {"systems"}
+    assert done.judged
     system = data["kernels"][0]["proof"]["systems"][0]  # type: ignore[index]
     assert system["judge"] == "own"
     system["judge"] = "checker"
@@ -101,7 +102,8 @@ def test_a_certificate_says_who_judged() -> None:
         recheck(json.dumps(resealed(data)), "c.json", {k.name: k})
 
 
-def test_what_the_judge_leaves_out_the_checker_judges() -> None:
+def test_what_the_kernel_does_not_judge_is_said() -> None:
     k = kernel("idioms/D15_dsmem_push")
     (done,) = recheck(json.dumps(certificate("idioms/D15_dsmem_push")), "c.json", {k.name: k})
-    assert "by the checker" in done.met
+    assert not done.judged
+    assert set(done.met.reasons) == {"bulk_copy"}

@@ -113,7 +113,7 @@ def _state(w: Writer, i: str, stages: int, flip: int) -> tuple[str, str]:
     if w.wrong("parity by turn"):
         w.emit(f"mov.u32 {parity}, {i};")
     if flip:
-        w.emit(f"xor.b32 {parity}, {parity}, {w.number(flip)};")
+        w.emit(f"xor.b32 {parity}, {parity}, {_number(w, flip)};")
     w.emit(f"and.b32 {parity}, {parity}, 1;")
     return slot, parity
 

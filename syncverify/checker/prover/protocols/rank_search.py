@@ -18,6 +18,7 @@ from syncverify.checker.kernel.obligations import impossible
 from syncverify.checker.kernel.protocol import Kind, Loop, N, Site, Tiles, U
 from syncverify.checker.kernel.ranks import Higher, asynchronous, growing
 from syncverify.checker.prover.protocols.claims import NotFoundError
+from syncverify.checker.prover.protocols.multipliers import entails
 from syncverify.checker.prover.protocols.search import Search
 from syncverify.checker.prover.protocols.sizes import value
 
@@ -34,7 +35,7 @@ def ranks(search: Search) -> dict[Key, Rank]:
     why = "no ranks"
     for late in itertools.product((1, 0), repeat=min(len(bare), 6)):
         ends = {i for i, x in zip(bare, late, strict=False) if x}
-        heads = [_head(g, s, epochs[i], ends) for i, s in enumerate(g.sites)]
+        heads = [_head(g, s, epochs[i], ends, search.base) for i, s in enumerate(g.sites)]
         try:
             return _Levels(search, heads).ranks()
         except NotFoundError as e:
@@ -68,7 +69,7 @@ def _epochs(g: Graph) -> list[int]:
     return out
 
 
-def _head(g: Graph, s: Site, epoch: int, ends: set[int]) -> tuple[Term, ...]:
+def _head(g: Graph, s: Site, epoch: int, ends: set[int], premises: Sequence[Term]) -> tuple[Term, ...]:
     """(epoch, step, tile, late) of a site."""
     if epoch % 2:
         return num(epoch), ZERO, ZERO, ZERO
@@ -88,7 +89,7 @@ def _head(g: Graph, s: Site, epoch: int, ends: set[int]) -> tuple[Term, ...]:
         elif behind:
             step, tile, late = ZERO, num(-1), 0
         else:
-            step, tile, late = _in_loops(g, s, epoch)
+            step, tile, late = _in_loops(g, s, epoch, premises)
     return num(epoch), step, tile, num(late)
 
 
@@ -108,25 +109,73 @@ def _in_tile(g: Graph, s: Site, ends: set[int]) -> tuple[Term, Term, int]:
     return step, tile, late
 
 
-def _in_loops(g: Graph, s: Site, epoch: int) -> tuple[Term, Term, int]:
-    """The last loop of an epoch is its main one, by whose counter steps go."""
-    body, part = g.p.roles[s.role].body, s.position.segment // 2
-    epochs = _epochs(g)
-    here = {
-        t.position.segment // 2
-        for i, t in enumerate(g.sites)
-        if t.role == s.role and epochs[i] == epoch and t.position.loops
-    }
-    main = max(here, default=None)
-    if main is None:
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A loop on the scale of steps. ``ahead``: it comes before the steps that it works for are counted."""
+
+    part: int
+    start: Term
+    end: Term
+    offset: Term
+    ahead: bool
+    number: int
+
+
+def _stretches(
+    g: Graph, role: int, epoch: int, epochs: Sequence[int], premises: Sequence[Term]
+) -> list[_Stretch]:
+    """The loops of a role in an epoch, the last first. Loops that begin where the next one ends go on
+    counting.
+    """
+    body = g.p.roles[role].body
+    parts = sorted(
+        {
+            t.position.segment // 2
+            for i, t in enumerate(g.sites)
+            if t.role == role and epochs[i] == epoch and t.position.loops
+        },
+        reverse=True,
+    )
+    found: list[_Stretch] = []
+    for part in parts:
+        loop = body[part]
+        assert isinstance(loop, Loop)
+        offset = _offset(g, role, part)
+        start, end = loop.lo + offset, loop.hi + offset
+        ahead = bool(found) and not entails(premises, found[-1].start - end)
+        if ahead:
+            start = end = found[-1].start
+        found.append(_Stretch(part, start, end, offset, ahead, -len(found)))
+    return found
+
+
+def _offset(g: Graph, role: int, part: int) -> Term:
+    """How far the turns of a loop are ahead of its counter: by its first wait, or else contribution."""
+    here = [s for s in g.sites if s.role == role and s.position.segment // 2 == part and s.position.loops]
+    kinds = ((Kind.WAIT,), (Kind.ARRIVE, Kind.COPY), (Kind.SYNC,))
+    for some in kinds:
+        for s in here:
+            if s.op.kind in some and s.op.index.parts.get("n") == 1:
+                return s.op.index - N
+    return ZERO
+
+
+def _in_loops(g: Graph, s: Site, epoch: int, premises: Sequence[Term]) -> tuple[Term, Term, int]:
+    """Straight code stands where the loop before it ends, or where the first one begins."""
+    part = s.position.segment // 2
+    stretches = _stretches(g, s.role, epoch, _epochs(g), premises)
+    counted = [x for x in stretches if not x.ahead]
+    if not counted:
         return ZERO, ZERO, 0
-    loop = body[main]
-    assert isinstance(loop, Loop)
-    if part < main:
-        return ZERO, num(-1), 0
-    if part > main or s.position.inner == 2:
-        return loop.hi, ZERO, 1
-    return (N if s.position.loops else loop.lo), ZERO, 0
+    own = next((x for x in stretches if x.part == part), None)
+    if own is not None and own.ahead:
+        return own.start, num(own.number - 1), 0
+    if own is not None and s.position.inner != 2:
+        return (N + own.offset if s.position.loops else own.start), num(own.number), 0
+    before = next((x for x in counted if x.part <= part), None)
+    if before is None:
+        return counted[-1].start, num(-len(stretches) - 1), 0
+    return before.end, num(before.number), 1
 
 
 @dataclass(slots=True)

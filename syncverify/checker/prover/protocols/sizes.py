@@ -72,8 +72,8 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
     """Sizes that meet the facts: small ones, some without any step, some wide ones."""
     s = shape(p)
     found: list[Sample] = []
-    least = _bounds(p)
-    small = [_range(n, s, least, 3) for n in s.names]
+    bounds = _bounds(p)
+    small = [bounds.range(n, s, 3) for n in s.names]
     total = 1
     for r in small:
         total *= len(r)
@@ -89,7 +89,7 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
                 found.append(e)
         if len(found) >= 3 * many:
             break
-    wide = [_range(n, s, least, 6 if n in s.tiles else 3 if n in s.depths else 9) for n in s.names]
+    wide = [bounds.range(n, s, 6 if n in s.tiles else 3 if n in s.depths else 9) for n in s.names]
     for _ in range(many * 40):
         if len(found) >= 4 * many:
             break
@@ -99,20 +99,37 @@ def samples(p: Protocol, rnd: random.Random, many: int) -> list[Sample]:
     return found
 
 
-def _bounds(p: Protocol) -> dict[str, int]:
-    """The least value that the facts allow a parameter outright."""
-    out: dict[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the facts say of parameters one by one."""
+
+    least: dict[str, int]
+    most: dict[str, int]
+
+    def range(self, name: str, s: Shape, span: int) -> range:
+        """Values to sample a parameter from."""
+        low, high = self.least.get(name), self.most.get(name)
+        if low is None and high is None:
+            low = 1 if name in s.depths else 0 if name in s.tiles else -1
+        if low is None:
+            assert high is not None
+            low = high - span
+        top = low + span
+        return range(low, (top if high is None else min(top, high)) + 1)
+
+
+def _bounds(p: Protocol) -> Bounds:
+    out = Bounds({}, {})
     for f in p.facts:
-        if len(f.parts) == 1:
-            ((a, k),) = f.parts.items()
-            if isinstance(a, str) and k > 0:
-                out[a] = max(out.get(a, -10), -(f.const // k))
+        if len(f.parts) != 1:
+            continue
+        ((a, k),) = f.parts.items()
+        if isinstance(a, str):
+            if k > 0:
+                out.least[a] = max(out.least.get(a, -(10**6)), -(f.const // k))
+            else:
+                out.most[a] = min(out.most.get(a, 10**6), f.const // -k)
     return out
-
-
-def _range(name: str, s: Shape, least: dict[str, int], span: int) -> range:
-    start = least.get(name, 1 if name in s.depths else 0)
-    return range(start, start + span + 1)
 
 
 def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, most: int) -> Sample | None:
@@ -124,12 +141,18 @@ def _sample(p: Protocol, s: Shape, values: Sequence[int], rnd: random.Random, mo
         e[f] = prefix([rnd.randint(0, most) for _ in range(tiles)])
     for f in p.marks:
         e[f] = mark(rnd.randint(0, 9))
-    if not holds((f for f in p.facts if f.functions()), e):
-        return None
-    ok = all(value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
     if any(value(t, e) < 1 for t in (*(r.depth for r in p.rings.values()), *p.buffers.values())):
         return None
-    return e if ok else None
+    # where schemas fix the trip counts, tables of one number are the likely ones
+    tables = [None, *range(most + 3)] if p.schemas else [None]
+    for steps in tables:
+        if steps is not None:
+            e |= {f: prefix([steps] * tiles) for f in p.prefix}
+        every = (value(c, {**e, "x": t}) >= 0 for c in p.schemas for t in range(tiles))
+        short = all(e[f](tiles) < MOST_STEPS - 4 for f in p.prefix)
+        if short and holds((f for f in p.facts if f.functions()), e) and all(every):
+            return e
+    return None
 
 
 def events(s: Site, e: Sample) -> list[tuple[int, int]]:

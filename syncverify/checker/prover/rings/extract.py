@@ -12,7 +12,11 @@ from syncverify.checker.prover.rings.expressions import alternatives, is_linear,
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, comparison, linear, num, var
 from syncverify.checker.prover.rings.operations import Lanes
 from syncverify.checker.prover.rings.program import (
+    ALL,
+    BEFORE,
+    BEHIND,
     FIRST,
+    TILE,
     Case,
     Op,
     Program,
@@ -36,10 +40,28 @@ _LOCAL = (n.Compute, n.LdGlobal, n.StGlobal, n.FragRead, n.FragWrite, n.WgmmaFen
 _MATRIX = ("mma", "mma_commit", "mma_drain")
 
 
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What every warp of a block does in the launches of a case."""
+
+    warps: tuple[_Warp, ...]
+    depths: dict[str, Lin]
+    facts: tuple[Lin, ...]
+
+
 def extract(kernel: n.Kernel, case: Case) -> Program:
     """The kernel's agents and rings in the launches of a case.
 
     OutsideError with the reason where the kernel is not of the class.
+    """
+    found = walk(kernel, case)
+    return Program(representatives([(w.warp, w.parts()) for w in found.warps]), found.depths, found.facts)
+
+
+def walk(kernel: n.Kernel, case: Case, tiled: bool = False) -> Walked:
+    """One walk over the text for each warp; OutsideError where the kernel is not of the class.
+
+    ``tiled``: loops in loops are tiles, which only protocols know.
     """
     _plain(kernel)
     depths = _depths(kernel)
@@ -50,14 +72,14 @@ def extract(kernel: n.Kernel, case: Case) -> Program:
     warps: list[_Warp] = []
     for number in range(kernel.launch.threads // 32):
         lane = case.elected[number] if case.elected else 0
-        w = _Warp(kernel, number, numbers, depths, fixed, holds, lane)
+        w = _Warp(kernel, number, numbers, depths, fixed, holds, lane, tiled=tiled)
         w.block(kernel.body, frozenset(range(32)), ())
         if case.sizes:
             w.prune()
         warps.append(w)
     _uniform_arrays(warps, depths)
     _meetings(warps)
-    return Program(representatives([(w.warp, w.parts()) for w in warps]), depths, facts)
+    return Walked(tuple(warps), depths, facts)
 
 
 def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
@@ -74,7 +96,7 @@ def elections(kernel: n.Kernel) -> list[tuple[int, ...]]:
         tried: set[int] = set()
         while left := {kinds[x]: x for x in reversed(range(32)) if kinds[x] not in {kinds[y] for y in tried}}:
             lane = min(left.values())
-            w = _Warp(kernel, number, numbers, depths, stage_parameters(kernel), holds, lane)
+            w = _Warp(kernel, number, numbers, depths, stage_parameters(kernel), holds, lane, tiled=True)
             w.block(kernel.body, frozenset(range(32)), ())
             tried.add(lane)
             kinds = {x: kinds[x] + w.told[x] for x in range(32)}
@@ -207,8 +229,14 @@ class _Warp(Lanes):
                     self.block(s.body, mask, guards)
                 self.copy = copy
                 return
+        if self.loop is None and self.region is None and self.tiled and any(map(self.runs_on, s.body)):
+            self.tiles_(s, lo, hi, step, mask, guards)
+            return
         if self.loop is not None:
             raise OutsideError("a loop inside a loop")
+        if self.region is not None:
+            self.inside_tile(s, lo, hi, step, mask, guards)
+            return
         first: Expr = lo
         if step != Int(1):
             # the counter counts turns; how many there are may be any number
@@ -217,6 +245,7 @@ class _Warp(Lanes):
         bounds += [linear(x, self.opaque) - var(FIRST) - 1 for x in alternatives("min", hi)]
         outer, self.domain = self.domain, tuple(bounds)
         self.segment += 1
+        self.bounds[self.segment] = self.domain
         self.loop = s.var
         stepped = Binary("+", first, Binary("*", Var(FIRST), step))
         self.env[s.var] = Var(FIRST) if step == Int(1) else stepped
@@ -233,6 +262,82 @@ class _Warp(Lanes):
         self.reads.clear()
         self.domain = outer
         self.segment += 1
+
+    def runs_on(self, s: n.Stmt) -> bool:
+        """Whether a statement is a loop that is not unrolled, or has one inside."""
+        if not isinstance(s, n.For):
+            return any(map(self.runs_on, (*s.then, *s.orelse))) if isinstance(s, n.If) else False
+        lo, hi, step = (self.value(e) for e in (s.lo, s.hi, s.step))
+        if isinstance(lo, Int) and isinstance(hi, Int) and isinstance(step, Int) and step.value > 0:
+            if len(range(lo.value, hi.value, step.value)) <= MAX_UNROLL:
+                return any(map(self.runs_on, s.body))
+        return True
+
+    def tiles_(
+        self, s: n.For, lo: Expr, hi: Expr, step: Expr, mask: frozenset[int], guards: tuple[Lin, ...]
+    ) -> None:
+        """A loop around a loop: its counters move by prefix sums of the inner trip counts."""
+        if guards:
+            raise OutsideError("tiles under a condition")
+        inner = [x for x in s.body if isinstance(x, n.For) and self.runs_on(x)]
+        if len(inner) != 1 or sum(map(self.runs_on, s.body)) != 1:
+            raise OutsideError("tiles with several loops inside, or one under a condition")
+        length = Binary("-", hi, lo)
+        count = length if step == Int(1) else Call("cdiv", (length, step))
+        linear(count, self.opaque)
+        self.segment += 1
+        self.region = self.segment
+        self.tiles[self.region] = count
+        self.regions[self.segment] = self.region
+        self.env[s.var] = Binary("+", lo, Binary("*", Var(TILE), step))
+        outside = dict(self.env)
+        stages = dict(self.counters.stages)
+        moved = {x.name for x in statements(inner[0].body) if isinstance(x, n.Assign)}
+        others = {x.name for x in statements(s.body) if isinstance(x, n.Assign)} - moved
+        declared = {x.name for x in statements(s.body) if isinstance(x, n.Let)}
+        if others - declared:
+            raise OutsideError(f"{min(others - declared)} is carried from tile to tile")
+        self.counters.enter(inner[0].body, self.env, Int(0))
+        self.counters.leave(self.env, Var(BEFORE))
+        self.reads.clear()
+        self.block(s.body, mask, guards)
+        self.reads.clear()
+        self.env, self.counters.stages = outside, stages
+        self.counters.enter(inner[0].body, self.env, Int(0))
+        self.counters.leave(self.env, Var(ALL))
+        self.env.pop(s.var, None)
+        self.region = None
+        self.segment += 1
+
+    def inside_tile(
+        self, s: n.For, lo: Expr, hi: Expr, step: Expr, mask: frozenset[int], guards: tuple[Lin, ...]
+    ) -> None:
+        """The loop inside a tile, whose counter goes on over all tiles."""
+        assert self.region is not None
+        if step != Int(1) or guards:
+            raise OutsideError("a loop inside tiles that skips steps, or under a condition")
+        trip = fold(Binary("-", hi, lo), {})
+        if self.trips.setdefault(self.region, trip) != trip or not self.opaque(trip):
+            raise OutsideError(
+                "loops inside tiles with different trip counts, or one that depends on the tile"
+            )
+        outer, self.domain = self.domain, (var(FIRST) - var(BEFORE), var(BEHIND) - var(FIRST) - 1)
+        self.segment += 1
+        self.regions[self.segment] = self.region
+        self.bounds[self.segment] = self.domain
+        self.loop = s.var
+        ahead = Binary("-", Var(FIRST), Var(BEFORE))
+        self.env[s.var] = Binary("+", lo, ahead)
+        self.reads.clear()
+        hidden = self.counters.enter(s.body, self.env, ahead)
+        self.block([x for x in s.body if id(x) not in hidden], mask, guards)
+        self.env.pop(s.var, None)
+        self.loop = None
+        self.counters.leave(self.env, Binary("-", Var(BEHIND), Var(BEFORE)))
+        self.reads.clear()
+        self.domain = outer
+        self.segment += 1
+        self.regions[self.segment] = self.region
 
     # ------------------------------------------------------------ operations
 
@@ -344,6 +449,11 @@ def _uniform_arrays(warps: list[_Warp], depths: Mapping[str, Lin]) -> None:
             index = num(0)
             if op.kind == "wait" and single(op.domain) is None:
                 raise OutsideError(f"a wait on {array} whose parity never changes")
+            tiled = op.segment in w.regions
+            if tiled and op.kind == "wait":
+                raise OutsideError(f"a wait on {array} whose parity is the same in every tile")
+            if tiled and single(op.domain) is not None:
+                index = var(TILE)
             if op.kind in ("arrive", "expect", "copy") and single(op.domain) is None:
                 index = var(FIRST)
             w.ops[i] = replace(op, ring=(array, slot), index=index)
@@ -371,4 +481,4 @@ def _meetings(warps: list[_Warp]) -> None:
             raise OutsideError(f"barrier {number} with different statements or threads")
 
 
-__all__ = ["extract", "known"]
+__all__ = ["Walked", "extract", "known", "walk"]

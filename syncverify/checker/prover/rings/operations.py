@@ -9,7 +9,7 @@ from math import prod
 from syncverify.checker.prover.rings.counters import Counters
 from syncverify.checker.prover.rings.expressions import multiple, parity
 from syncverify.checker.prover.rings.linear import Facts, Lin, OutsideError, linear, num, var
-from syncverify.checker.prover.rings.program import FIRST, Op, Piece, Ring, Touch
+from syncverify.checker.prover.rings.program import BEFORE, BEHIND, FIRST, TILE, Op, Piece, Ring, Touch
 from syncverify.ir import nodes as n
 from syncverify.ir.evaluate import fold, statements
 from syncverify.ir.expr import Binary, Expr, Int, names
@@ -42,6 +42,12 @@ class Lanes:
     declared: dict[str, tuple[frozenset[int], tuple[Lin, ...]]] = field(default_factory=dict)
     told: list[tuple[Expr, ...]] = field(default_factory=lambda: [()] * 32)
     segment: int = 0
+    bounds: dict[int, tuple[Lin, ...]] = field(default_factory=dict)  # of the loops, by segment
+    tiled: bool = False  # loops in loops are tiles
+    region: int | None = None  # the tiles that are being walked
+    regions: dict[int, int] = field(default_factory=dict)  # of segments inside tiles
+    tiles: dict[int, Expr] = field(default_factory=dict)  # how many, by region
+    trips: dict[int, Expr] = field(default_factory=dict)  # of the loop inside, by region
     loop: str | None = None
     copy: tuple[int, ...] = ()
     domain: tuple[Lin, ...] = (var(FIRST), num(0) - var(FIRST))
@@ -63,7 +69,7 @@ class Lanes:
 
     def opaque(self, e: Expr) -> bool:
         """A part that no counter and no lane decides may be any number."""
-        return not names(e) & {FIRST, *self.threads[0], *self.elected}
+        return not names(e) & {FIRST, TILE, BEFORE, BEHIND, *self.threads[0], *self.elected}
 
     def value(self, e: Expr) -> Expr:
         return fold(e, self.env)

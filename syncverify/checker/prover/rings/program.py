@@ -17,6 +17,9 @@ from syncverify.model.proxies import Access
 
 #: The counter of an operation; in pairs, that of the second one.
 FIRST, SECOND = "n'", "m'"
+#: The counter of tiles, and the steps before a tile, up to its end, and of all tiles: prefix sums of the trip
+#: counts of the loop inside.
+TILE, BEFORE, BEHIND, ALL = "t'", "steps before t'", "steps up to t'", "steps of all tiles"
 #: A ring: an array of barriers or slots, or one element of it.
 Ring = tuple[str, int | None]
 #: Bytes that one thread touches inside a slot: first, end, thread.

@@ -14,7 +14,7 @@ from syncverify.base.diagnostics import ScopeKind, Verdict
 from syncverify.checker.happens_before.handlers import accesses
 from syncverify.checker.kernel.exact import Beside, NotJudgedError, form
 from syncverify.checker.kernel.exact.state import Actor, Barrier, Meeting, Phase
-from syncverify.driver.certificates import RejectedError, certify, dumps, recheck
+from syncverify.driver.certificates import Rechecked, RejectedError, certify, dumps, recheck
 from syncverify.driver.files import read_source
 from syncverify.driver.ir import check_kernel
 from syncverify.frontends.ir.systems import systems
@@ -31,12 +31,12 @@ def kernel(name: str) -> Kernel:
     return read_source(CORPUS / f"{name}.syncir").kernels[0]
 
 
-def met(name: str) -> dict[str, int]:
-    """What `recheck` of a certificate for every size counts."""
+def rechecked(name: str) -> Rechecked:
+    """What `recheck` of a certificate for every size says."""
     k = kernel(name)
     text = dumps([certify(k, check_kernel(k, scope=ScopeKind.ALL))])
     (done,) = recheck(text, "c.json", {k.name: k})
-    return dict(done.met)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -51,25 +51,26 @@ def met(name: str) -> dict[str, int]:
     ],
 )
 def test_sizes_are_judged_apart(name: str) -> None:
-    found = met(name)
-    assert found["systems judged apart"] > 0
-    assert "by the checker" not in found
+    found = rechecked(name)
+    assert found.met.counts["systems"] > 0
+    assert found.judged
 
 
 @pytest.mark.parametrize("name", ["sizes/tokens_of_two_slots.good", "idioms/D06_multicast_cluster_release"])
-def test_what_the_judge_leaves_out_rests_on_the_checker(name: str) -> None:
-    assert met(name)["by the checker"] > 0
+def test_what_the_kernel_does_not_judge_is_said(name: str) -> None:
+    assert not rechecked(name).judged
 
 
 @pytest.mark.parametrize(
     "name", ["sizes/staging_in_second_persistent_tile.bad", "rulebook/E05_unfenced_mma_operand.bad"]
 )
-def test_a_checker_that_sees_no_races_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_checker_that_sees_no_races_proves_is_rejected(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert check_kernel(kernel(name), scope=ScopeKind.ALL).verdict is Verdict.REFUTED
     monkeypatch.setattr(accesses, "judge", lambda *_, **__: None)
-    found = met(name)
-    assert "systems judged apart" not in found
-    assert found["by the checker"] > 0
+    with pytest.raises(RejectedError, match="is not shown"):
+        rechecked(name)
 
 
 # ---------------------------------------------------------------- beside a run

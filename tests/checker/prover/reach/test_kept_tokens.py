@@ -113,7 +113,7 @@ def check(folder: Path, kernel: str, space: str, **parts: object) -> KernelRepor
     (report,) = check_source(source, facts=facts, scope=ScopeKind.ALL)
     if report.verdict is Verdict.PROVED:
         (done,) = recheck(dumps(certificates(source, facts, {}, [report])), "c.json", source, facts)
-        assert done.met["nodes"] > 0
+        assert done.met.counts["nodes"] > 0
     return report
 
 

@@ -1,0 +1,86 @@
+"""Who accepted a proof: the trusted kernel, or only the search; and what the certificate of it is worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from syncverify.base.diagnostics import KernelReport, ScopeKind, Verdict
+from syncverify.checker.prover.rings import cases
+from syncverify.cli.main import run
+from syncverify.driver import files
+from syncverify.driver.acceptance import asked
+from syncverify.driver.certificates import RejectedError, dumps, resealed
+from syncverify.frontends.launch_facts import NO_FACTS, facts_for
+from tests.checker.prover.rings.kernels import GOOD
+
+PTX = Path(__file__).parents[2] / "corpus" / "ptx"
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory) -> tuple[files.SourceFile, KernelReport]:
+    """A ring of any number of stages, and its report with the kernel asked."""
+    path = tmp_path_factory.mktemp("ring") / "ring.syncir"
+    path.write_text(GOOD["fenced"])
+    source = files.read_source(path)
+    (plain,) = files.check_source(source, scope=ScopeKind.ALL)
+    assert (plain.verdict, plain.accepted_by) == (Verdict.PROVED, "search")
+    assert "not asked" in str(plain.acceptance.reason)
+    (report,) = asked(source, NO_FACTS, {}, [plain])
+    return source, report
+
+
+def test_a_ring_is_accepted_and_its_invariant_said(ring: tuple[files.SourceFile, KernelReport]) -> None:
+    _, report = ring
+    assert report.accepted_by == "kernel"
+    text = "\n".join(report.acceptance.invariants)
+    assert "full[j mod S]: turn j is phase j div S; complete for 0 <= j < N" in text
+    assert "follows turn n - S of warp 1 (empty)" in text
+    assert report.acceptance.besides
+
+
+def test_its_certificate_is_accepted_and_any_other_is_not(
+    ring: tuple[files.SourceFile, KernelReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, report = ring
+    text = dumps(files.certificates(source, NO_FACTS, {}, [report]))
+    assert len(text) < 300_000
+
+    def no_search(*_: object, **__: object) -> None:
+        raise AssertionError("recheck searches")
+
+    monkeypatch.setattr(cases, "prove", no_search)
+    monkeypatch.setattr(cases, "entails", no_search)
+    (done,) = files.recheck(text, "c.json", source, NO_FACTS)
+    assert (done.kind, done.judged) == ("protocol", True)
+    data = json.loads(text)
+    proof = data["kernels"][0]["proof"]["rings"][0][1]
+    while proof[0] == "parted":
+        proof = proof[2]
+    trees = proof[1]["trees"]
+    key = next(k for k in trees if k.startswith("O3"))
+    trees[key] = ["absurd", [1]]
+    with pytest.raises(RejectedError, match=key):
+        files.recheck(json.dumps(resealed(data)), "c.json", source, NO_FACTS)
+
+
+@pytest.mark.parametrize(("name", "by"), [("bulk_ring.good", "kernel"), ("multicast_pair.good", "search")])
+def test_launches_of_ptx_are_accepted_by_the_exact_judge(name: str, by: str) -> None:
+    path = PTX / f"{name}.ptx"
+    source, facts = files.read_source(path), facts_for(str(path))
+    (report,) = asked(source, facts, {}, files.check_source(source, facts=facts, scope=ScopeKind.ALL))
+    assert report.accepted_by == by
+    assert by == "kernel" or "not judged: memory of another CTA" in str(report.acceptance.reason)
+
+
+def test_the_command_line_requires_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    good, pair = str(PTX / "bulk_ring.good.ptx"), str(PTX / "multicast_pair.good.ptx")
+    assert run(["check", good, "--require", "kernel", "--format", "json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert (kernel["accepted_by"], kernel["not_accepted"]) == ("kernel", None)
+    assert run(["check", pair]) == 0
+    assert run(["check", pair, "--require", "kernel"]) == 3
+    assert "not accepted by the kernel" in capsys.readouterr().out
+    assert run(["check", str(PTX / "one_fence.bad.ptx"), "--require", "kernel"]) == 1
