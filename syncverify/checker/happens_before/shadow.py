@@ -3,7 +3,7 @@
 One write over a whole tile replaces all segments under it, so the cost stays linear in the accesses.
 
 An atomic replaces nothing: the next one need not follow it, so it does not stand for what it follows itself.
-Example: a thread stores 0 and counts. Another thread's count may come beside the first one, but not beside the
+Example: a thread stores 0 and counts. Another count may come beside the first one, but not beside the
 store. So under an atomic earlier writes stay on record beside the reads, until a plain write. The same holds
 under a store of a value that another thread may store at the same time.
 """
