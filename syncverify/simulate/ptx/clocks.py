@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 Clock = npt.NDArray[np.int32]
+#: A component and an epoch of it.
+Stamp = tuple[int, int]
 Rows = Any  # a slice or an array of thread numbers
 
 HAPPENS_BEFORE, ASYNC_SHARED, ASYNC_GLOBAL = 0, 1, 2
@@ -120,9 +122,13 @@ class Clocks:
         n = clock.shape[1]
         self.know[:, rows, :n] = np.maximum(self.know[:, rows, :n], clock[:, None, :])
 
-    def learn(self, rows: Rows, agents: Any) -> None:
-        """The threads know of these operations' completion."""
-        self.know[0, rows, agents] = self.epoch[agents]
+    def learn(self, rows: Rows, agent: int, epoch: int) -> None:
+        """The threads know of an operation's completion; its component may have been used again since."""
+        self.know[0, rows, agent] = np.maximum(self.know[0, rows, agent], epoch)
+
+    def stamp(self, agent: int) -> Stamp:
+        """A component and its epoch now: what stands for one operation for ever."""
+        return agent, int(self.epoch[agent])
 
     def bridge(self, rows: Rows, shared: bool, outside: bool) -> None:
         """A proxy fence: what the threads know of becomes visible to the async proxy."""

@@ -23,7 +23,7 @@ from syncverify.simulate.ptx.addressing import (
     space_of,
 )
 from syncverify.simulate.ptx.atomics import combine
-from syncverify.simulate.ptx.clocks import Slot, merged
+from syncverify.simulate.ptx.clocks import Slot, Stamp, merged
 from syncverify.simulate.ptx.engines import Operation, chunks, nothing, only
 from syncverify.simulate.ptx.harm import Kind
 from syncverify.simulate.ptx.mbarriers import (
@@ -189,10 +189,10 @@ def _commit(c: Context) -> Step:
 
 
 def _close_group(warp: Warp, lane: int) -> None:
-    bases = warp.closed.pop(lane, [])
+    stamps = warp.closed.pop(lane, [])
     if lane in warp.open_groups:
-        bases.append(warp.open_groups.pop(lane))
-    warp.lane_groups.setdefault(lane, []).append((bases, warp.copies.pop(lane, [])))
+        stamps.append(warp.machine.clocks.stamp(warp.open_groups.pop(lane) + lane))
+    warp.lane_groups.setdefault(lane, []).append((stamps, warp.copies.pop(lane, [])))
 
 
 def _wait(c: Context, i: Instr, left: int) -> Step:
@@ -207,20 +207,27 @@ def _wait(c: Context, i: Instr, left: int) -> Step:
                 _close_group(warp, key)
             done = groups[: len(groups) - left] if left else groups[:]
             del groups[: len(done)]
-            for bases, ops in done:
+            for stamps, ops in done:
                 for op in ops:
                     op.run_all()
-                for base in bases:
-                    _known(m, int(warp.threads[key]), base + key)
+                for stamp in stamps:
+                    _known(m, int(warp.threads[key]), stamp)
         m.version += 1
         return None
 
     return c.masked(run)
 
 
-def _known(m: Machine, thread: int, agent: int) -> None:
-    m.clocks.learn(slice(thread, thread + 1), agent)
-    m.clocks.done[agent] = True
+def _known(m: Machine, thread: int, stamp: Stamp) -> None:
+    m.clocks.learn(slice(thread, thread + 1), *stamp)
+    _over(m, stamp)
+
+
+def _over(m: Machine, stamp: Stamp) -> None:
+    """The operation is complete: its component may be used again, if it was not already."""
+    agent, epoch = stamp
+    if m.clocks.epoch[agent] == epoch:
+        m.clocks.done[agent] = True
 
 
 def _copy_arrive(c: Context, i: Instr) -> Step:
@@ -235,26 +242,26 @@ def _copy_arrive(c: Context, i: Instr) -> Step:
             if not budgeted:
                 barrier.pending += 1
             ops = list(warp.copies.get(lane, []))
-            agents = []
             if lane in warp.open_groups:
-                warp.closed.setdefault(lane, []).append(warp.open_groups.pop(lane))
-            agents += [base + lane for base in warp.closed.get(lane, [])]
-            for bases, older in warp.lane_groups.get(lane, []):
+                stamp = m.clocks.stamp(warp.open_groups.pop(lane) + lane)
+                warp.closed.setdefault(lane, []).append(stamp)
+            stamps = list(warp.closed.get(lane, []))
+            for more, older in warp.lane_groups.get(lane, []):
                 ops += older
-                agents += [base + lane for base in bases]
+                stamps += more
             clock = m.release(slice(thread, thread + 1))
-            for agent in agents:
-                clock = merged(clock, only(m, agent))
+            for stamp in stamps:
+                clock = merged(clock, only(stamp))
             place = m.here(f, lane)
 
             def land(
                 ops: list[Operation] = ops, barrier: MBarrier = barrier, clock: Any = clock, lane: int = lane,
-                agents: list[int] = agents,
+                stamps: list[Stamp] = stamps,
             ) -> None:  # fmt: skip
                 for op in ops:
                     op.run_all()
-                for agent in agents:
-                    m.clocks.done[agent] = True
+                for stamp in stamps:
+                    _over(m, stamp)
                 arrive(m, f, barrier, 1, clock, lane)
 
             Operation(m, f"cp.async.mbarrier.arrive line {place.line}", place, [[land]], [nothing]).start()
@@ -490,8 +497,8 @@ def _land(
                     _SECTION,
                 )
             if not left[0]:
-                object_.clock = merged(object_.clock, only(m, writer))
-                object_.clock = merged(object_.clock, only(m, reader))
+                object_.clock = merged(object_.clock, only(m.clocks.stamp(writer)))
+                object_.clock = merged(object_.clock, only(m.clocks.stamp(reader)))
                 m.clocks.done[writer] = m.clocks.done[reader] = True
             complete_bytes(m, f, object_, count)
 
@@ -556,7 +563,7 @@ def _store(
         [[take(x) for x in _aligned_chunks(n, m)], [give(at, x) for at, x in runs]],
         [read_end, write_end],
     )
-    op.agents = [reader, writer]
+    op.stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
     op.start()
     f.warp.bulk.setdefault(lane, []).append(op)
 
@@ -581,8 +588,8 @@ def _bulk_wait(c: Context, left: int, reads: bool) -> Step:
             for ops in done:
                 for op in ops:
                     op.run_stage(0 if reads else 1)
-                    for agent in op.agents[: 1 if reads else 2]:
-                        m.clocks.learn(slice(thread, thread + 1), agent)
+                    for stamp in op.stamps[: 1 if reads else 2]:
+                        m.clocks.learn(slice(thread, thread + 1), *stamp)
             if not reads:
                 del groups[: len(done)]
         m.version += 1
@@ -791,7 +798,7 @@ def _tensor_store(
         [[take(x) for x in runs], [give(x) for x in runs]],
         [lambda: m.clocks.done.__setitem__(reader, True), lambda: m.clocks.done.__setitem__(writer, True)],
     )
-    operation.agents = [reader, writer]
+    operation.stamps = [m.clocks.stamp(reader), m.clocks.stamp(writer)]
     operation.start()
     f.warp.bulk.setdefault(lane, []).append(operation)
 

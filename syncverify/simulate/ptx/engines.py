@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncverify.simulate.ptx.clocks import Clock
+from syncverify.simulate.ptx.clocks import Clock, Stamp
 from syncverify.simulate.ptx.harm import Place
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Operation:
     stages: list[list[Piece]]
     ends: list[Piece]
     stage: int = 0
-    agents: list[int] = field(default_factory=list)
+    stamps: list[Stamp] = field(default_factory=list)  # of its reads, of its writes
     home: Block | None = None  # the block whose shared memory it writes
 
     @property
@@ -82,8 +82,9 @@ def chunks(n: int, machine: Machine) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(cuts)]
 
 
-def only(machine: Machine, agent: int) -> Clock:
+def only(stamp: Stamp) -> Clock:
     """A clock that knows of one operation's completion."""
+    agent, epoch = stamp
     clock = np.zeros((3, agent + 1), np.int32)
-    clock[0, agent] = machine.clocks.epoch[agent]
+    clock[0, agent] = epoch
     return clock

@@ -25,7 +25,7 @@ def leaving(m: Machine, f: Fragment, mask: Lanes) -> None:
             op
             for ops in warp.bulk_groups.get(key, [])
             for op in ops
-            if m.clocks.know[0, int(warp.threads[key]), op.agents[0]] < m.clocks.epoch[op.agents[0]]
+            if m.clocks.know[0, int(warp.threads[key]), op.stamps[0][0]] < op.stamps[0][1]
         ]
         if waiting or unknown:
             op = (waiting or unknown)[0]

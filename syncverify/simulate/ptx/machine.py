@@ -30,6 +30,7 @@ from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.engines import Operation
+    from syncverify.simulate.ptx.mbarriers import MBarrier
     from syncverify.simulate.ptx.schedules import Schedule
 
 #: Backward branches without any change of shared state after which a fragment's registers are compared.
@@ -503,6 +504,10 @@ class Machine:
         return None if left else GONE
 
     # -- knowledge ----------------------------------------------------------------------------------------
+
+    def barrier_at(self, at: int) -> MBarrier:
+        """The live mbarrier at a byte of the arena of shared memory."""
+        return self.blocks[self.shared.block_of(at)].mbarriers[at]
 
     def release(self, rows: Any) -> Clock:
         self.version += 1

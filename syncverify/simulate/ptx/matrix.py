@@ -19,6 +19,7 @@ from syncverify.simulate.ptx.addressing import (
     parts,
     space_of,
 )
+from syncverify.simulate.ptx.clocks import Stamp
 from syncverify.simulate.ptx.copies import mark, new_agent
 from syncverify.simulate.ptx.engines import Operation
 from syncverify.simulate.ptx.memory import Arena
@@ -185,6 +186,7 @@ class Product:
     line: int
     descriptors: tuple[int, int]
     agent: int
+    stamp: Stamp
     issued: set[int] = field(default_factory=set)
     parts: dict[int, Operation] = field(default_factory=dict)  # by warp
     results: dict[int, Any] = field(default_factory=dict)
@@ -259,8 +261,9 @@ def _wait(f: Fragment, left: int) -> Next:
             apply = product.results.pop(warp.number)
             apply(f)
             rows = slice(warp.first_thread, warp.first_thread + warp.count)
-            m.clocks.learn(rows, product.agent)
-            m.clocks.done[product.agent] = True
+            m.clocks.learn(rows, *product.stamp)
+            if m.clocks.epoch[product.agent] == product.stamp[1]:
+                m.clocks.done[product.agent] = True
         del groups[: len(done)]
         _in_flight(f)
         m.version += 1
@@ -372,7 +375,7 @@ def _multiply(c: Context, i: Instr) -> Callable[[Fragment], Next]:
         warp.matrix_count += 1
         if number == len(group.products):
             agent = new_agent(m, f, 0, "a wgmma's")
-            group.products.append(Product(m.line(f), descriptors, agent))
+            group.products.append(Product(m.line(f), descriptors, agent, m.clocks.stamp(agent)))
         product = group.products[number]
         if product.line != m.line(f):
             raise m.undefined(

@@ -206,8 +206,16 @@ def _init(c: Context, i: Instr) -> Step:
 
     def run(f: Fragment, on: Lanes) -> Next:
         m = f.warp.machine
+        made: dict[int, int] = {}
         for lane, at in locate(m, f, space, where(f.R), on):
             thread = int(f.warp.threads[lane])
+            if made.get(at) == int(f.R[count][lane]):
+                # Lanes of one instruction that say the same: one of them does it.
+                m.warn(f, "several lanes initialize one mbarrier")
+                m.clocks.learn(slice(thread, thread + 1), *m.clocks.stamp(m.barrier_at(at).init))
+                m.own_inits.setdefault(thread, set()).add(m.barrier_at(at).init)
+                continue
+            made[at] = int(f.R[count][lane])
             block = m.blocks[m.shared.block_of(at)]
             if block is not f.warp.block:
                 raise m.undefined(f, "mbarrier.init of another block's object", "mbarrier.init", lane)
@@ -227,7 +235,7 @@ def _init(c: Context, i: Instr) -> Step:
             conflict = shadow.writes(index, mark, m.line(f), None, m.clocks.know[:, thread])
             if conflict is not None:
                 raise m.conflict(f, conflict, "an mbarrier's initialization", "shared")
-            m.clocks.learn(slice(thread, thread + 1), agent)
+            m.clocks.learn(slice(thread, thread + 1), *m.clocks.stamp(agent))
             m.own_inits.setdefault(thread, set()).add(agent)
             m.barriers_made += 1
             block.mbarriers[at] = MBarrier(

@@ -16,7 +16,7 @@ from syncverify.simulate.ptx.types import LANES, Lanes
 
 if TYPE_CHECKING:
     from syncverify.simulate.ptx.barriers import NamedBarrier
-    from syncverify.simulate.ptx.clocks import Clock
+    from syncverify.simulate.ptx.clocks import Clock, Stamp
     from syncverify.simulate.ptx.engines import Operation
     from syncverify.simulate.ptx.machine import Machine
     from syncverify.simulate.ptx.matrix import Warpgroup
@@ -82,8 +82,8 @@ class Warp:
     open_groups: dict[int, int] = field(
         default_factory=dict
     )  # lane -> component of the group not yet committed
-    closed: dict[int, list[int]] = field(default_factory=dict)  # the same, of which an mbarrier has been told
-    lane_groups: dict[int, list[tuple[list[int], list[Operation]]]] = field(default_factory=dict)
+    closed: dict[int, list[Stamp]] = field(default_factory=dict)  # the same, told to an mbarrier
+    lane_groups: dict[int, list[tuple[list[Stamp], list[Operation]]]] = field(default_factory=dict)
     bulk: dict[int, list[Operation]] = field(default_factory=dict)  # lane -> bulk copies not yet committed
     bulk_groups: dict[int, list[list[Operation]]] = field(default_factory=dict)
     in_flight: frozenset[int] = frozenset()  # registers of wgmma in flight, accumulators and operands

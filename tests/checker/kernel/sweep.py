@@ -51,8 +51,9 @@ class Counts:
     refused: list[str] = field(default_factory=list)  # right as far as was looked, and not accepted
 
     def __str__(self) -> str:
-        seen = f"{self.tried} tried, {self.wrong} wrong, {self.tried - self.wrong} not refuted"
-        return f"{seen}, {self.accepted} accepted, {len(self.mistakes)} wrong accepted"
+        refuted = f", {self.wrong} of them refuted" if self.wrong else ""
+        explored = f"{self.accepted} accepted and explored"
+        return f"{self.tried} tried{refuted}, {explored}, {len(self.mistakes)} wrong accepted"
 
 
 def _until(seconds: float, many: int) -> Callable[[Counts], bool]:

@@ -16,6 +16,8 @@ from syncverify.model.events import Event, Footprint
 #: What a register holds: an int (the unsigned bits; all lanes alike), a Vec (one value per lane), a size
 #: without a number (``model.symbols``), or an Unknown.
 Value = Any
+#: Byte offset of a CTA's first shared variable, as on the hardware: what lies before is the system's.
+SHARED_BASE = 1024
 
 
 class Opaque(Exception):  # noqa: N818 -- becomes an UNKNOWN event

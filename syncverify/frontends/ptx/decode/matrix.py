@@ -10,7 +10,7 @@ from zlib import crc32
 
 from syncverify.frontends.ptx.decode.barriers import meeting
 from syncverify.frontends.ptx.decode.descriptors import ATOM_ROW, K_BYTES, operand_bytes
-from syncverify.frontends.ptx.decode.effects import Context, Effect, Opaque, Unsupported, Value
+from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Effect, Opaque, Unsupported, Value
 from syncverify.frontends.ptx.decode.parts import (
     Decoded,
     constant,
@@ -217,7 +217,7 @@ def _matrix_rows(ctx: Context, site: int, faults: list[Event], value: Value, spa
     if bad is not None:
         text = f"{what} at byte {bad} of shared memory is not {_ROW_BYTES}-byte aligned"
         faults.append(fault(site, "SV701", text))
-    outside = next((lo for _, lo in places if lo < 0 or lo + _ROW_BYTES > ctx.shared_end), None)
+    outside = next((lo for _, lo in places if lo < SHARED_BASE or lo + _ROW_BYTES > ctx.shared_end), None)
     if outside is not None:
         faults.append(fault(site, "SV114", f"{what} at byte {outside} leaves shared memory, "
                                            f"which ends at {ctx.shared_end}"))  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any
 
-from syncverify.frontends.ptx.decode.effects import Context, Opaque, Value
+from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Opaque, Value
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Vector
 from syncverify.frontends.ptx.syntax.types import WINDOW, width
 from syncverify.frontends.ptx.values.atomic_tickets import travels
@@ -19,8 +19,6 @@ from syncverify.model.proxies import Scope
 from syncverify.symbolic.phase_tokens import Token
 
 _SCOPES = {"cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.GPU, "sys": Scope.SYS}
-#: Byte offset of a CTA's first shared variable, as on the hardware.
-SHARED_BASE = 1024
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 LOCAL_WINDOW, PARAM_WINDOW = 2, 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncverify.frontends.ptx.decode.effects import Context, Effect, Emit, Unsupported, Value
+from syncverify.frontends.ptx.decode.effects import SHARED_BASE, Context, Effect, Emit, Unsupported, Value
 from syncverify.frontends.ptx.syntax.nodes import Imm, Instr, Mem, Operand, Pair, Reg, Sink, Vector
 from syncverify.ir.footprints import Range, footprint
 from syncverify.model.events import Ev, Event, Flag, Footprint
@@ -150,10 +150,9 @@ def region(ctx: Context, site: int, faults: list[Event], value: Value, space: st
             faults.append(fault(site, "SV701", text))
             break
     for lo in r.each():
-        if lo < 0 or lo + size > ctx.shared_end:
-            text = (
-                f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, which ends at {ctx.shared_end}"
-            )
+        if lo < SHARED_BASE or lo + size > ctx.shared_end:
+            where = f"{SHARED_BASE}..{ctx.shared_end - 1}"
+            text = f"bytes {lo}..{lo + size - 1} of {what} leave shared memory, {where}"
             faults.append(fault(site, "SV114", text))
             break
     return r
@@ -174,8 +173,8 @@ def barrier_at(ctx: Context, site: int, faults: list[Event], value: Value, space
         # PTX ISA, mbarrier: size and alignment of the object.
         faults.append(fault(site, "SV701", f"the mbarrier at byte {offset} is not 8-byte aligned"))
         return -1, cta, offset
-    if offset < 0 or offset + 8 > ctx.shared_end:
-        text = f"the mbarrier at byte {offset} leaves shared memory, which ends at {ctx.shared_end}"
+    if offset < SHARED_BASE or offset + 8 > ctx.shared_end:
+        text = f"the mbarrier at byte {offset} leaves shared memory, {SHARED_BASE}..{ctx.shared_end - 1}"
         faults.append(fault(site, "SV208", text))
         return -1, cta, offset
     if local and cta != ctx.cta:

@@ -13,9 +13,9 @@ from syncverify.base.reason import Cause, Reason, bare
 from syncverify.frontends.ptx.analysis.block_groups import Places
 from syncverify.frontends.ptx.analysis.locks import Locks
 from syncverify.frontends.ptx.analysis.uniformity import EVERY
-from syncverify.frontends.ptx.decode.effects import MapFacts, Opaque
+from syncverify.frontends.ptx.decode.effects import SHARED_BASE, MapFacts, Opaque
 from syncverify.frontends.ptx.decode.map_addresses import Address, apart, indices
-from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW, SHARED_BASE
+from syncverify.frontends.ptx.decode.memory import PARAM_WINDOW
 from syncverify.frontends.ptx.isa.targets import shared_bytes
 from syncverify.frontends.ptx.syntax.nodes import (
     Function,

@@ -27,7 +27,12 @@ def possible(row: Row, slots: Mapping[str, str], mods: Sequence[str]) -> bool:
 
 
 def _narrows(to: str, of: str) -> bool:
-    """Whether an integer type lacks numbers of another: only then is there something to saturate to."""
+    """Whether a type lacks numbers of another: only then is there something to saturate to.
+
+    Of a float there always is: it becomes a number from 0 to 1.
+    """
+    if kind(to) == "f":
+        return True
     if kind(to) == kind(of):
         return width(to) < width(of)
     return kind(of) == "s" or width(to) <= width(of)

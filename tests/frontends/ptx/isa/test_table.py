@@ -126,3 +126,17 @@ def test_instructions_are_looked_up_by_name() -> None:
     assert isinstance(match(Instr("nop", (), (), 1), {}), Problem)
     row: Row = table()["elect"][0]
     assert row.section.endswith("elect.sync")
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ("cvt.sat.f32.f32 %f1, %f2;", True),
+        ("cvt.rn.sat.f32.s32 %f1, %r2;", True),
+        ("cvt.sat.u8.s32 %r1, %r2;", True),
+        ("cvt.sat.s32.s32 %r1, %r2;", False),
+    ],
+)
+def test_only_what_has_a_range_to_keep_saturates(line: str, known: bool) -> None:
+    f = function(line)
+    assert isinstance(match(f.body[0], f.registers), Problem) != known
