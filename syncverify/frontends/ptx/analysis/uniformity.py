@@ -8,8 +8,7 @@ number of a thread, masked and shifted) have one mask for each of their bits.
 
 Registers are looked at without regard to the place in the code: what holds is true of every definition. A
 register that is written in several places also varies with the branches that choose between these, and one
-that is written in a loop and read after it with the branches that end the loop, unless one instruction writes
-the same each time. A word of memory is taken to
+that is written in a loop and read after it with the branches that end the loop. A word of memory is taken to
 be the same for all that read it by one instruction: if it is written meanwhile, that is a race of its own.
 
 The exchange of a butterfly, ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
@@ -156,12 +155,9 @@ class Uniformity:
         i = self.body[k]
         found = self._result(i, name)
         more = _union([self._held[i.guard.name]]) if i.guard is not None else 0
-        alone = len(self._definitions[name]) == 1
-        if not alone:
+        if len(self._definitions[name]) > 1:
             more |= TIME
-        # what one instruction makes anew each time, always the same, is that after any number of times
-        same = alone and i.guard is None and not _union([found]) & TIME
-        for b in () if same else self._choosers(name):
+        for b in self._choosers(name):
             more |= _union([self._held[x] for x in self._guards(b)])
         if not more:
             return found

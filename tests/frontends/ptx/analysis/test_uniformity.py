@@ -65,11 +65,6 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
          "%r3", 0x7F | TIME),
         ("ld.param.u32 %r1, [n]; mov.u32 %r3, 0; A: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; "
          "@%p1 bra A;", "%r3", TIME),
-        # written in a loop of each lane's length and read after it: the same each time, or another
-        (f"{TID} mov.u32 %r4, 0; A: mov.u32 %r3, 7; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r1; "
-         "@%p1 bra A; mov.u32 %r5, %r3;", "%r5", 0),
-        (f"{TID} mov.u32 %r4, 0; A: mov.u32 %r3, %r4; add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r1; "
-         "@%p1 bra A; mov.u32 %r5, %r3;", "%r5", 0x7F | TIME),
         # what one lane hands to all, to segments of 8, to its neighbour
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; shfl.sync.idx.b32 %r3, %r2, 0, 31, -1;", "%r3", 0x60),
         (f"{LOAD} ld.global.nc.u32 %r2, [%rd2]; shfl.sync.idx.b32 %r3, %r2, 0, 6175, -1;", "%r3", 0x78),
