@@ -58,13 +58,15 @@ def check(
     timeout: float | None = CHECK_SECONDS,
     max_memory: int | None = None,
     cuda: CudaOptions | None = None,
+    require: Literal["kernel"] | None = None,
 ) -> list[KernelReport]:
     """The reports of ``syncverify check`` on the kernels of a file, of a text, or on one kernel of the IR.
 
     ``facts``: launch facts; without them those of ``<input>.launch.toml`` beside a file. ``values``: numbers
     for open sizes, as ``--param``. ``kernel``: only kernels of this name; ``*`` and ``?`` match. ``scope``:
     ``all`` for every size that is open, ``exact`` for given and default values alone. ``timeout`` in seconds
-    and ``max_memory`` in MiB bound each kernel; None: no end.
+    and ``max_memory`` in MiB bound each kernel; None: no end. ``require``: the small trusted kernel is asked
+    about every proof, and ``accepted_by`` of a report says whether it accepted.
 
     Raises InputError for input that nobody can use; a fault of the tool is a report (SV906).
     """
@@ -82,6 +84,10 @@ def check(
     reports = list(check_each(source, _facts(facts, source), options))
     if kernel is not None and not reports:
         raise InputError(f"no kernel matches {kernel!r} (found: {', '.join(sorted(source.names))})")
+    if require is not None:
+        from syncverify.driver.acceptance import asked
+
+        reports = asked(source, _facts(facts, source), values or {}, reports)
     return finished(source, reports, kernel is None)
 
 

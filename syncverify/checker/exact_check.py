@@ -144,6 +144,8 @@ def _judge(run: Run, policy: Policy, budget: Budget, slack: int, starved: Run | 
         # The pool is no guide when setmaxnreg itself is broken: look at what else is wrong without it.
         other = canonical(run.system, budget, slack, ignore_pool=True)[0]
         return _judge(other, policy, budget, slack, run)
+    if run.hung and not budget.explains:
+        return Outcome(Verdict.UNKNOWN, reason=Reason("the run hangs", Cause.UNDECIDED))
     if run.hung:
         model = canonical(run.system, budget, slack, run.ignores_pool)[0]
         end, waiting = len(run.trace), stuck(run)

@@ -18,6 +18,7 @@ class Budget:
     schedules: int = 12  # random continuations per broken obligation
     steps: int = 200_000  # of one such continuation
     seed: int = 0
+    explains: bool = True  # False: asked only whether the system is proved; a hang is not looked into
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from syncverify.base.diagnostics import KernelReport, Label, Policy, Severity, Verdict
 from syncverify.checker.explain.repairs import repair
+from syncverify.checker.outcome import Budget
 from syncverify.driver.verdicts import run_system
 
 
@@ -21,7 +22,8 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     found = list(report.diagnostics)
     first = found[errors[0]]
     start = time.perf_counter()
-    mended = repair(system, first, lambda s: run_system(s, policy))
+    budget = Budget(explains=False)
+    mended = repair(system, first, lambda s: run_system(s, policy, budget))
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     if mended is None:
         return report

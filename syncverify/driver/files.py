@@ -187,8 +187,9 @@ def check_each(
 
 
 def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
-    """Each report of a check, a refutation with a repair."""
+    """Each report of a check; a refutation without a repair, then with one: that search may be cut off."""
     for report in checked():
+        yield replace(report, refuted_system=None)
         yield explained(report, policy)
 
 

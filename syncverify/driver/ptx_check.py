@@ -32,6 +32,7 @@ from syncverify.driver.ptx_task import (
     unknown,
 )
 from syncverify.frontends.launch_facts import LaunchFacts
+from syncverify.frontends.ptx.flow.inline_calls import inlined
 from syncverify.frontends.ptx.isa.validate import checked
 from syncverify.frontends.ptx.launch.concretize import covered, numbers_of
 from syncverify.frontends.ptx.launch.facts import VARIABLE, PtxFacts, demand_launch, ptx_facts, text
@@ -110,7 +111,7 @@ def kernel_task(
     wrong = valid.fault(f.name)
     if wrong is not None:
         raise wrong
-    module = valid.module
+    module = inlined(valid.module, f.name)
     f = next(x for x in module.functions if x.name == f.name)
     known = ptx_facts(facts, f, module)
     symbols = known.symbols()

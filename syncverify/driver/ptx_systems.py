@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from syncverify.base.diagnostics import Severity, Verdict
-from syncverify.base.reason import Cause, Reason, has, made_of
+from syncverify.base.reason import Cause, Reason, causes_of, has, made_of
 from syncverify.base.source import Span
 from syncverify.checker.outcome import Outcome
 from syncverify.checker.prover.strategy import MAX_CHOICES
@@ -275,9 +275,10 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
         return unknown(system.tables.unplaced[0], k.span)
     if outcome.verdict is Verdict.REFUTED and system.tables.perhaps:
         sure = k.checker.judge(_anew(k, system, replace(system.launch, sure=True)), k.policy)
-        if sure.verdict is not Verdict.REFUTED:
-            return unknown(next(iter(system.tables.perhaps.values())), k.span)
-        return sure
+        if sure.verdict is Verdict.REFUTED:
+            return sure
+        by_data = _by_one_access(k, system)
+        return by_data or unknown(next(iter(system.tables.perhaps.values())), k.span)
     if outcome.verdict is not Verdict.REFUTED or k.boxes is None:
         return outcome
     unsure = k.boxes.unsure(system.tables.map_names)
@@ -303,6 +304,36 @@ def _judged(k: Kernel, system: PtxSystem) -> Outcome:
 def _harms(outcome: Outcome) -> list[Span]:
     """Where an outcome's errors stand, the first of which stands for all."""
     return [d.span for d in outcome.diagnostics if d.severity is Severity.ERROR]
+
+
+#: Sites of accesses that data decides on, looked at one by one.
+_MOST_SITES = 4
+
+
+def _by_one_access(k: Kernel, system: PtxSystem) -> Outcome | None:
+    """A race of one access that global memory decides on with one that is made anyway: an input that lets a
+    lane make it is a counterexample. Two accesses that data decides on may never be made in one run."""
+    tables = system.tables
+    sites = [s for s, why in tables.perhaps.items() if s not in tables.loose]
+    for site in sites[:_MOST_SITES]:
+        why = tables.perhaps[site]
+        if causes_of(why) != {Cause.GLOBAL_DATA}:
+            continue
+        launch = replace(system.launch, sure=True, granted=frozenset({site}))
+        outcome = k.checker.judge(_anew(k, system, launch), k.policy)
+        errors = [d for d in outcome.diagnostics if d.severity is Severity.ERROR]
+        if outcome.verdict is not Verdict.REFUTED or not errors or errors[0].rule not in _RACES:
+            continue
+        first = errors[0]
+        here = system.info.sites[site].span
+        others = {label.span for label in first.related} | {first.span}
+        if here in others and others - {here}:
+            told = replace(first, message=f"{first.message}; {why}")
+            return replace(outcome, diagnostics=tuple(told if d is first else d for d in outcome.diagnostics))
+    return None
+
+
+_RACES = ("SV110", "SV111", "SV112")
 
 
 def _anew(k: Kernel, system: PtxSystem, launch: Launch) -> PtxSystem:

@@ -33,9 +33,23 @@ class Token(int):
         return self
 
 
-def number(phase: int) -> int:
-    """A phase as a plain number."""
-    return int.__add__(phase, 0) if isinstance(phase, Token) else phase
+_PHASES = 32  # bits of a plain token that hold the phase; the number of the barrier, plus one, lies above
+
+
+def given(phase: int, barrier: int) -> int:
+    """The token of a phase of a barrier, as an arrival gives it to an agent of numbers."""
+    return phase + (barrier + 1 << _PHASES)
+
+
+def number(token: int) -> int:
+    """The phase of a token."""
+    plain = int.__add__(token, 0) if isinstance(token, Token) else token
+    return plain & (1 << _PHASES) - 1
+
+
+def barrier_of(token: int) -> int:
+    """The barrier that an arrival gave a token of; -1 for a number that no arrival gave."""
+    return token.barrier if isinstance(token, Token) else (token >> _PHASES) - 1
 
 
 def _refuses(*_: Any) -> NoReturn:
@@ -48,4 +62,4 @@ for _name in (*_BINARY, *(f"r{x}" for x in _BINARY), *_OTHERS):
     setattr(Token, f"__{_name}__", _refuses)
 
 
-__all__ = ["Token", "number"]
+__all__ = ["Token", "barrier_of", "given", "number"]

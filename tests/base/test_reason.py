@@ -85,7 +85,7 @@ E: ret;
     [
         ("", "", "missing-fact"),
         ("ld.global.u32 %r0, [%rd0]; add.u32 %r1, %r1, %laneid;", ".reqntid 32", "global-data"),
-        ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %r1;", ".reqntid 32", "unsupported"),
+        ("stacksave.u32 %r1;", ".reqntid 32", "unsupported"),
     ],
 )
 def test_json_has_the_kind(

@@ -53,8 +53,15 @@ def test_proved_for_all_sizes(schedule: Schedule, tmp_path: Path) -> None:
             Schedule(128, 128, consumers=1, registers=(40, 208), store="tma", persistent=True, resident=2),
         ),
         ("MK", Schedule(128, 128, stages=2, store="tma", cluster=2, beside=True)),
+        ("KK", Schedule(64, 64, consumers=1, store="tma", pending=1, dependent=True)),
     ],
-    ids=["half rows", "two blocks of an SM", "these move registers", "clusters beside each other"],
+    ids=[
+        "half rows",
+        "two blocks of an SM",
+        "these move registers",
+        "clusters beside each other",
+        "one in flight",
+    ],
 )
 def test_other_forms_of_the_menu_are_proved_for_all_sizes(
     layout: str, schedule: Schedule, tmp_path: Path

@@ -24,7 +24,7 @@ def check(run: Run, record: Record, follows: Callable[[Record], bool]) -> None:
     tensor = lo >> TENSOR_SHIFT << TENSOR_SHIFT
     for s in run.shadow(GLOBAL_MEMORY).overlapping(tensor, tensor + (1 << TENSOR_SHIFT)):
         met = [] if s.write is None else [s.write]
-        met += s.reads.values() if record.kind.writes else []
+        met += [r for r in s.reads.values() if record.kind.writes or r.kind.writes]
         elsewhere = s.lo >> WINDOW_SHIFT != lo >> WINDOW_SHIFT
         if elsewhere and met and not windows.apart((lo, hi), (s.lo, s.hi)) and not all(map(follows, met)):
             raise Unmodelled("two blocks may reach the same places in global memory", record.site)

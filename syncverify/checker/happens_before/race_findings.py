@@ -145,9 +145,7 @@ def overlaps_whole(run: Run, first: Record, second: Record, lo: int, hi: int) ->
     return first.fp == second.fp or all(whole for whole, _, _ in _meeting(run, first, second, lo, hi))
 
 
-def _meeting(
-    run: Run, first: Record, second: Record, lo: int, hi: int
-) -> Iterator[tuple[bool, int, int]]:
+def _meeting(run: Run, first: Record, second: Record, lo: int, hi: int) -> Iterator[tuple[bool, int, int]]:
     """The pairs of threads that access a common byte of ``lo..hi``: whether they access the same word, and
     who."""
     others = accessing(run, second, lo, hi)

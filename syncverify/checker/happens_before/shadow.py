@@ -1,6 +1,11 @@
 """Interval shadow memory: for every byte its last write and the reads since.
 
 One write over a whole tile replaces all segments under it, so the cost stays linear in the accesses.
+
+An atomic replaces nothing: the next one need not follow it, so it does not stand for what it follows itself.
+Example: a thread stores 0 and counts. Another count may come beside the first one, but not beside the
+store. So under an atomic earlier writes stay on record beside the reads, until a plain write. The same holds
+under a store of a value that another thread may store at the same time.
 """
 
 from __future__ import annotations
@@ -59,6 +64,11 @@ class Record:
             self.atomic, self.scope, self.barrier, self.beside, self.lane_free, self.fresh, self.over,
             self.position, self.issue, self.turn, self.parts,
         )  # fmt: skip
+
+    @property
+    def written(self) -> Key:
+        """By what a segment holds it, if it is a write under a later one that need not follow it."""
+        return self.cls, self.kind + 64 * self.atomic + 128 * (self.scope + 1), self.fp
 
     def elsewhere(self, fp: int, tag: int, barrier: int, parts: tuple[Record, ...]) -> Record:
         """A copy that accesses other bytes."""
@@ -132,8 +142,12 @@ class Shadow:
                 at = s.hi
             i += 1
 
-    def write(self, lo: int, hi: int, record: Record) -> None:
-        """``record`` becomes the last write of ``lo..hi``; earlier reads are forgotten."""
+    def write(self, lo: int, hi: int, record: Record, beside: bool = False) -> None:
+        """``record`` becomes the last write of ``lo..hi``; what it replaces is forgotten, unless it is an
+        atomic, or lies ``beside`` a write of the same value."""
+        if record.atomic or beside:
+            self._amend(lo, hi, record)
+            return
         i = bisect_left(self._los, lo)
         if i < len(self._los) and self._los[i] == lo and self._segments[i].hi == hi:
             self._segments[i] = Segment(lo, hi, record, {})  # most
@@ -143,12 +157,34 @@ class Shadow:
         self._los[i:j] = [lo]
         self._segments[i:j] = [Segment(lo, hi, record, {})]
 
+    def _amend(self, lo: int, hi: int, record: Record) -> None:
+        """``record`` becomes the last write of ``lo..hi``; what is on record stays."""
+        i, j = self.split(lo), self.split(hi)
+        made: list[Segment] = []
+        at = lo
+        for s in self._segments[i:j]:
+            if at < s.lo:
+                made.append(Segment(at, s.lo, record, {}))
+            reads = s.reads
+            w = s.write
+            if w is not None and w.written != record.written:
+                reads = {**reads, w.written: w}
+            made.append(Segment(s.lo, s.hi, record, reads))
+            at = s.hi
+        if at < hi:
+            made.append(Segment(at, hi, record, {}))
+        self._segments[i:j] = made
+        self._los[i:j] = [s.lo for s in made]
+
     def put(self, lo: int, hi: int, old: Record, record: Record) -> None:
         """``record`` takes the place of ``old`` in ``lo..hi``, where that is on record."""
         if old.kind.writes:
             for s in self.overlapping(lo, hi):
                 if s.write is old:
                     s.write = record
+                if s.reads.get(old.written) is old:
+                    del s.reads[old.written]
+                    s.reads[record.written] = record
             return
         before, key = old.key, record.key
         for s in self.overlapping(lo, hi):

@@ -58,3 +58,29 @@ def test_same_lanes() -> None:
     assert same_lanes(a, a, 0, 8)
     assert not same_lanes(a, b, 0, 8) and same_lanes(a, b, 4, 8)
     assert not same_lanes(a, everybody, 0, 8)
+
+
+def test_what_an_atomic_comes_after_stays_on_record() -> None:
+    """Another atomic need not come after the first one, so it is compared with what lies under it, too."""
+    shadow = Shadow()
+    store, read = Record(Access.GENERIC_WRITE, 0, 1, 0, 0), Record(Access.GENERIC_READ, 1, 1, 0, 1)
+    shadow.write(0, 8, store)
+    shadow.read(0, 4, read)
+    count = Record(Access.GENERIC_WRITE, 0, 2, 1, 2, atomic=True)
+    shadow.write(0, 12, count)
+    first, second, third = shadow.overlapping(0, 12)
+    assert (first.lo, first.hi, set(first.reads.values())) == (0, 4, {store, read})
+    assert (second.lo, second.hi, set(second.reads.values())) == (4, 8, {store})
+    assert (third.lo, third.hi, set(third.reads.values())) == (8, 12, set())
+    assert {s.write for s in (first, second, third)} == {count}
+    shadow.write(0, 12, Record(Access.GENERIC_WRITE, 0, 3, 1, 3))
+    assert [(s.lo, s.hi, s.reads) for s in shadow.overlapping(0, 12)] == [(0, 12, {})]
+
+
+def test_atomics_of_one_class_stand_for_each_other() -> None:
+    shadow = Shadow()
+    for time in range(1, 9):
+        shadow.write(0, 4, Record(Access.GENERIC_WRITE, time % 2, time, 0, 0, atomic=True))
+    (segment,) = shadow.overlapping(0, 4)
+    assert segment.write is not None and segment.write.time == 8
+    assert sorted(r.time for r in segment.reads.values()) == [6, 7]

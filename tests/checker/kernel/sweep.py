@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from syncverify.checker.kernel import Accepted, Proof, Protocol, UnreadableError, accept, read
-from syncverify.checker.prover.protocols import NotFoundError, search
+from syncverify.checker.prover.protocols import NotFoundError, prove, search
 from tests.checker.kernel.explore import explore
 from tests.checker.kernel.families import FAMILIES
 from tests.checker.kernel.mutants import corrupted, mutated, shifted
 from tests.checker.kernel.programs import pick, program, shown
 
+#: Samples that are tried until a proof is found: tiles need some luck.
+SEEDS = (1, 2, 3, 4, 5, 6)
 Accept = Callable[[Protocol, Proof], bool]
 
 
@@ -51,8 +53,9 @@ class Counts:
     refused: list[str] = field(default_factory=list)  # right as far as was looked, and not accepted
 
     def __str__(self) -> str:
-        seen = f"{self.tried} tried, {self.wrong} wrong, {self.tried - self.wrong} not refuted"
-        return f"{seen}, {self.accepted} accepted, {len(self.mistakes)} wrong accepted"
+        refuted = f", {self.wrong} of them refuted" if self.wrong else ""
+        explored = f"{self.accepted} accepted and explored"
+        return f"{self.tried} tried{refuted}, {explored}, {len(self.mistakes)} wrong accepted"
 
 
 def _until(seconds: float, many: int) -> Callable[[Counts], bool]:
@@ -89,7 +92,7 @@ def proofs(families: list[str]) -> dict[str, tuple[Protocol, Proof]]:
     out: dict[str, tuple[Protocol, Proof]] = {}
     for name in families:
         p = FAMILIES[name]()
-        out[name] = (p, search(p))
+        out[name] = (p, prove(p, seeds=SEEDS).proof)
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from tests.system.random_ptx.writer import Program
 #: Executions of a program that nothing is known of; more where the checker refutes.
 SEEDS, MORE = 10, 120
 STEPS = 60_000
+#: Seconds after which the executions of one program say no more.
+SECONDS = 30.0
 
 
 @dataclass
@@ -56,12 +59,15 @@ def launch(p: Program) -> Launch:
 
 def executed(p: Program, seeds: range) -> tuple[Harm | None, str]:
     """The first harm among executions; 'limit' if one did not end, 'cannot' for what is not known."""
-    limited = False
+    limited = 0
+    ends = time.monotonic() + SECONDS
     try:
         for r in sample(parse(p.text), "k", launch(p), seeds, limit=STEPS):
             if r.harm is not None:
                 return r.harm, "harm"
-            limited = limited or r.limit
+            limited += r.limit
+            if limited > 1 or time.monotonic() > ends:
+                return None, "limit"
     except CannotExecute as e:
         return None, f"cannot: {e}"
     return None, "limit" if limited else "none"

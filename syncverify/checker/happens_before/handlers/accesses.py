@@ -111,6 +111,10 @@ def _look(run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int,
             written += b - a
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
+            if w.atomic:
+                for r in s.reads.values():
+                    if r.kind.writes and r not in clean and judge(run, t, r, record, a, b):
+                        clean.add(r)
     record.fresh = record.fresh or written < hi - lo
 
 
@@ -118,17 +122,31 @@ def _overwrite(
     run: Run, t: Thread, record: Record, shadow: Shadow, lo: int, hi: int, clean: set[Record]
 ) -> None:
     """Judges a write of ``lo..hi`` against all accesses there, then enters it."""
+    beside = False
     for s in shadow.overlapping(lo, hi):
         a, b = max(s.lo, lo), min(s.hi, hi)
         w = s.write
         if w is not None:
             record.over = w
+            beside = beside or _beside(run, t, w, record)
             if w not in clean and judge(run, t, w, record, a, b):
                 clean.add(w)
         for r in s.reads.values():
+            beside = beside or _beside(run, t, r, record)
             if r not in clean and judge(run, t, r, record, a, b):
                 clean.add(r)
-    shadow.write(lo, hi, record)
+    shadow.write(lo, hi, record, beside)
+
+
+def _beside(run: Run, t: Thread, first: Record, second: Record) -> bool:
+    """Whether two classes may execute one store at the same time: with one value that is taken for no race,
+    and the second store does not stand for the first."""
+    return (
+        first.site == second.site
+        and first.cls != second.cls
+        and first.kind == second.kind == GW
+        and not _plainly_known(run, t, first, Need.ORDER)
+    )
 
 
 def must_have_started(run: Run, t: Thread, cta: int, site: int) -> None:

@@ -27,6 +27,7 @@ from syncverify.checker.happens_before.run import DONE, Run, Thread, before
 from syncverify.checker.happens_before.vector_clocks import AG, SA, SH, A, E, H, Matrix, matrix
 from syncverify.model.events import Event
 from syncverify.model.proxies import Scope
+from syncverify.symbolic.phase_tokens import given
 
 
 def contribute(run: Run, t: Thread, s: Barrier, site: int, what: str) -> Phase:
@@ -131,7 +132,7 @@ def on_arrive(run: Run, t: Thread, event: Event) -> int:
     t.syncs.append(t.time)
     if not use(run, t, s, site):
         return DONE
-    t.answer = s.auto.phase
+    t.answer = given(s.auto.phase, b)
     s.lanes[t.cls] = max(s.lanes.get(t.cls, 0), count * t.n)
     if nbytes >= 0 and t.n > 1:
         for _ in range(t.n):  # each lane announces, then arrives: the phase may end between two lanes

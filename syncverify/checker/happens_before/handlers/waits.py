@@ -13,7 +13,7 @@ from syncverify.checker.happens_before.handlers.mbarriers import Barrier, barrie
 from syncverify.checker.happens_before.run import DONE, RETRY, YIELD, ForkingPoll, Run, Thread, before
 from syncverify.checker.happens_before.vector_clocks import HW, E
 from syncverify.model.events import Agent, Ev, Event
-from syncverify.symbolic.phase_tokens import number
+from syncverify.symbolic.phase_tokens import barrier_of, number
 
 
 def on_wait(run: Run, t: Thread, event: Event) -> int:
@@ -33,6 +33,18 @@ def on_wait_token(run: Run, t: Thread, event: Event) -> int:
     s, phase = barrier(run, b), number(token)
     if not use(run, t, s, site):
         return DONE
+    if barrier_of(token) not in (-1, b):
+        other = name(run, barrier_of(token))
+        run.report(
+            Obligation.UB,
+            "SV201",
+            f"this token is of {other}: it says nothing of {name(run, b)}",
+            t,
+            site,
+            barrier=b,
+            phase=phase,
+            fix="wait with the token of an arrival on the same mbarrier (PTX ISA: mbarrier.test_wait)",
+        )
     if s.auto.phase <= phase:
         if run.forced and t.waits_on == ("forced",):
             return _pass_forced(run, t, s)

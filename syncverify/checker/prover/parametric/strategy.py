@@ -86,9 +86,13 @@ def decide(problem: Problem, policy: Policy, effort: Effort, clusters: int = 0, 
     return prove(problem, policy, effort.rest, small=effort.small, first=first)
 
 
-def each_alone(problem: Problem, policy: Policy, most: Limits) -> Sized:
-    """The same with each cluster of a team explored by itself, and all put together; ``most``: its cost."""
+def each_alone(problem: Problem, policy: Policy, most: Limits | None = None) -> Sized:
+    """The same with each cluster of a team explored by itself, and all put together.
+
+    ``most``: its cost; None: that of a check.
+    """
     assert problem.alone is not None
+    most = most or EFFORTS[Entry.IR].each or Limits()
     each = replace(problem, systems=problem.alone)
     _, found = _look(each, policy, most, True, Numbers(problem), small=False)
     if found.verdict is Verdict.PROVED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncverify.checker.kernel.hops import CONTRIBUTIONS, Graph
-from syncverify.checker.kernel.linear import Term
+from syncverify.checker.kernel.linear import Term, num
 from syncverify.checker.kernel.proof import Proof
 from syncverify.checker.kernel.protocol import Kind, N, Protocol, U
 
@@ -19,8 +19,10 @@ def invariants(p: Protocol, proof: Proof) -> tuple[str, ...]:
         if not waits or not lands:
             continue
         depth = _bracketed(ring.depth)
-        slot = f"{name}[j mod {depth}]" if ring.depth.parts or ring.depth.const > 1 else name
-        out.append(f"{slot}: turn j is phase j div {depth}; complete for 0 <= j < {proof.end[name]}")
+        slot = f"{name}[j mod {depth}]: turn j is phase j div {depth}"
+        if ring.depth == num(1):
+            slot = f"{name}: turn j is phase j"
+        out.append(f"{slot}; complete for 0 <= j < {proof.end[name]}")
         givers = sorted({p.roles[g.sites[i].role].name for i in lands})
         for i in waits:
             turn = g.turn(i, U, N)

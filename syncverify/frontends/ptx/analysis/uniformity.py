@@ -17,7 +17,7 @@ two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 from syncverify.frontends.ptx.flow.control_flow import Flow
@@ -45,6 +45,9 @@ LANES = 31
 #: Nothing is known.
 EVERY = THREADS | TIME | BLOCK
 _ALL_LANES = 0xFFFFFFFF
+
+#: Instructions in a row that are followed to show that a value does not change in a loop.
+_DEEPEST = 12
 
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
@@ -187,9 +190,44 @@ class Uniformity:
             found = {b for b, _ in frozenset[tuple[int, int]]().union(*edges) - edges[0].intersection(*edges)}
         read = {self.flow.block_of[k] for k in self._readers.get(name, ())}
         for loop in self.flow.loops:
-            if not loop.isdisjoint(at) and not read <= loop:
+            if not loop.isdisjoint(at) and not read <= loop and not self._invariant(name, loop):
                 found |= {b for b in loop if any(s not in loop for s in self.flow.blocks[b].succ)}
+        return {b for b in found if self._parts_readers(b, read)}
+
+    def _parts_readers(self, branch: int, read: set[int]) -> bool:
+        """Whether threads that read a register may have gone different ways at a branch: more than one of its
+        sides leads to a reader. Else all that read have gone the same way, each time they came there."""
+        sides = set(self.flow.blocks[branch].succ)
+        return sum(not read.isdisjoint(self._reachable(side)) for side in sides) > 1
+
+    def _reachable(self, block: int) -> frozenset[int]:
+        """The blocks that can follow a block, itself included."""
+        found = self._all_reachable.get(block)
+        if found is None:
+            seen: set[int] = set()
+            work = [block]
+            while work:
+                at = work.pop()
+                if at >= 0 and at != self.flow.end and at not in seen:
+                    seen.add(at)
+                    work += self.flow.blocks[at].succ
+            found = self._all_reachable[block] = frozenset(seen)
         return found
+
+    @cached_property
+    def _all_reachable(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    def _invariant(self, name: str, loop: Collection[int], depth: int = 0) -> bool:
+        """Whether a register holds the same in each iteration: it is made of what the loop leaves alone."""
+        own = self._definitions.get(name, ())
+        if all(self.flow.block_of[k] not in loop for k in own):
+            return bool(own)
+        if len(own) != 1 or depth > _DEEPEST:
+            return False
+        i = self.body[own[0]]
+        fixed = i.guard is None and i.op in _COMPUTES and "cc" not in i.mods
+        return fixed and all(self._invariant(x, loop, depth + 1) for x in sources(i))
 
     @cached_property
     def _decided(self) -> list[set[tuple[int, int]]]:

@@ -138,7 +138,7 @@ class Quiet:
         why = Reason(f"whether the access is made depends on {v.why}", parts=(v.why,))
         for e in events:
             tables.perhaps.setdefault(e[1], why)
-        events = [] if tables.sure else events
+        events = [e for e in events if not tables.sure or e[1] in tables.granted]
         for s in region.slots:
             r[s] = v.derived()
         r[PC], r[QUEUE] = (QUEUED, (region.join, *events)) if events else (region.join, ())

@@ -42,6 +42,7 @@ class Launch:
     places: Mapping[int, tuple[Any, Any, Any]] = field(default_factory=dict)
     team: Places | None = None  # the blocks are a team that stands for all: what they reach
     sure: bool = False  # accesses that data decides on are left out
+    granted: frozenset[int] = frozenset()  # but for those of these sites
 
     @property
     def ctas(self) -> int:

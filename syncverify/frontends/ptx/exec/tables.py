@@ -161,6 +161,7 @@ class Tables:
     #: by site, why an access need not be made, or not where its footprint says: nothing is refuted by it
     perhaps: dict[int, str] = field(default_factory=dict)
     sure: bool = False  # such accesses are left out
+    granted: frozenset[int] = frozenset()  # but for those of these sites
     widths: set[int] = field(default_factory=set)  # of accesses anywhere in shared memory
     loose: set[int] = field(default_factory=set)  # sites of those
     certain: bool = True  # all accesses must be certain

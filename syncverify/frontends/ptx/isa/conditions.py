@@ -16,7 +16,8 @@ def possible(row: Row, slots: Mapping[str, str], mods: Sequence[str]) -> bool:
         return False  # a vector's length stands before its type
     match row.opcode:
         case "cvt" if "sat" in slots:
-            return _narrows(slots["D"], slots["S"])
+            floats = {kind(slots["D"]), kind(slots["S"])} - {"s", "u"}
+            return bool(floats) or _narrows(slots["D"], slots["S"])
         case "mma":
             return _same_sums(mods)
         case "wmma" if row.head[:1] == ("mma",):

@@ -33,14 +33,14 @@ BODY = """
     @%p1 bra SECOND;
     FIRST
     @%p2 bra SKIP1;
-    bar.sync 0;
+    bar.sync 1, 64;
     SKIP1:
     st.global.f32 [%rd4], %f1;
     bra END;
     SECOND:
     OTHER
     @%p3 bra SKIP2;
-    bar.sync 0;
+    bar.sync 1, 64;
     SKIP2:
     END: ret;
 """

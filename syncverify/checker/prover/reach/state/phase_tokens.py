@@ -22,7 +22,7 @@ TOO_OLD = 2
 def answered(run: Run, event: Event, answer: int) -> int:
     """What an agent is given after an arrival: the token, if it keeps one."""
     b = event[2]
-    return Token(answer, b, run.barriers[b].inits) if event[5] & Flag.TOKEN else 0
+    return Token(number(answer), b, run.barriers[b].inits) if event[5] & Flag.TOKEN else 0
 
 
 def followed(run: Run, event: Event) -> None:

@@ -1,0 +1,247 @@
+"""Calls of functions of the same file, replaced by their bodies.
+
+Each call gets registers and labels of its own, and the parameters that it passes become registers. Example:
+the call
+
+    st.param.b32 [p], %r1;  call.uni f, (p);
+
+of an ``f`` that reads ``ld.param.u32 %r2, [f_p]`` becomes ``mov.b32 %p@0, %r1`` and ``mov.b32 %r2@1, %p@0``.
+What does not fit stays a call, which the analysis stops at: recursion, function pointers, parameters that are
+taken apart, variables in shared memory and jump tables of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from syncverify.frontends.ptx.syntax.nodes import (
+    Function,
+    Imm,
+    Instr,
+    Label,
+    Mem,
+    Module,
+    Not,
+    Operand,
+    Pair,
+    Reg,
+    Sym,
+    Variable,
+    Vector,
+)
+
+#: Instructions of a function with all its calls inlined.
+MOST_INSTRUCTIONS = 20_000
+_TYPES = frozenset(f"{kind}{width}" for kind in "busf" for width in (16, 32, 64)) - {"f16"}
+
+
+class _StaysError(Exception):
+    """A call, or what it passes, is not of the simple form."""
+
+
+def inlined(module: Module, entry: str) -> Module:
+    """The module with the calls of one entry inlined, where that can be done."""
+    known = {f.name: f for f in module.functions if not f.entry and f.body}
+    if not known:
+        return module
+    functions = tuple(_whole(f, known, ()) if f.name == entry else f for f in module.functions)
+    return replace(module, functions=functions)
+
+
+def _whole(f: Function, known: Mapping[str, Function], within: tuple[str, ...]) -> Function:
+    """A function without calls, or as it is."""
+    if not any(_callee(i) in known for i in f.body):
+        return f
+    try:
+        return _Caller(f, known, within).run()
+    except _StaysError:
+        return f
+
+
+def _callee(i: Instr) -> str:
+    if i.op != "call" or len(i.operands) != 3 or not isinstance(i.operands[1], Sym):
+        return ""
+    return i.operands[1].name
+
+
+@dataclass
+class _Caller:
+    """One function while calls are put into it. ``cells``: parameters of calls, which become registers."""
+
+    f: Function
+    known: Mapping[str, Function]
+    within: tuple[str, ...]
+    out: list[Instr] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+
+    def run(self) -> Function:
+        f = self.f
+        self.registers |= f.registers
+        self.variables += f.variables
+        calls = [i for i in f.body if _callee(i) in self.known]
+        passed = {x.name for i in calls for v in (i.operands[0], i.operands[2]) for x in _items(v)
+                  if isinstance(x, Sym)}  # fmt: skip
+        if not passed <= {v.name for v in f.variables if v.space == "param"}:
+            raise _StaysError
+        cells = dict.fromkeys(passed, "")
+        places: list[int] = []
+        own: list[int] = []  # instructions of the function itself: their labels are to move
+        for number, i in enumerate(f.body):
+            places.append(len(self.out))
+            if _callee(i) in self.known:
+                self._call(i, number)
+            else:
+                own.append(len(self.out))
+                self.out.append(self._passed(i, {name: name for name in cells}))
+        places.append(len(self.out))
+        for k in own:
+            self.out[k] = _mapped(self.out[k], lambda op: _moved(op, lambda at: places[at]))
+        self.labels |= {name: places[at] for name, at in f.labels.items()}
+        if len(self.out) > MOST_INSTRUCTIONS:
+            raise _StaysError
+        return replace(
+            f,
+            registers=self.registers,
+            variables=tuple(self.variables),
+            body=tuple(self.out),
+            labels=self.labels,
+        )
+
+    def _call(self, i: Instr, number: int) -> None:
+        name = _callee(i)
+        if name in (*self.within, self.f.name):
+            raise _StaysError
+        callee = _whole(self.known[name], self.known, (*self.within, self.f.name))
+        results, arguments = _items(i.operands[0]), _items(i.operands[2])
+        if callee.tables or len(results) != len(callee.results) or len(arguments) != len(callee.params):
+            raise _StaysError
+        if any(v.space not in ("param", "local") for v in callee.variables):
+            raise _StaysError
+        mark = f"@{number}"
+        cells: dict[str, str] = {}
+        after: list[tuple[Operand, str, str]] = []
+        inside = replace(i, op="mov", guard=None, negated=False)
+        begin = len(self.out)
+        if i.guard is not None:
+            self.out.append(i)  # becomes a branch over the call
+        for p, given in zip((*callee.params, *callee.results), (*arguments, *results), strict=True):
+            passes = any(p is x for x in callee.params)
+            if p.space == "reg":
+                kind = callee.registers.get(p.name, "")
+                if kind.lstrip("busf") not in ("16", "32", "64") or not isinstance(given, Reg | Imm):
+                    raise _StaysError
+                mov = (f"b{kind.lstrip('busf')}",)
+                if passes:
+                    self.out.append(replace(inside, mods=mov, operands=(Reg(p.name + mark), given)))
+                after.append((given, p.name + mark, "" if passes else mov[0]))
+            elif isinstance(given, Sym):
+                cells[p.name] = given.name
+            else:
+                raise _StaysError
+        base = len(self.out)
+        end = base + len(callee.body)
+        self.registers |= {r + mark: kind for r, kind in callee.registers.items()}
+        self.variables += [replace(v, name=v.name + mark) for v in callee.variables]
+        local = {v.name for v in callee.variables}
+        for k in callee.body:
+            if k.op == "ret":
+                self.out.append(replace(_mapped(k, lambda op: _renamed(op, mark, local)), op="bra", mods=(),
+                                        operands=(Label(f"end{mark}", end),)))  # fmt: skip
+                continue
+            k = self._passed(k, cells, mark)
+            k = _mapped(k, lambda op: _moved(op, lambda at: base + at, mark))
+            self.out.append(k)
+        for given, register, kind in after:
+            if kind:
+                if not isinstance(given, Reg):
+                    raise _StaysError
+                self.out.append(replace(inside, mods=(kind,), operands=(given, Reg(register))))
+        self.labels |= {f"{x}{mark}": base + at for x, at in callee.labels.items()}
+        self.labels[f"end{mark}"] = end
+        if i.guard is not None:
+            self.labels[f"over{mark}"] = len(self.out)
+            self.out[begin] = replace(
+                i, op="bra", mods=(), negated=not i.negated, operands=(Label(f"over{mark}", len(self.out)),)
+            )
+
+    def _passed(self, i: Instr, cells: Mapping[str, str], mark: str = "") -> Instr:
+        """An instruction of a body; one that stores or loads a parameter of ``cells`` becomes a ``mov``."""
+        names = {op.name for op in _parts(i.operands) if isinstance(op, Sym)} & set(cells)
+        local = {v.name for v in self.known_variables(mark)}
+        if not names:
+            return _mapped(i, lambda op: _renamed(op, mark, local)) if mark else i
+        if i.op not in ("st", "ld") or len(i.operands) != 2 or len(i.mods) != 2 or i.mods[0] != "param":
+            raise _StaysError
+        place, value = i.operands if i.op == "st" else i.operands[::-1]
+        if i.mods[1] not in _TYPES or not isinstance(place, Mem) or not isinstance(place.base, Sym):
+            raise _StaysError
+        if place.coords or not isinstance(value, Reg | Imm) or (i.op == "ld" and not isinstance(value, Reg)):
+            raise _StaysError
+        kind = f"b{i.mods[1][1:]}"
+        cell = f"%{cells[place.base.name]}@{place.base.offset + place.offset}"
+        if self.registers.setdefault(cell, kind) != kind:
+            raise _StaysError
+        value = _renamed(value, mark, local) if mark else value
+        moved = (Reg(cell), value) if i.op == "st" else (value, Reg(cell))
+        guard = i.guard if i.guard is None or not mark else Reg(i.guard.name + mark)
+        return replace(i, op="mov", mods=(kind,), operands=moved, guard=guard)
+
+    def known_variables(self, mark: str) -> list[Variable]:
+        """The variables of the function that is being put in, by their own names."""
+        return [replace(v, name=v.name.removesuffix(mark)) for v in self.variables
+                if mark and v.name.endswith(mark)]  # fmt: skip
+
+
+def _items(op: Operand) -> tuple[Operand, ...]:
+    return op.items if isinstance(op, Vector) else (op,)
+
+
+def _parts(operands: tuple[Operand, ...]) -> list[Operand]:
+    out: list[Operand] = []
+    for op in operands:
+        out.append(op)
+        if isinstance(op, Vector):
+            out += _parts(op.items)
+        elif isinstance(op, Mem):
+            out += _parts((op.base, *op.coords))
+    return out
+
+
+def _mapped(i: Instr, f: Callable[[Operand], Operand]) -> Instr:
+    guard = i.guard if i.guard is None else f(i.guard)
+    assert guard is None or isinstance(guard, Reg)
+    return replace(i, operands=tuple(map(f, i.operands)), guard=guard)
+
+
+def _renamed(op: Operand, mark: str, local: set[str]) -> Operand:
+    """An operand of a function with the registers and the local variables of one of its calls."""
+
+    def again(x: Operand) -> Operand:
+        return _renamed(x, mark, local)
+
+    match op:
+        case Reg(name):
+            return replace(op, name=name + mark)
+        case Sym(name) if name in local:
+            return replace(op, name=name + mark)
+        case Mem(base, _, coords):
+            return replace(op, base=again(base), coords=tuple(map(again, coords)))
+        case Vector(items):
+            return Vector(tuple(map(again, items)))
+        case Not(reg):
+            renamed = again(reg)
+            assert isinstance(renamed, Reg)
+            return Not(renamed)
+        case Pair(first, second):
+            return Pair(again(first), again(second))
+    return op
+
+
+def _moved(op: Operand, place: Callable[[int], int], mark: str = "") -> Operand:
+    return Label(op.name + mark, place(op.target)) if isinstance(op, Label) else op
+
+
+__all__ = ["inlined"]

@@ -1,0 +1,60 @@
+"""Accesses that data from global memory decides on: one of them against one that is made anyway refutes."""
+
+from __future__ import annotations
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+
+KERNEL = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+{{ .reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %d<9>; .shared .align 4 .b8 c[1024];
+  ld.param.u64 %d1, [p];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %d2, %r1, 4;
+  add.s64 %d2, %d1, %d2;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, c;
+  add.u32 %r3, %r3, %r2;
+  ld.{space}.u32 %r4, [{where}];
+  setp.eq.u32 %p1, %r4, 7;
+  {first}
+  @!%p1 bra OVER;
+  {inside}
+OVER:
+  bar.sync 0;
+  ret;
+}}
+"""
+OWN = "st.shared.u32 [%r3], %r1;"
+WORD = "st.shared.u32 [c+128], %r1;"
+OTHERS = "ld.shared.u32 %r5, [c+128];"
+
+
+def verdict(first: str, inside: str, space: str = "global", where: str = "%d2") -> Verdict:
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1], "params": {"0": {"ptr": "A"}}}}}
+    text = KERNEL.format(first=first, inside=inside, space=space, where=where)
+    (report,) = syncverify.check(text, facts=facts)
+    return report.verdict
+
+
+@pytest.mark.parametrize(
+    ("first", "inside", "expected"),
+    [
+        (OWN, OTHERS, Verdict.REFUTED),  # some input lets a lane of the first warp read word 32
+        (OWN, OWN, Verdict.PROVED),  # each lane has a word of its own
+        (OWN, "bar.warp.sync -1;" + OTHERS, Verdict.UNKNOWN),  # more than accesses hangs on the data
+        ("", WORD, Verdict.UNKNOWN),  # data may choose one lane
+        (OWN + "bar.sync 0;", OTHERS, Verdict.PROVED),
+    ],
+)
+def test_an_access_where_data_says_so(first: str, inside: str, expected: Verdict) -> None:
+    assert verdict(first, inside) is expected
+
+
+def test_what_lies_in_shared_memory_may_exclude_it() -> None:
+    """Nobody knows what the word holds that decides: it may never be 7."""
+    assert verdict(OWN, OTHERS, "shared", "c+512") is not Verdict.REFUTED

@@ -1,0 +1,119 @@
+"""Calls become the bodies of their functions: parameters pass values, and what does not fit stays a call."""
+
+from __future__ import annotations
+
+import pytest
+
+import syncverify
+from syncverify.base.diagnostics import Verdict
+
+HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+TWICE = """.func (.param .b32 back) twice(.param .b32 given)
+{ .reg .b32 %r<9>; .reg .pred %p;
+  ld.param.u32 %r1, [given];
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra ZERO;
+  shl.b32 %r2, %r1, 1;
+  st.param.b32 [back], %r2;
+  ret;
+ZERO: st.param.b32 [back], 0;
+  ret;
+}
+"""
+CALL = """{{ .param .b32 a; .param .b32 b; st.param.b32 [a], {0};
+{2} call (b), {3}, (a); ld.param.b32 {1}, [b]; }}"""
+
+
+def entry(body: str) -> str:
+    return f""".visible .entry k()
+{{ .reg .b32 %r<20>; .reg .pred %p<4>; .shared .align 4 .b8 row[1024];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r9, row;
+  {body}
+  bar.sync 0;
+  ret;
+}}
+"""
+
+
+def verdict(functions: str, body: str) -> Verdict:
+    facts = {"kernel": {"k": {"grid": [1, 1, 1], "block": [64, 1, 1]}}}
+    (report,) = syncverify.check(HEAD + functions + entry(body), facts=facts)
+    return report.verdict
+
+
+def call(given: str, back: str, guard: str = "", name: str = "twice") -> str:
+    return CALL.format(given, back, guard, name)
+
+
+STORE = "shl.b32 %r3, %r2, 2; add.u32 %r3, %r3, %r9; st.shared.u32 [%r3], %r1;"
+
+
+def test_what_a_call_gives_back_is_known() -> None:
+    """Lane t stores to word 2 t, or, wrong, to word 2 (t / 2): then two lanes store to one word."""
+    assert verdict(TWICE, call("%r1", "%r2") + STORE) is Verdict.PROVED
+    halved = "shr.u32 %r4, %r1, 1;" + call("%r4", "%r2")
+    assert verdict(TWICE, halved + STORE) is Verdict.REFUTED
+
+
+def test_calls_in_a_row_have_parameters_of_their_own() -> None:
+    assert verdict(TWICE, call("%r1", "%r2") + call("%r2", "%r2") + STORE) is Verdict.PROVED
+
+
+def test_a_call_under_a_predicate_is_one_by_those_lanes() -> None:
+    """The lanes below 32 double their number; the others keep theirs: word 32 to 62 are stored to twice."""
+    some = "setp.lt.u32 %p1, %r1, 32; mov.u32 %r2, %r1; @!%p1 bra OVER;" + call("%r1", "%r2") + "OVER:"
+    assert verdict(TWICE, some + STORE) is Verdict.REFUTED
+    guarded = "setp.lt.u32 %p1, %r1, 64;" + call("%r1", "%r2", "@%p1")
+    assert verdict(TWICE, guarded + STORE) is Verdict.PROVED
+
+
+def test_calls_inside_calls() -> None:
+    four = f""".func (.param .b32 back) four(.param .b32 given)
+{{ .reg .b32 %r<9>;
+  ld.param.u32 %r1, [given];
+  {call("%r1", "%r2")}
+  {call("%r2", "%r3")}
+  st.param.b32 [back], %r3;
+  ret;
+}}
+"""
+    assert verdict(TWICE + four, call("%r1", "%r2", name="four") + STORE) is Verdict.PROVED
+
+
+def test_registers_pass_values_too() -> None:
+    next_ = ".func (.reg .b32 %out) next(.reg .b32 %in)\n{ add.u32 %out, %in, 1; ret; }\n"
+    assert verdict(next_, "call (%r2), next, (%r1);" + STORE) is Verdict.PROVED
+    same = ".func (.reg .b32 %out) same(.reg .b32 %in)\n{ shr.u32 %out, %in, 1; ret; }\n"
+    assert verdict(same, "call (%r2), same, (%r1);" + STORE) is Verdict.REFUTED
+
+
+def test_a_barrier_inside_a_function() -> None:
+    meet = ".func meet() { bar.sync 0; ret; }\n"
+    place = "shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, %r9;"
+    around = place + "st.shared.u32 [%r3], %r1; {} ld.shared.u32 %r5, [%r9+128];"
+    assert verdict(meet, around.format("call meet;")) is Verdict.PROVED
+    assert verdict(meet, around.format("")) is Verdict.REFUTED
+
+
+RECURSIVE = f""".func (.param .b32 back) again(.param .b32 given)
+{{ .reg .b32 %r<9>;
+  ld.param.u32 %r1, [given];
+  {call("%r1", "%r2", name="again")}
+  st.param.b32 [back], %r2;
+  ret;
+}}
+"""
+PARTS = """.func (.param .b32 back) parts(.param .b32 given)
+{ .reg .b16 %h<3>; .reg .b32 %r<3>;
+  ld.param.u16 %h1, [given+2];
+  cvt.u32.u16 %r1, %h1;
+  st.param.b32 [back], %r1;
+  ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "name"), [(RECURSIVE, "again"), (PARTS, "parts")])
+def test_what_does_not_fit_is_unknown(text: str, name: str) -> None:
+    assert verdict(text, call("%r1", "%r2", name=name) + STORE) is Verdict.UNKNOWN
