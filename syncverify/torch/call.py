@@ -172,19 +172,29 @@ class Fused:
         self._refused: set[tuple[int, ...]] = set()
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
         self._ready: dict[tuple[Any, ...], Ready] = {}
+        self._last: tuple[list[Any], Ready] | None = None
+        takes = sum(n.op == "placeholder" for n in nodes.graph.nodes)
+        self._plain = self._inputs == tuple(range(takes))
         self.count = len(self._outputs)
         self._single = self.count == 1
 
     def __call__(self, *given: Any) -> Any:
         """The results; one alone is no tuple."""
-        computed = self._shapes.compute(given)
-        inputs = [given[at] for at in self._inputs]
-        key = (computed[3], inputs[0].get_device(), *[x.stride() for x in inputs])
-        ready = self._ready.get(key)
-        if ready is not None and torch.cuda.current_device() == ready.device:
+        inputs = given if self._plain else [given[at] for at in self._inputs]
+        last = self._last
+        if last is not None and [x.stride() for x in inputs] == last[0]:
+            # of sizes that never change, only where the tensors lie is left to see
+            ready = last[1]
             addresses = [x.data_ptr() for x in inputs]
-            if not max([at % ALIGNMENT for at in addresses]):
+            if torch.cuda.current_device() == ready.device and aligned(addresses):
                 return self._returned(ready(addresses))
+        computed = self._shapes.compute(given)
+        key = (computed[3], inputs[0].get_device(), *[x.stride() for x in inputs])
+        found = self._ready.get(key)
+        if found is not None and torch.cuda.current_device() == found.device:
+            addresses = [x.data_ptr() for x in inputs]
+            if aligned(addresses):
+                return self._returned(found(addresses))
         return self._returned(self._found(given, computed, key))
 
     def _returned(self, made: Sequence[Any]) -> Any:
@@ -265,6 +275,8 @@ class Fused:
         if len(self._ready) >= _MOST_READY:
             self._ready.clear()
         self._ready[key] = Ready(run, run.device, _maker(device), results)
+        if self._shapes.static:
+            self._last = list(key[2:]), self._ready[key]
 
     def _views(
         self, sizes: tuple[int, ...], tensors: dict[str, tuple[Any, Layout]]
@@ -277,6 +289,14 @@ class Fused:
             found = views(self._fusion, named, tensors) if tensors else (named, set())
             self._seen[sizes, places] = found
         return found
+
+
+def aligned(addresses: Sequence[int]) -> bool:
+    """Whether all start where kernels read."""
+    bits = 0
+    for at in addresses:
+        bits |= at
+    return not bits % ALIGNMENT
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:

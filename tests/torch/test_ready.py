@@ -178,3 +178,13 @@ def test_a_view_that_would_be_a_copy_is_made_in_every_call(launches: list[Any], 
     run = compiled(turned)
     for seed in range(3):
         check(run, turned, draw(40, 64, dtype=BF16, seed=seed))
+
+
+def test_arguments_that_no_kernel_reads_are_passed_over(launches: list[Any], slow: list[Any]) -> None:
+    def filled(x: Any, y: Any) -> Any:
+        return F.softmax(x + 1.0, -1) + torch.zeros_like(y)
+
+    run = compiled(filled)
+    for seed in range(3):
+        check(run, filled, draw(24, 64, dtype=BF16, seed=seed), draw(24, 64, dtype=BF16))
+    assert len(launches) == 3
