@@ -135,7 +135,7 @@ def inductor_times(
     """Times Inductor's code for the nodes of the region ``key``; found once, and remembered."""
     found = _remembered(key, device)
     if found is None:
-        with _real():
+        with _real(device):
             given = [_example(a.meta["val"]) for a in arguments]
             inductor = _median(_compiled(nodes, given), device)
             found = Times(inductor, _least(group, device))
@@ -149,7 +149,7 @@ def with_kernel(
     """The same with the operator's own time."""
     found = _remembered(key, device) or times
     if found.kernel is None:
-        with _real():
+        with _real(device):
             given = [_example(a.meta["val"]) for a in arguments]
             found = replace(found, kernel=_median(lambda: op(*given), device))
         _remember(key, device, found)
@@ -157,12 +157,22 @@ def with_kernel(
 
 
 @contextmanager
-def _real() -> Iterator[None]:
-    """Tensors with elements, in the middle of a compilation."""
+def _real(device: torch.device) -> Iterator[None]:
+    """Tensors with elements, in the middle of a compilation; the caller's random numbers stay as they are.
+
+    Raises SlowerError where something goes wrong, such as too little memory.
+    """
     from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-    with unset_fake_temporarily(), torch.no_grad(), torch._C._DisablePythonDispatcher():
-        yield
+    devices = [device] if device.type == "cuda" else []
+    try:
+        with (
+            unset_fake_temporarily(), torch.no_grad(), torch._C._DisablePythonDispatcher(),
+            torch.random.fork_rng(devices),
+        ):  # fmt: skip
+            yield
+    except RuntimeError as e:
+        raise SlowerError(f"it could not be timed: {e}") from e
 
 
 def _least(group: Group, device: torch.device) -> float:
@@ -240,7 +250,7 @@ def _median(run: Callable[[], Any], device: torch.device) -> float:
 def _bytes_per_us(device: torch.device) -> float:
     """How much memory a copy reads and writes in a microsecond."""
     count = _COPIED if device.type == "cuda" else _COPIED >> 4
-    with _real():
+    with _real(device):
         x, y = (torch.zeros(count, dtype=torch.int8, device=device) for _ in range(2))
         microseconds: float = _median(lambda: y.copy_(x), device)
     return float(2 * count) / microseconds
