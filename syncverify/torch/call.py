@@ -1,17 +1,16 @@
-"""A group at run time: a module that launches its kernel, or runs its nodes where there is none."""
+"""A group at run time: what launches its kernel, or runs its nodes where there is none."""
 
 from __future__ import annotations
 
 import logging
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 import sympy
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx import GraphModule, Node
 
 from syncverify.fusion.graph import Output
@@ -25,8 +24,6 @@ from syncverify.torch.translate import Translation
 
 log = logging.getLogger("syncverify.torch")
 
-#: What makes a view of a tensor.
-View = Callable[[Any], Any]
 #: Layouts of calls that a kernel keeps what it found for, at most.
 _MOST_READY = 256
 #: Extents of dimensions; each result's shape, and strides where its rows lie apart; layouts of such tensors;
@@ -38,13 +35,14 @@ Computed = tuple[tuple[int, ...], list[tuple[list[int], list[int]]], dict[str, L
 class Shapes:
     """The extents of a kernel's dimensions and the shapes of its results, for each call's arguments.
 
-    ``static``: they are the same in every call.
+    ``static``: they are the same in every call. ``strided``: of each result, whether its strides are given.
     """
 
     dims: tuple[str, ...]
     compute: Callable[[Sequence[Any]], Computed]
     hint: dict[str, int]
     static: bool = False
+    strided: tuple[bool, ...] = ()
 
 
 def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
@@ -67,12 +65,15 @@ def shapes_of(translation: Translation, arguments: Sequence[Node]) -> Shapes:
         return tuple(map(int, extents)), made, numbers(translation.layouts, list(map(int, own))), values
 
     usual = computed(tuple(_hint(s, arguments) for s in symbols))
+    strided = tuple(apart for apart, _ in called)
     hints = _hinted(translation, dict(zip(dims, usual[0], strict=True)), usual[2])
     if not symbols:
-        return Shapes(dims, lambda _: usual, hints, static=True)
+        return Shapes(dims, lambda _: usual, hints, True, strided)
     sources = [_source(s, arguments) for s in symbols]
     remembered = lru_cache(maxsize=256)(lambda *values: computed(values))
-    return Shapes(dims, lambda given: remembered(*[source(given) for source in sources]), hints)
+    return Shapes(
+        dims, lambda given: remembered(*[source(given) for source in sources]), hints, strided=strided
+    )
 
 
 def _hinted(translation: Translation, sizes: dict[str, int], layouts: dict[str, Layout]) -> dict[str, int]:
@@ -125,22 +126,18 @@ def _hint(symbol: Any, arguments: Sequence[Node]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A kernel for inputs of one layout that it reads where they lie: what is left of a call.
-
-    ``offsets``: bytes from the start of each argument to what the kernel reads of it.
-    """
+    """A kernel for inputs of one layout that it reads where they lie: what is left of a call."""
 
     run: Callable[[Sequence[int]], None]
     device: int
-    offsets: tuple[int, ...]
     make: Callable[..., Any]
     results: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
 
-    def __call__(self, addresses: Sequence[int]) -> tuple[Any, ...]:
+    def __call__(self, addresses: list[int]) -> list[Any]:
         make = self.make
         made = [make(shape, strides, dtype) for shape, strides, dtype in self.results]
         self.run([*addresses, *[x.data_ptr() for x in made]])
-        return tuple(made)
+        return made
 
 
 def _maker(device: torch.device) -> Callable[..., Any]:
@@ -152,18 +149,16 @@ def _maker(device: torch.device) -> Callable[..., Any]:
     return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
-class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
+class Fused:
     """One kernel in the place of some nodes; ``nodes`` are those, run where there is no kernel.
 
-    ``views``: of which argument the nodes take what view, where it is not the tensor itself.
+    ``inputs``: which of the arguments the kernel reads, in its order. ``count``: how many results there are.
     """
 
     def __init__(
         self, translation: Translation, nodes: GraphModule, kernel: Kernel, shapes: Shapes,
-        inputs: Sequence[int], region: Region, views: Mapping[int, View] | None = None,
+        inputs: Sequence[int], region: Region,
     ) -> None:  # fmt: skip
-        super().__init__()
-        self._views_of = dict(views or {})
         self.nodes = nodes
         self.region = region
         self._kernel = kernel
@@ -177,33 +172,50 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         self._refused: set[tuple[int, ...]] = set()
         self._seen: dict[Any, tuple[dict[str, int], set[str]]] = {}
         self._ready: dict[tuple[Any, ...], Ready] = {}
+        self.count = len(self._outputs)
+        self._single = self.count == 1
 
-    def forward(self, *given: Any) -> Any:
+    def __call__(self, *given: Any) -> Any:
+        """The results; one alone is no tuple."""
         computed = self._shapes.compute(given)
-        first = given[self._inputs[0]]
-        if isinstance(first, FakeTensor):
-            return self.nodes(*self._viewed(given))
         inputs = [given[at] for at in self._inputs]
-        key = (computed[3], first.get_device(), *[x.stride() for x in inputs])
+        key = (computed[3], inputs[0].get_device(), *[x.stride() for x in inputs])
         ready = self._ready.get(key)
         if ready is not None and torch.cuda.current_device() == ready.device:
-            addresses = [x.data_ptr() + n for x, n in zip(inputs, ready.offsets, strict=True)]
+            addresses = [x.data_ptr() for x in inputs]
             if not max([at % ALIGNMENT for at in addresses]):
-                return ready(addresses)
-        return self._found(given, computed, key)
+                return self._returned(ready(addresses))
+        return self._returned(self._found(given, computed, key))
 
-    def _viewed(self, given: Sequence[Any]) -> Sequence[Any]:
-        """The arguments as the nodes take them."""
-        views = self._views_of
-        return [views[k](x) if k in views else x for k, x in enumerate(given)] if views else given
+    def _returned(self, made: Sequence[Any]) -> Any:
+        return made[0] if self._single else tuple(made)
 
-    def _found(self, given: Sequence[Any], computed: Computed, key: tuple[Any, ...]) -> Any:
+    def fake(self, *given: Any) -> Any:
+        """Results without elements, of the shapes and strides of a call's."""
+        if self._shapes.static:
+            kinds = [(s, strides or None) for s, strides in self._shapes.compute(())[1]]
+        else:
+            own = zip(self.nodes(*given), self._shapes.strided, strict=True)
+            kinds = [(x.shape, x.stride() if strided else None) for x, strided in own]
+        device = given[self._inputs[0]].device
+        made = [
+            torch.empty(s, dtype=dtype, device=device)
+            if strides is None
+            else torch.empty_strided(s, strides, dtype=dtype, device=device)
+            for (s, strides), dtype in zip(kinds, self._outputs, strict=True)
+        ]
+        return self._returned(made)
+
+    def _by_torch(self, given: Sequence[Any], made: Sequence[Any]) -> Sequence[Any]:
+        """The nodes one by one, with results that lie as the kernel's would."""
+        return [
+            x if x.stride() == y.stride() else y.copy_(x)
+            for x, y in zip(self.nodes(*given), made, strict=True)
+        ]
+
+    def _found(self, given: Sequence[Any], computed: Computed, key: tuple[Any, ...]) -> Sequence[Any]:
         """A call of which not everything is known yet, or whose inputs have to be copied."""
         sizes, shapes, layouts, _ = computed
-        starts = [given[at].data_ptr() for at in self._inputs]
-        whole, given = given, self._viewed(given)
-        if sizes in self._refused or 0 in sizes:
-            return self.nodes(*given)
         device = given[self._inputs[0]].device
         made = [
             torch.empty_strided(s, strides, dtype=dtype, device=device)
@@ -211,6 +223,8 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             else torch.empty(s, dtype=dtype, device=device)
             for (s, strides), dtype in zip(shapes, self._outputs, strict=True)
         ]
+        if sizes in self._refused or 0 in sizes:
+            return self._by_torch(given, made)
         tensors: dict[str, tuple[Any, Layout]] = {}
         if layouts:
             pairs = zip(self._names, (*(given[at] for at in self._inputs), *made), strict=True)
@@ -218,7 +232,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         named, apart = self._views(sizes, tensors)
         if not self._kernel.prepared(named, device) and _capturing(device):
             self.region.note("captured before its kernel was compiled for these sizes: torch ran instead")
-            return self.nodes(*given)
+            return self._by_torch(given, made)
         inputs = [
             stored(given[at], self._turned[k : k + 1] == (True,), name in apart)
             for k, (at, name) in enumerate(zip(self._inputs, self._names, strict=False))
@@ -234,20 +248,13 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             self._refused.add(sizes)
             self.region.refuse(named, str(e))
             log.warning("%s is left to torch for %s: %s", self.region.name, named, e)
-            return self.nodes(*given)
+            return self._by_torch(given, made)
         places = [x.data_ptr() for x in inputs]
-        here = all(_same_memory(whole[at], given[at]) for at in self._inputs)
-        if (
-            here
-            and places == [given[at].data_ptr() for at in self._inputs]
-            and all(map(operator.is_, outputs, made))
-        ):
-            self._keep(key, named, made, tuple(p - s for p, s in zip(places, starts, strict=True)))
-        return tuple(x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True))
+        if places == [given[at].data_ptr() for at in self._inputs] and all(map(operator.is_, outputs, made)):
+            self._keep(key, named, made)
+        return [x if x is y else x.copy_(y) for x, y in zip(made, outputs, strict=True)]
 
-    def _keep(
-        self, key: tuple[Any, ...], named: dict[str, int], made: Sequence[Any], offsets: tuple[int, ...]
-    ) -> None:
+    def _keep(self, key: tuple[Any, ...], named: dict[str, int], made: Sequence[Any]) -> None:
         """From now on such a call finds everything ready."""
         bound = getattr(self._kernel, "bound", None)
         if bound is None:
@@ -257,7 +264,7 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         results = tuple((tuple(x.shape), x.stride(), x.dtype) for x in made)
         if len(self._ready) >= _MOST_READY:
             self._ready.clear()
-        self._ready[key] = Ready(run, run.device, offsets, _maker(device), results)
+        self._ready[key] = Ready(run, run.device, _maker(device), results)
 
     def _views(
         self, sizes: tuple[int, ...], tensors: dict[str, tuple[Any, Layout]]
@@ -270,10 +277,6 @@ class Fused(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             found = views(self._fusion, named, tensors) if tensors else (named, set())
             self._seen[sizes, places] = found
         return found
-
-
-def _same_memory(x: Any, y: Any) -> bool:
-    return x is y or x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
 
 def stored(x: Any, turned: bool = False, apart: bool = False) -> Any:

@@ -5,6 +5,9 @@ Torch takes both apart into arithmetic on integers, which no kernel can hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -45,6 +48,17 @@ for _name, _function, _fake in (("chosen", chosen, chosen_fake), ("placed", plac
 CHOSEN, PLACED = torch.ops.syncverify.chosen.default, torch.ops.syncverify.placed.default
 
 
+def placed_by_place(x: Any, like: Any, target: Any, ignored: int) -> Any:
+    """``placed`` as one loop over the elements, which a compiler can fuse with others."""
+    places = torch.arange(like.shape[1], device=like.device)
+    here = (places == target.unsqueeze(1)) & (target != ignored).unsqueeze(1)
+    return torch.where(here, x, 0.0).to(like.dtype)
+
+
+#: The operators as functions of torch, for a compiler that holds integers.
+PLAIN: dict[Any, Callable[..., Any]] = {CHOSEN: chosen, PLACED: placed_by_place}
+
+
 def fused_chosen(x: Value, target: Value, ignored: int) -> tuple[Value, Value]:
     """``chosen`` in a fusion's own functions, where an index outside of its row takes 0."""
     kept = apply("ne", target, float(ignored))
@@ -54,6 +68,34 @@ def fused_chosen(x: Value, target: Value, ignored: int) -> tuple[Value, Value]:
 def fused_placed(x: Value, target: Value, ignored: int, dim: str) -> Value:
     here = apply("eq", index(dim), target)
     return where(here, where(apply("ne", target, float(ignored)), x, 0.0), 0.0)
+
+
+@contextmanager
+def recomputed() -> Iterator[None]:
+    """Lets AOTAutograd's partitioner see operators of losses as it sees those that they stand for.
+
+    Else it saves what they read, which is as large as the logits.
+    """
+    from torch._functorch import partitioners
+
+    plain = getattr(partitioners, "get_default_op_list", None)
+    if plain is None:
+        # another version of torch: it saves more
+        yield
+        return
+
+    def listed() -> Any:
+        found = plain()
+        more = {CHOSEN.overloadpacket, PLACED.overloadpacket}
+        return replace(
+            found, fusible_ops={*found.fusible_ops, *more}, recomputable_ops={*found.recomputable_ops, *more}
+        )
+
+    partitioners.get_default_op_list = listed
+    try:
+        yield
+    finally:
+        partitioners.get_default_op_list = plain
 
 
 def _plain(x: Any, target: Any, weight: Any, ignored: int) -> bool:
@@ -83,4 +125,6 @@ def backward(
     return PLACED(-(share.unsqueeze(1) if reduction == NONE else share), x, target, ignored)
 
 
-__all__ = ["CHOSEN", "PLACED", "backward", "forward", "fused_chosen", "fused_placed"]
+__all__ = [
+    "CHOSEN", "PLACED", "PLAIN", "backward", "forward", "fused_chosen", "fused_placed", "recomputed",
+]  # fmt: skip

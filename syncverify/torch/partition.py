@@ -104,7 +104,7 @@ def surplus(group: Group) -> set[Node]:
 
 def _cheaper_outside(node: Node, kept: Mapping[Node, None]) -> bool:
     """Whether only other kernels read a result, and could as well read what it is made of."""
-    if node.target not in table.POINTWISE and node.target is not table.CAST:
+    if node.target not in table.POINTWISE and node.target not in table.CASTS:
         return False
     readers = list(_readers(node))
     if not readers or any(r in kept or not _computes(r) for r in readers):

@@ -74,7 +74,8 @@ def supported(node: Node) -> str:
         return "" if isinstance(source, Node) and source.target in table.PAIRS else "part of a tuple"
     known = (
         target in table.POINTWISE or target in table.REDUCTIONS or target in table.PAIRS
-        or target in table.PRODUCTS or target in (table.CAST, table.GATHER, PLACED) or is_view(node)
+        or target in table.PRODUCTS or target in table.CASTS or target in (table.GATHER, PLACED)
+        or is_view(node)
     )  # fmt: skip
     if not known:
         return "" if is_constant(node) else "fusions have no such function"
@@ -98,7 +99,7 @@ def _odd(node: Node) -> str:
         row = table.POINTWISE[node.target]
         if (row.gives == "c") != (value_of(node).dtype is torch.bool):
             return "arithmetic of booleans"
-    if node.target is table.CAST or node.target in table.ALIASES:
+    if node.target in table.CASTS or node.target in table.ALIASES:
         source = value_of(node.args[0]) if isinstance(node.args[0], Node) else None
         if source is None or source.device != value_of(node).device:
             return "a copy to another device"

@@ -24,6 +24,7 @@ from syncverify.fusion import Fusion, RowSchedule, Schedule
 from syncverify.fusion.functions import numpy_dtype
 from syncverify.fusion.row_strides import extents
 from syncverify.gate import fusions, matmul
+from syncverify.gate.ahead import Ahead, compile_fusion, prove_ahead
 from syncverify.matmul import split
 from syncverify.matmul.problem import PRODUCT, SECOND, Problem
 from syncverify.torch.table import DTYPES, INDEX_DTYPES
@@ -99,6 +100,12 @@ class GateRunner:
         if key not in self._kernels:
             self._kernels[key] = ProductOnGpu(problem, self.policy, self.proof_seconds)
         return self._kernels[key]
+
+    def ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> None:
+        """Proves what will be needed, in processes side by side."""
+        count = driver.multiprocessors(device.index or 0)
+        one = [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
+        prove_ahead(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +228,7 @@ class FusionOnGpu(_OnGpu):
         compiled = self._compiled
         if compiled is None:
             compiled = self._compiled = compile_fusion(
-                self._fusion, sizes, self._policy, self._schedule, self._seconds
+                self._fusion, dict(sizes), self._policy, self._schedule, self._seconds
             )
         compiled.plan.check_extent(sizes)
         values = compiled.launch_values(sizes, driver.multiprocessors(device))
@@ -244,19 +251,6 @@ class ProductOnGpu(_OnGpu):
     def launch(self, sizes: Sizes, device: int) -> Launch:
         check_product(self._problem, sizes)
         return product_launch(self._product, sizes, driver.multiprocessors(device))
-
-
-def compile_fusion(
-    fusion: Fusion, sizes: Sizes, policy: Policy, schedule: Schedule | RowSchedule | None = None,
-    proof_seconds: float = fusions.PROOF_SECONDS,
-) -> fusions.CompiledKernel:  # fmt: skip
-    """The fusion, proved for the row length that is needed first; InputError or VerificationError."""
-    if schedule is None and fusion.reduced:
-        schedule = RowSchedule(width=sizes[fusion.dims[-1]])
-    compiled = fusions.compile(fusion, schedule, policy, proof_seconds=proof_seconds)
-    if not isinstance(compiled, fusions.CompiledKernel):
-        raise InputError(f"{fusion.name} takes several kernels")
-    return compiled
 
 
 def product_names(problem: Problem) -> tuple[str, ...]:
@@ -444,7 +438,7 @@ class _FusionSimulated(_Simulated):
         if self._compiled is None:
             runner = self.runner
             self._compiled = compile_fusion(
-                self._fusion, sizes, runner.policy, proof_seconds=runner.proof_seconds
+                self._fusion, dict(sizes), runner.policy, proof_seconds=runner.proof_seconds
             )
         values = self._compiled.launch_values(sizes, self.runner.multiprocessors)
         return Launch(self._compiled.program(sizes), dict(values))

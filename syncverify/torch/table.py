@@ -158,37 +158,34 @@ CONSTANTS = {
     aten.scalar_tensor.default: 0, aten.full.default: 1, aten.full_like.default: 1,
 }  # fmt: skip
 PRODUCTS = frozenset({aten.mm.default, aten.addmm.default})
-CAST = aten._to_copy.default
+CASTS = frozenset({aten._to_copy.default, torch.ops.prims.convert_element_type.default})
 GATHER = aten.gather.default
 
 
 def decompositions() -> dict[Any, Any]:
-    """What is taken apart before fusions are looked for: only what a fusion can hold in parts."""
-    from torch._decomp import get_decompositions
+    """Inductor's own, but for losses of chosen classes, which stay operators of rows."""
+    from torch._inductor.decomposition import select_decomp_table
 
-    names = (
-        "native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward",
-        "_softmax", "_log_softmax", "_softmax_backward_data", "_log_softmax_backward_data", "gelu_backward",
-        "silu_backward", "sigmoid_backward", "tanh_backward", "threshold_backward", "leaky_relu", "elu",
-        "leaky_relu_backward", "elu_backward", "softplus", "softplus_backward", "hardswish", "hardsigmoid",
-        "hardswish_backward", "hardsigmoid_backward", "hardtanh", "mish", "mish_backward", "addcmul",
-        "addcdiv", "lerp", "logsumexp", "log_sigmoid_forward", "softshrink", "hardshrink", "relu6",
-        "std", "std_mean", "xlogy", "mse_loss", "smooth_l1_loss", "nll_loss_forward", "square",
-        "special_log_softmax", "celu", "selu", "threshold", "glu",
-    )  # fmt: skip
-    found: dict[Any, Any] = get_decompositions([getattr(aten, n) for n in names if hasattr(aten, n)])
-    parts = found[aten.nll_loss_forward.default]
-
-    def loss(*args: Any) -> Any:
-        made = losses.forward(*args)
-        return parts(*args) if made is NotImplemented else made
-
-    found[aten.nll_loss_forward.default] = loss
-    found[aten.nll_loss_backward.default] = losses.backward
+    found: dict[Any, Any] = dict(select_decomp_table())
+    for ours, theirs in (
+        (losses.forward, aten.nll_loss_forward.default),
+        (losses.backward, aten.nll_loss_backward.default),
+    ):
+        found[theirs] = _or(ours, found[theirs])
     return found
 
 
+def _or(ours: Callable[..., Any], theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """The first of two decompositions that takes the arguments."""
+
+    def decomposed(*args: Any, **kwargs: Any) -> Any:
+        made = ours(*args, **kwargs)
+        return theirs(*args, **kwargs) if made is NotImplemented else made
+
+    return decomposed
+
+
 __all__ = [
-    "ALIASES", "CAST", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS", "POINTWISE",
+    "ALIASES", "CASTS", "CONSTANTS", "DTYPES", "EXPANDS", "GATHER", "INDEX_DTYPES", "PAIRS", "POINTWISE",
     "PRODUCTS", "REDUCTIONS", "RESHAPES", "VARIANCES", "Row", "aten", "decompositions", "number",
 ]  # fmt: skip

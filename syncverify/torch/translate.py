@@ -248,7 +248,7 @@ class _Builder:
         if node.target is losses.PLACED:
             x, _, target, ignored = node.args
             return losses.fused_placed(self._number(node, x), self.made[target], ignored, self.dims.reduced)
-        if node.target is table.CAST:
+        if node.target in table.CASTS:
             return self._cast(node)
         return self._elementwise(node)
 
@@ -268,7 +268,7 @@ class _Builder:
 
     def _cast(self, node: Node) -> Value:
         x: Value = self._number(node, node.args[0])
-        dtype = node.kwargs.get("dtype")
+        dtype = node.args[1] if len(node.args) > 1 else node.kwargs.get("dtype")
         # all arithmetic is in f32 already
         return x if dtype in (None, torch.float32) else x.cast(table.DTYPES[dtype])
 

@@ -125,7 +125,7 @@ def test_factors_are_ready_turned_or_not(launches: list[Any], slow: list[Any]) -
     assert len(slow) == 1 and len(launches) == 3
 
 
-def test_views_of_arguments_are_no_operations_of_their_own(launches: list[Any], slow: list[Any]) -> None:
+def test_a_start_that_is_no_multiple_of_16_bytes_is_a_copy_once(launches: list[Any], slow: list[Any]) -> None:
     def chunked(x: Any) -> Any:
         a, b = x.chunk(2, -1)
         return F.silu(a) * b
@@ -137,12 +137,11 @@ def test_views_of_arguments_are_no_operations_of_their_own(launches: list[Any], 
         run = torch.compile(function, backend=backend, dynamic=False)
         for seed in range(3):
             check(run, function, draw(10, 128, dtype=BF16, seed=seed))
-        assert len(slow) == 1
-        # a start that is no multiple of 16 bytes is copied, and a view of other strides is another layout
+        ready = len(slow)
         whole = draw(10 * 128 + 4, dtype=BF16, seed=9)
         check(run, function, whole[4:].view(10, 128))
         check(run, function, draw(10, 128, dtype=BF16, seed=5))
-        assert len(slow) == 2
+        assert (ready, len(slow)) in ((1, 2), (0, 1))  # the second function may find the first one's operator
 
 
 def returned(x: Any) -> Any:

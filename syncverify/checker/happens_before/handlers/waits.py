@@ -33,12 +33,12 @@ def on_wait_token(run: Run, t: Thread, event: Event) -> int:
     s, phase = barrier(run, b), number(token)
     if not use(run, t, s, site):
         return DONE
-    if barrier_of(token) not in (-1, b):
-        other = name(run, barrier_of(token))
+    if (origin := barrier_of(token)) != b:
+        told = "this token is of no arrival" if origin < 0 else f"this token is of {name(run, origin)}"
         run.report(
             Obligation.UB,
             "SV201",
-            f"this token is of {other}: it says nothing of {name(run, b)}",
+            f"{told}: it says nothing of {name(run, b)}",
             t,
             site,
             barrier=b,

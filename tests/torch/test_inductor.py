@@ -1,0 +1,185 @@
+"""Regions as operators in Inductor's graph: what is around them, their contract, and when they are chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+import torch.nn.functional as F  # noqa: E402
+
+import syncverify.torch as sv  # noqa: E402
+from syncverify.base.source import InputError  # noqa: E402
+from syncverify.torch import choice, operators  # noqa: E402
+from syncverify.torch.backend import lower  # noqa: E402
+from syncverify.torch.report import Region  # noqa: E402
+from tests.torch.compiled import compiled, draw, trained  # noqa: E402
+
+BF16 = torch.bfloat16
+
+
+def rotated(x: Any, w: Any) -> Any:
+    """A norm between operations that no kernel holds."""
+    y = F.rms_norm(x.transpose(0, 1) + 1, x.shape[-1:], w, 1e-6)
+    return torch.cat([-y[..., 8:], y[..., :8]], -1)
+
+
+def code(function: Any, backend: Any, *inputs: Any) -> tuple[Any, str]:
+    """The result of a compiled function, and Inductor's program for it."""
+    from torch._inductor.utils import run_and_get_code
+
+    torch._dynamo.reset()
+    result, programs = run_and_get_code(torch.compile(function, backend=backend), *inputs)
+    return result, "\n".join(programs)
+
+
+def test_inductor_compiles_what_is_around_a_kernel() -> None:
+    x, w = draw(6, 5, 32), draw(32)
+    got, program = code(rotated, sv.Backend(sv.ReferenceRunner()), x, w)
+    torch.testing.assert_close(got, rotated(x, w))
+    assert program.count(" = torch.ops.syncverify.fused_") == 1 and "cpp_fused" in program
+    assert "= torch.ops.aten." not in program
+
+
+def test_products_alone_are_inductors() -> None:
+    x, w = draw(16, 32, dtype=BF16), draw(32, 24, dtype=BF16)
+    _, program = code(lambda x, w: x @ w, sv.Backend(sv.ReferenceRunner()), x, w)
+    assert "torch.ops.syncverify" not in program
+
+
+def test_equal_regions_share_an_operator() -> None:
+    def twice(x: Any, w: Any) -> Any:
+        y = F.rms_norm(x, x.shape[-1:], w, 1e-6).cumsum(0)
+        return F.rms_norm(y, y.shape[-1:], w, 1e-6)
+
+    runner = sv.ReferenceRunner()
+    before = len(operators._MADE)
+    assert len(compiled(twice, draw(6, 48), draw(48), runner=runner).regions) == 2
+    assert len(operators._MADE) == before + 1
+
+
+def test_operators_keep_the_contract_of_torch() -> None:
+    x, w = draw(6, 40), draw(40)
+    compiled(lambda x, w: F.rms_norm(x * 3, (40,), w, 1e-6), x, w)
+    op = list(operators._MADE.values())[-1][2]
+    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_static")
+    torch.library.opcheck(op, (x, w), test_utils=checks)
+
+
+def test_what_saved_tensors_look_like_is_read_where_it_is_compiled() -> None:
+    def function(x: Any, w: Any) -> Any:
+        y = torch.tanh(x.transpose(1, 2) @ w)
+        return F.layer_norm(y.transpose(1, 2) * 2, (5,))
+
+    trained(function, draw(3, 4, 5, dtype=BF16), draw(4, 4, dtype=BF16))
+
+
+def test_what_changes_an_argument_stays_behind_its_readers() -> None:
+    def function(x: Any) -> Any:
+        first, later = torch.sigmoid(x[:, :8]), x[:, 8:].cumsum(0)
+        y = torch.tanh(first) * later + 1
+        x.mul_(2)
+        return y
+
+    for least in (1, 2):
+        torch._dynamo.reset()
+        x = draw(6, 16)
+        given, other = x.clone(), x.clone()
+        got = torch.compile(function, backend=sv.Backend(sv.ReferenceRunner(), least))(given)
+        torch.testing.assert_close(got, function(other))
+        torch.testing.assert_close(given, other)
+
+
+# ---------------------------------------------------------------- which are taken
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SYNCVERIFY_CACHE", str(tmp_path))
+    monkeypatch.setattr(choice, "_FOUND", {})
+    return tmp_path / "torch-choices"
+
+
+def norm(x: Any, w: Any) -> Any:
+    return F.rms_norm(x, x.shape[-1:], w, 1e-6)
+
+
+@pytest.mark.parametrize(("kernel", "inductor", "taken"), [(5.0, 50.0, 1), (50.0, 5.0, 0)])
+def test_a_kernel_has_to_be_faster(
+    kernel: float, inductor: float, taken: int, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[float] = []
+
+    def of_inductor() -> None: ...
+
+    def median(run: Any, device: Any) -> float:
+        run()
+        timed.append(inductor if run is of_inductor else kernel)
+        return timed[-1]
+
+    monkeypatch.setattr(choice, "_median", median)
+    monkeypatch.setattr(choice, "_compiled", lambda nodes, given: of_inductor)
+    monkeypatch.setattr(choice, "_bytes_per_us", lambda device: 1e9)
+    given = draw(6, 56), draw(56)
+    backends = [sv.make_backend({"runner": "reference", "use": "faster"}) for _ in range(2)]
+    for backend in backends:
+        torch._dynamo.reset()
+        choice._FOUND.clear()
+        torch.testing.assert_close(torch.compile(norm, backend=backend)(*given), norm(*given))
+        assert len(backend.report.regions) == taken and len(backend.report.refused) == 1 - taken
+    assert len(timed) == 2 and len(list(store.iterdir())) == 1  # the second found what the first wrote
+
+
+def test_traffic_at_the_borders_counts() -> None:
+    times, region = choice.Times(10.0, 1.0, 8.0), Region("r", "fusion", (), (), (), {})
+    device = torch.device("cpu")
+    speed = choice._bytes_per_us(device)
+    choice.check_faster(times, int(speed), device, region)
+    with pytest.raises(choice.SlowerError, match="not faster: 8.0 us and 3.0 us of memory traffic"):
+        choice.check_faster(times, int(3 * speed), device, region)
+
+
+def test_never_is_inductor_alone() -> None:
+    backend = sv.make_backend({"runner": "reference", "use": "never"})
+    x, target = draw(12, 40), torch.arange(12)
+    got, program = code(lambda x: F.cross_entropy(x, target), backend, x)
+    torch.testing.assert_close(got, F.cross_entropy(x, target))
+    assert "torch.ops.syncverify" not in program and backend.report.graphs == []
+
+
+def test_losses_that_no_kernel_holds_are_compiled() -> None:
+    backend = sv.Backend(sv.ReferenceRunner(), least=1000)
+    x, target = draw(12, 40).requires_grad_(), torch.arange(12) * 3
+    got, program = code(lambda x: F.cross_entropy(x, target), backend, x)
+    got.backward()
+    other = x.detach().clone().requires_grad_()
+    F.cross_entropy(other, target).backward()
+    torch.testing.assert_close(x.grad, other.grad)
+    assert "torch.ops.syncverify" not in program
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_modes_and_settings_are_inductors() -> None:
+    backend = sv.make_backend({"runner": "reference", "epilogue_fusion": False}, mode="reduce-overhead")
+    assert backend.inductor == {"triton.cudagraphs": True, "epilogue_fusion": False}
+    with pytest.raises(InputError, match="unknown mode 'fast': use"):
+        sv.make_backend({}, mode="fast")
+
+
+def test_the_default_is_what_is_faster_on_a_gpu() -> None:
+    assert sv.make_backend().use == "faster"
+    assert sv.make_backend({"runner": "reference"}).use == "always"
+
+
+def test_lower_says_what_is_left() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    module = make_fx(lambda x: torch.relu(x * 2).cumsum(0), tracing_mode="fake")(draw(4, 8))
+    lowered, report = lower(module, sv.ReferenceRunner())
+    assert len(report.regions) == 1 and [n for n, *_ in report.left] == ["cumsum"]
+    torch.testing.assert_close(lowered(draw(4, 8)), torch.relu(draw(4, 8) * 2).cumsum(0))
