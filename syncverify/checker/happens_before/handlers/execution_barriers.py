@@ -126,7 +126,8 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
             site,
             labels=[(other, f"{n.auto.threads} threads here")],
         )
-    if waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting):
+    second = waits and warp in n.auto.marked and all(o.info.warp != warp for o in n.gen.waiting)
+    if second:
         # It arrived before and now waits: the hardware counts both, ordered pipelines begin so (quack, FA4).
         run.report(
             Obligation.UB,
@@ -169,6 +170,7 @@ def _arrive(run: Run, t: Thread, event: Event, waits: bool) -> int:
     marked = warp in n.auto.marked
     if marked:
         warp_arrives(n, warp)
+    if marked or second:  # lanes of the warp that came ahead for the second arrival count now, too
         for other in n.ahead:
             run.wake(other)
         n.ahead = []

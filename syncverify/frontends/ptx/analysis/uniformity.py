@@ -189,6 +189,8 @@ class Uniformity:
             edges = [self._edges(b) for b in at]
             found = {b for b, _ in frozenset[tuple[int, int]]().union(*edges) - edges[0].intersection(*edges)}
         read = {self.flow.block_of[k] for k in self._readers.get(name, ())}
+        if not read:
+            read = set(self.flow.reached)  # it may be asked for anywhere
         for loop in self.flow.loops:
             if not loop.isdisjoint(at) and not read <= loop and not self._invariant(name, loop):
                 found |= {b for b in loop if any(s not in loop for s in self.flow.blocks[b].succ)}

@@ -61,7 +61,8 @@ LOAD = f"{TID} ld.param.u64 %rd1, [p]; mul.wide.u32 %rd4, %r1, 4; add.s64 %rd2, 
         (f"{TID} setp.lt.u32 %p1, %r1, 5; @%p1 bra A; mov.u32 %r3, 1; bra B; A: mov.u32 %r3, 2; B:",
          "%r3", 0x7F | TIME),
         # a loop whose length the lane decides, and one that all go through alike
-        (f"{TID} mov.u32 %r3, 0; A: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; @%p1 bra A;",
+        (f"{TID} mov.u32 %r3, 0; A: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; @%p1 bra A; "
+         "mov.u32 %r2, %r3;",
          "%r3", 0x7F | TIME),
         ("ld.param.u32 %r1, [n]; mov.u32 %r3, 0; A: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r1; "
          "@%p1 bra A;", "%r3", TIME),
