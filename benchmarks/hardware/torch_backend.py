@@ -79,7 +79,7 @@ def correct(name: str) -> dict[str, Any]:
     import syncverify.torch as sv
     from benchmarks.compiler.torch_cases import CASES, exact, make_inputs, results
 
-    case, backend = CASES[name], sv.make_backend()
+    case, backend = CASES[name], sv.make_backend({"use": "always"})
     compiled = torch.compile(case.function, backend=backend)
     start = time.perf_counter()
     found: dict[str, Any] = {"case": name, "what": "correct", "tolerance": case.tolerance}
@@ -152,7 +152,7 @@ def speed(name: str) -> dict[str, Any]:
     import syncverify.torch as sv
     from benchmarks.compiler.torch_cases import CASES, make_inputs, results
 
-    case, backend = CASES[name], sv.make_backend()
+    case, backend = CASES[name], sv.make_backend({"use": "always"})
     arms: dict[str, Any] = {
         "ours": torch.compile(case.function, backend=backend),
         "eager": case.function,

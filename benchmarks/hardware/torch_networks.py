@@ -123,7 +123,7 @@ def tried(name: str, dtype: str, symbols: bool, runner: str) -> dict[str, Any]:
     device = "cuda" if runner == "gate" else "cpu"
     case, kind, begun = CASES[name], getattr(torch, dtype), time.perf_counter()
     row: dict[str, Any] = {"case": name, "type": dtype, "sizes": "symbols" if symbols else "numbers"}
-    backend = sv.make_backend({"runner": runner})
+    backend = sv.make_backend({"runner": runner, "use": "always"})
     try:
         torch._dynamo.reset()
         torch.manual_seed(0)
