@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: install test lint types floors unit demo docs wheel clean
+.PHONY: install test lint types floors unit demo docs site wheel clean
 
 install: $(STAMP)
 
@@ -34,6 +34,10 @@ demo: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/python -m syncverify.docgen docs
+
+site: $(STAMP)
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --group site
+	$(BIN)/python -m mkdocs build --quiet
 
 wheel: $(STAMP)
 	rm -rf dist build/wheel
