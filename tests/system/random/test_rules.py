@@ -58,7 +58,7 @@ PLANTED: tuple[tuple[Family, str, set[str], str], ...] = (
     (meetings.named, "disagree", {"SV301"}, "E56"),
     (meetings.named, "arrive-twice", {"SV301"}, "E58"),
     (meetings.named, "whole-cta-in-role", {"SV302"}, "E59"),
-    (meetings.named, "early-exit", {"SV302"}, "E60"),
+    (meetings.named, "early-exit", {"SV301", "SV302"}, "E60"),
     (meetings.lanes, "no-sync-raw", {"SV110"}, "B3"),
     (meetings.lanes, "no-sync-waw", {"SV112"}, "B3"),
     (meetings.lanes, "divergent-elect", {"SV303"}, "E64"),

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from syncverify.model.events import Ev
+from syncverify.frontends.ptx.decode.memory import SHARED_BASE
+from syncverify.model.events import Ev, Footprint
 from tests.frontends.ir.helpers import only, run
 from tests.frontends.ptx.effect_helpers import FakeContext, emitted, resolve
 
@@ -20,7 +21,8 @@ shared spare : f32[1024]
 mbarrier bar[2]
 fragment acc : f32[64, 64]
 """
-TILE, SPARE, BAR = 0, 4096, 8192
+#: In PTX, variables of shared memory lie behind what the system keeps; in the IR they begin at 0.
+TILE, SPARE, BAR = SHARED_BASE, SHARED_BASE + 4096, SHARED_BASE + 8192
 PEER = 1 << 24
 TX = "mbarrier::complete_tx::bytes"
 
@@ -122,12 +124,16 @@ def from_ptx(line: str) -> list[tuple[Any, ...]]:
 def from_ir(statement: str) -> list[tuple[Any, ...]]:
     system = only(statement, HEADER)
     agent = next(a for a in system.agents() if system.info.classes[a.cls].cta == 0)
-    barriers = [(b.cta, b.offset) for b in system.info.barriers]
+    barriers = [(b.cta, SHARED_BASE + b.offset) for b in system.info.barriers]
     out = []
     for event in run(agent):
         if event[0] != Ev.EXIT:
-            shown = [
-                (f.memory, *f.intervals, *((f.lanes,) if f.lanes else ())) for f in system.info.footprints
-            ]
+            shown = [_as_in_ptx(f) for f in system.info.footprints]
             out.append(resolve(event, shown, barriers))
     return out
+
+
+def _as_in_ptx(f: Footprint) -> tuple[Any, ...]:
+    base = SHARED_BASE if f.memory >= 0 else 0
+    lanes = tuple((base + lo, base + hi, lane) for lo, hi, lane in f.lanes)
+    return (f.memory, *((base + lo, base + hi) for lo, hi in f.intervals), *((lanes,) if lanes else ()))
