@@ -131,7 +131,7 @@ CASES: dict[str, Case] = {
         floats("a", 4 * 3 * 128),
         lambda x: {"out": x["a"].reshape(3, 4, 128)[:, :, 64].sum(axis=1)},
     ),
-    "reduced": Case(plain.reduced, floats("a", 3 * 256), _root, kept=("global",)),
+    "reduced": Case(plain.reduced, floats("a", 3 * 256), _root),
     "reduced_in_turn": Case(
         plain.reduced, floats("a", 3 * 256), _root, Options(serial=True), kept=("global", "global")
     ),
