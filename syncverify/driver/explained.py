@@ -22,8 +22,7 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     found = list(report.diagnostics)
     first = found[errors[0]]
     start = time.perf_counter()
-    budget = Budget(explains=False)
-    mended = repair(system, first, lambda s: run_system(s, policy, budget))
+    mended = repair(system, first, lambda s, most: run_system(s, policy, _budget(most)))
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     if mended is None:
         return report
@@ -32,3 +31,8 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
         related = (Label(mended.span, f"change this: {mended.text}"), *related)
     found[errors[0]] = replace(first, repair=mended, related=related)
     return replace(report, diagnostics=tuple(found))
+
+
+def _budget(most: int) -> Budget:
+    """Of one try: whether the system is proved within so many events, and nothing else."""
+    return Budget(max_events=most, schedules=1, steps=most, explains=False)

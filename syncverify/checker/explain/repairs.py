@@ -12,8 +12,10 @@ Edits only choose words: no verdict depends on them. A repair holds for the laun
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from syncverify.base.diagnostics import Diagnostic, Mistake, Repair, Verdict
@@ -47,8 +49,12 @@ from syncverify.checker.outcome import Outcome
 from syncverify.model.events import Ev, Event, System, SystemInfo, ThreadClass
 
 #: Events that all tries together may take, and how many tries there may be; counts, so that runs agree.
-MAX_EVENTS = 150_000
+MAX_EVENTS = 300_000
 MAX_TRIES = 120
+#: A mended kernel may run on for so many events more than twice what the refuted one did.
+LONGER = 10_000
+#: No try begins later than this.
+MAX_SECONDS = 5.0
 
 
 # ---------------------------------------------------------------- what the agents did
@@ -143,17 +149,23 @@ class _Try:
     text: str
 
 
-def repair(system: System, found: Diagnostic, judge: Callable[[System], Outcome]) -> Repair | None:
-    """The first edit with which ``system`` is proved, or None. ``found``: the finding to mend."""
+def repair(system: System, found: Diagnostic, judge: Callable[[System, int], Outcome]) -> Repair | None:
+    """The first edit with which ``system`` is proved, or None.
+
+    ``found``: the finding to mend. ``judge`` checks a system within a number of events: an edit may make a
+    kernel that goes round for ever.
+    """
+    start = time.perf_counter()
     survey = _Survey()
-    judge(Changed(system, (survey,)))
-    left = min(MAX_TRIES, MAX_EVENTS // max(survey.events, 1))
+    judge(Changed(system, (survey,)), MAX_EVENTS)
+    most, left = 2 * survey.events + LONGER, MAX_EVENTS
     named = {found.span, *(label.span for label in found.related)}
-    for attempt in _attempts(system.info, survey, named, found.rule):
-        left -= 1
-        if left < 0:
+    for attempt in islice(_attempts(system.info, survey, named, found.rule), MAX_TRIES):
+        if left <= 0 or time.perf_counter() - start > MAX_SECONDS:
             return None
-        if judge(Changed(system, (attempt.change,))).verdict is Verdict.PROVED:
+        outcome = judge(Changed(system, (attempt.change,)), most)
+        left -= outcome.stats.get("events", most)
+        if outcome.verdict is Verdict.PROVED:
             return Repair(attempt.mistake, attempt.place, attempt.text)
     return None
 

@@ -20,6 +20,7 @@ from tests.frontends.ptx.global_helpers import FACTS, PARAMS, first, line
 EARLY_READ = """
     .shared .align 8 .b8 full[8];
     .shared .align 128 .b8 tile[128];
+    mov.u64 %rd1, 65536;
     mov.u32 %r1, %tid.x;
     setp.ne.u32 %p1, %r1, 0;
     @%p1 bra READY;
@@ -36,6 +37,7 @@ EARLY_READ = """
 """
 EARLY_WRITE = """
     .shared .align 128 .b8 tile[128];
+    mov.u64 %rd1, 65536;
     mov.u32 %r1, %tid.x;
     setp.ne.u32 %p1, %r1, 0;
     @%p1 bra READY;

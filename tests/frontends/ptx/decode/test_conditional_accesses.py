@@ -77,7 +77,7 @@ PERHAPS = f"""{HEAD}
 """
 
 
-@pytest.mark.parametrize(("barrier", "wanted"), [("bar.sync 0;", "proved"), ("", "unknown")])
+@pytest.mark.parametrize(("barrier", "wanted"), [("bar.sync 0;", "proved"), ("", "refuted")])
 def test_a_store_that_data_decides_on(check: Any, barrier: str, wanted: str) -> None:
     assert verdict(check, PERHAPS.replace("BARRIER", barrier))[0] == wanted
 
@@ -91,7 +91,7 @@ def test_both_sides_count(check: Any) -> None:
     body = PERHAPS.replace("@%p1 bra NONE;\n    st.shared.b32 [%r5], %r2;", either)
     assert verdict(check, body.replace("BARRIER", "bar.sync 0;"), 32)[0] == "proved"
     late = body.replace("[%r6];", "[%r6+128];").replace("BARRIER", "")
-    assert verdict(check, late, 32)[0] == "unknown"
+    assert verdict(check, late, 32)[0] == "refuted"
 
 
 def test_a_barrier_under_data_is_not_followed(check: Any) -> None:

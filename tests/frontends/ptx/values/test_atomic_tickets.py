@@ -229,7 +229,8 @@ LOOP:
         pytest.param([], "proved", id="good"),
         pytest.param([("    bar.sync 0;\n    setp", "    setp")], "refuted", id="written while others read"),
         pytest.param([("    bar.sync 0;\n    ld", "    ld")], "refuted", id="read before it is written"),
-        pytest.param([("%r6, 5;", "%r6, %r1;")], "refuted", id="a limit of its own for each thread"),
+        # thread 0 leaves, and the others meet for ever at a barrier that does not wait for it
+        pytest.param([("%r6, 5;", "%r6, %r1;")], "unknown", id="a limit of its own for each thread"),
     ],
 )
 def test_a_block_that_takes_numbers(tmp_path: Path, changes: list[tuple[str, str]], verdict: str) -> None:
@@ -317,7 +318,8 @@ NO_PREDICATE = ("    @%p1 bra FIRST;\n", "    @%p1 bra FIRST;\n    bar.warp.sync
     [
         pytest.param([MEET, MEET_TOO], "refuted", id="the slot is written while others read"),
         pytest.param([MEET], "refuted", id="one side meets once less"),
-        pytest.param([EARLIER], "refuted", id="others stop earlier"),
+        # a barrier without a count does not wait for warps that have left
+        pytest.param([EARLIER], "proved", id="others stop earlier"),
         pytest.param([("[%rd5], 1;", "[%rd5], 2;")], "unknown", id="two atomics that add differently"),
         pytest.param([OTHER_LANE], "unknown", id="from a lane that took nothing"),
         pytest.param([NO_PREDICATE], "unknown", id="others do not hear of a number as it is taken"),
