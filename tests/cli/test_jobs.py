@@ -142,17 +142,22 @@ def test_sigterm_reports_what_was_done(jobs: str, tmp_path: Path) -> None:
     code = """
 import sys, time
 from syncverify.cli.main import main
+from syncverify.cli.work import Run
 from syncverify.driver import ir
 
-real = ir.check_kernel
+real, add = ir.check_kernel, Run.add
+
+def added(run, file):
+    add(run, file)
+    open(sys.argv[2] + ".added", "w").close()
 
 def slow(kernel, *more, **options):
     if kernel.name == "slow":
         open(sys.argv[2] + ".begun", "w").close()
-        time.sleep(60)
+        time.sleep(600)
     return real(kernel, *more, **options)
 
-ir.check_kernel = slow
+ir.check_kernel, Run.add = slow, added
 main()
 """
     first, second = tmp_path / "a.syncir", tmp_path / "b.syncir"
@@ -162,12 +167,11 @@ main()
         [sys.executable, "-c", code, "check", str(first), str(second), "--format", "json", "-j", jobs],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
-    begun = Path(f"{first}.begun")
-    while not begun.exists() and process.poll() is None:
+    reached = Path(f"{first}.begun"), Path(f"{first}.added")
+    while not all(p.exists() for p in reached) and process.poll() is None:
         time.sleep(0.02)
-    time.sleep(0.3)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 143, err
     assert [k["name"] for k in json.loads(out)["kernels"]] == ["quick"]
     assert "interrupted" in err

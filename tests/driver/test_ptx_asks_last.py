@@ -28,7 +28,7 @@ def test_a_certificate_says_when_agents_ask(tmp_path: Path) -> None:
     (system,) = part["systems"]
     assert system["asks_last"] is True
     (done,) = recheck(text, "c.json", source, facts)
-    assert done.met["nodes"] == len(system["nodes"])
+    assert done.met.counts["nodes"] == len(system["nodes"])
     system["asks_last"] = False
     with pytest.raises(RejectedError):
         recheck(json.dumps(data), "c.json", source, facts)

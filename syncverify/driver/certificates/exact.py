@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syncverify.base.diagnostics import Policy, Severity
+from syncverify.base.reason import reason_of
 from syncverify.checker.happens_before.dispatch import HANDLERS
 from syncverify.checker.happens_before.end_of_run import finish
 from syncverify.checker.happens_before.failure import Failure
@@ -73,7 +74,7 @@ def described(whole: System, policy: Policy, reasons: list[str] | None = None) -
         except ColumnsExhausted:
             slack *= 2
         except (Unmodelled, TooManyEvents) as e:
-            raise RejectedError(system.info.name, str(e) or "the run does not end") from None
+            raise RejectedError(system.info.name, reason_of(e) or "the run does not end") from None
 
 
 class _Recorder:

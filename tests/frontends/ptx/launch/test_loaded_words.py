@@ -126,3 +126,19 @@ def test_its_certificate(tmp_path: Path) -> None:
     assert run(["recheck", out, kernel, "--launch", launch]) == 0
     Path(launch).write_text(Path(launch).read_text().replace("[64]", "[96]"))
     assert run(["recheck", out, kernel, "--launch", launch]) == 1
+
+
+def test_its_certificate_where_a_parameter_is_open_too(tmp_path: Path) -> None:
+    """Every size is looked at first, which decides nothing, and then what is loaded as sizes too."""
+    asked = "    ld.param.u32 %r20, [k_n];\n    setp.lt.s32 %p6, %r20, 1;\n    @%p6 bra END;\n    bar.sync 0;"
+    text = KERNEL.replace(PARAMS, f"{PARAMS}, .param .u32 k_n").replace("    bar.sync 0;", asked)
+    (path := tmp_path / "k.ptx").write_text(text)
+    (launch := tmp_path / "k.toml").write_text(
+        "[kernel.k]\nblock = [64]\ncluster = [1]\n[kernel.k.params]\n"
+        '0 = {ptr = "lengths"}\n1 = {ptr = "out"}\n2 = {i32 = "N"}\n'
+    )
+    kernel, facts, out = str(path), str(launch), str(tmp_path / "c.json")
+    assert run(["check", kernel, "--launch", facts, "--certificate", out]) == 0
+    assert run(["recheck", out, kernel, "--launch", facts]) == 0
+    launch.write_text(launch.read_text().replace("[64]", "[96]"))
+    assert run(["recheck", out, kernel, "--launch", facts]) == 1
