@@ -22,7 +22,7 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     found = list(report.diagnostics)
     first = found[errors[0]]
     start = time.perf_counter()
-    mended = repair(system, first, lambda s, most: run_system(s, policy, _budget(most)))
+    mended = repair(system, first, lambda s, most, on: run_system(s, policy, _budget(most, on)))
     report = replace(report, seconds=report.seconds + time.perf_counter() - start)
     if mended is None:
         return report
@@ -33,6 +33,6 @@ def explained(report: KernelReport, policy: Policy) -> KernelReport:
     return replace(report, diagnostics=tuple(found))
 
 
-def _budget(most: int) -> Budget:
-    """Of one try: whether the system is proved within so many events, and nothing else."""
-    return Budget(max_events=most, schedules=1, steps=most, explains=False)
+def _budget(most: int, follows: bool) -> Budget:
+    """Of one try: whether the system is proved within so many events; ``follows``: past a hang, too."""
+    return Budget(max_events=most, schedules=1, steps=most, explains=follows)

@@ -149,22 +149,22 @@ class _Try:
     text: str
 
 
-def repair(system: System, found: Diagnostic, judge: Callable[[System, int], Outcome]) -> Repair | None:
+def repair(system: System, found: Diagnostic, judge: Callable[[System, int, bool], Outcome]) -> Repair | None:
     """The first edit with which ``system`` is proved, or None.
 
     ``found``: the finding to mend. ``judge`` checks a system within a number of events: an edit may make a
-    kernel that goes round for ever.
+    kernel that goes round for ever. Its last argument: whether a hang is followed on, past who is blocked.
     """
     start = time.perf_counter()
     survey = _Survey()
-    judge(Changed(system, (survey,)), MAX_EVENTS)
+    judge(Changed(system, (survey,)), MAX_EVENTS, True)
     most, left = 2 * survey.events + LONGER, MAX_EVENTS
     named = {found.span, *(label.span for label in found.related)}
     for attempt in islice(_attempts(system.info, survey, named, found.rule), MAX_TRIES):
         if left <= 0 or time.perf_counter() - start > MAX_SECONDS:
             return None
-        outcome = judge(Changed(system, (attempt.change,)), most)
-        left -= outcome.stats.get("events", most)
+        outcome = judge(Changed(system, (attempt.change,)), most, False)
+        left -= outcome.stats.get("events", most if outcome.verdict is Verdict.UNKNOWN else survey.events)
         if outcome.verdict is Verdict.PROVED:
             return Repair(attempt.mistake, attempt.place, attempt.text)
     return None
