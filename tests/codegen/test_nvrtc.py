@@ -12,7 +12,7 @@ import pytest
 from syncverify.base import nvrtc
 
 CODE = r"""
-from syncverify import nvrtc
+from syncverify.base import nvrtc
 ptx, cubin = nvrtc.compile_kernel('extern "C" __global__ void k() {}', "k")
 assert ptx.rstrip().endswith("}") and cubin.startswith(b"\x7fELF") and "\0" not in ptx
 changed = [i for i in range(256) if bytes([i]) != bytes(bytearray([i]))]

@@ -17,15 +17,43 @@ from syncverify.ptx_replay import Unrolled, unroll
 from syncverify.simulate.ir import ReplayResult, replay, sample
 from tests.corpus.entries import CORPUS
 from tests.frontends.cuda.entries import CudaEntry, entries
+from tests.simulate.ptx.test_corpus import FILES as SECOND_READER
 
 PTX = sorted((CORPUS / "ptx").glob("*.ptx"))
 BAD = [p for p in PTX if ".bad." in p.name]
 GOOD = [p for p in PTX if ".good." in p.name]
 CUDA = entries()
 #: What the front end knows from addresses alone: the simulator is not asked.
-FAULTS = {"async_store.bad.ptx": "SV208", "one_thread_one_row.cu": "SV114"}
+FAULTS = {
+    "async_store.bad.ptx": "SV208",
+    "one_thread_one_row.cu": "SV114",
+    "row_behind_header.bad.ptx": "SV701",
+}
 #: setmaxnreg (SV304) is undefined in every schedule; the witness's own order does no harm of its rule.
 OTHER_RULE = {"v4_idle_warps_leave.cu", "v5_full_barrier_per_warp.cu"}
+
+_MAPS = "no statement of the IR edits the bytes of a tensor map in shared memory"
+_LAST = "the simulator keeps the last write of a byte: an atomic hides the store under it"
+#: What the IR or its simulator cannot say. The second reader judges these (tests/simulate/ptx).
+BEYOND = {
+    "count_before_clear.bad.ptx": _LAST,
+    "count_where_positive.bad.ptx": _LAST,
+    "map_acquire.bad.ptx": _MAPS,
+    "map_acquire.good.ptx": _MAPS,
+    "map_edit.bad.ptx": _MAPS,
+    "map_edit.good.ptx": _MAPS,
+    "one_value_of_two_warps.good.ptx": "statements hold no values that two stores share",
+    "relaxed_word.good.ptx": "no load of the IR is strong",
+    "token_of_another_barrier.bad.ptx": "the simulator does not ask whose token it is",
+    "wgmma_operands.bad.ptx": "the simulator does not compare the operands of the four warps",
+}
+
+
+def _judged(path: Path) -> None:
+    """Skips a kernel that only the second reader judges, having made sure that it does."""
+    if path.name in BEYOND:
+        assert path in SECOND_READER
+        pytest.skip(BEYOND[path.name])
 
 
 def _checked(path: Path, sizes: dict[str, int] | None = None, prelude: str | None = None,
@@ -56,12 +84,14 @@ def _harms(source: SourceFile, report: KernelReport) -> list[str]:
 
 @pytest.mark.parametrize("path", [p for p in BAD if p.name not in FAULTS], ids=lambda p: p.stem)
 def test_ptx_witness_replays(path: Path) -> None:
+    _judged(path)
     result = _replayed(*_checked(path))
     assert result.reproduced, result.reason
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
 def test_good_ptx_does_no_harm(path: Path) -> None:
+    _judged(path)
     assert _harms(*_checked(path)) == []
 
 
@@ -80,7 +110,7 @@ RED = sorted((Path(__file__).parents[1] / "frontends" / "ptx" / "red").glob("*.p
 
 
 #: Faults that the front end sees by itself.
-EARLY = {"vector_misaligned.ptx", "warp_barrier_misses_a_lane.ptx"}
+EARLY = {"copy_before_the_first_variable.ptx", "vector_misaligned.ptx", "warp_barrier_misses_a_lane.ptx"}
 
 
 @pytest.mark.parametrize("path", [p for p in RED if p.name not in EARLY], ids=lambda p: p.stem)
