@@ -25,7 +25,6 @@ def test_both_sides_agree() -> None:
     assert disagreements(range(1000, 1060)) == []
 
 
-@pytest.mark.xfail(reason="collectives under a guard that a part of the warp fails are not judged")
 @pytest.mark.parametrize("mistake", KNOWN)
 def test_known_wrong_proofs(mistake: str) -> None:
     made = program(KNOWN[mistake])
