@@ -11,8 +11,8 @@ with the branches whose sides meet there, and what a loop leaves behind with the
 leave it in different iterations (``flow.divergence``). A word of memory is taken to be the same for all that
 read it by one instruction: if it is written meanwhile, that is a race of its own.
 
-The exchange of a butterfly, ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
-two.
+A step of a butterfly, such as ``x + shfl.bfly(x, 4)``, takes a bit of the lane away: both lanes add the same
+two (``analysis.butterflies``).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
+from syncverify.frontends.ptx.analysis.butterflies import Butterflies
 from syncverify.frontends.ptx.flow.control_flow import Flow
 from syncverify.frontends.ptx.flow.divergence import Divergence
 from syncverify.frontends.ptx.flow.ssa import Versions
@@ -54,8 +55,6 @@ _DEEPEST = 12
 
 #: One mask for all bits of a register, or one for each.
 _Bits = int | tuple[int, ...]
-#: What a register holds, as far as exchanges between lanes go.
-_Origin = tuple[object, ...]
 
 #: Instructions whose results depend on their operands alone.
 _COMPUTES = frozenset(
@@ -63,7 +62,6 @@ _COMPUTES = frozenset(
     "isspacep lg2 lop3 mad mad24 mapa max min mov mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set "
     "setp shf shl shr sin slct sqrt sub szext tanh testp xor".split()
 )
-_COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 #: Loads that say that others write meanwhile.
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "mmio"})
 _FIXED = (
@@ -90,6 +88,7 @@ class Uniformity:
         self.divergence: Divergence = flow.divergence
         self._held: dict[int, _Bits] = {}
         self._stored: dict[int, int] = {}
+        self._rests_on: dict[int, tuple[tuple[int, str], ...]] = {}
         self._definitions: dict[str, list[int]] = {}
         self._readers: dict[str, list[int]] = {}
         for k, i in enumerate(self.body):
@@ -189,6 +188,8 @@ class Uniformity:
             some = [(x, at) for b, x in self.versions.merged(v) for at in (b, here) if at >= 0]
             for b in self.divergence.joined_by.get(here, ()):
                 found.update(self._guards(b))
+        if self._exchanges:
+            found |= self._butterflies.needs(v)
         for x, at in some:
             found.add(x)
             for b in self._left_by(x, at):
@@ -196,7 +197,42 @@ class Uniformity:
         return found
 
     def _defined(self, v: int) -> _Bits:
-        """What a version may vary with by what makes it."""
+        """What a version may vary with by what makes it, without the bit of a step of a butterfly."""
+        found = self._made(v)
+        step = self._butterflies.symmetric(v) if self._exchanges else None
+        if step is None:
+            self._rests_on.pop(v, None)
+            return found
+        self._rests_on[v] = step.rests_on
+        taken = ~step.bit
+        return found & taken if isinstance(found, int) else tuple([x & taken for x in found])
+
+    @cached_property
+    def _exchanges(self) -> bool:
+        return any(i.op == "shfl" and "bfly" in i.mods for i in self.body)
+
+    @cached_property
+    def _butterflies(self) -> Butterflies:
+        return Butterflies(self)
+
+    @property
+    def rests_on(self) -> frozenset[tuple[int, str]]:
+        """What is taken for granted of instructions, by what was asked so far."""
+        return frozenset(x for some in self._rests_on.values() for x in some)
+
+    def held(self, v: int) -> int:
+        """What a version varies with, as far as is known yet."""
+        return _union([self._held.get(v, EVERY)])
+
+    def special(self, name: str) -> int:
+        """What a special register varies with."""
+        return _union([self._special(name)])
+
+    def width_of(self, v: int) -> int:
+        """The bits of a version."""
+        return self._width(self.versions.name[v])
+
+    def _made(self, v: int) -> _Bits:
         k = self.versions.writer[v]
         name = self.versions.name[v]
         if k < 0:
@@ -337,11 +373,11 @@ class Uniformity:
             case "shfl":
                 return self._shuffled(k, i)
             case "vote" | "redux" | "match" if "sync" in mods and len(ops) > 2:
-                whole = self._whole(ops[-1], k)
+                whole = self.whole(ops[-1], k)
                 found = self._read(sources(i), k)
                 uniform = whole and not (i.op == "match" and "any" in mods)
                 return found & ~LANES if uniform else found | LANES
-            case "elect" if self._whole(ops[1], k):
+            case "elect" if self.whole(ops[1], k):
                 return LANES if self.function.registers.get(name) == "pred" else 0
         return EVERY
 
@@ -365,14 +401,14 @@ class Uniformity:
         """PTX ISA, shfl.sync: ``c`` holds the clamp in bits 0..4, the mask of segments in bits 8..12."""
         mode = next((m for m in i.mods if m in ("up", "down", "bfly", "idx")), "")
         ops = i.operands
-        clamp = self._constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
-        if clamp is None or not self._whole(ops[4], k):
+        clamp = self.constant(ops[3], k) if len(ops) > 4 and "sync" in i.mods else None
+        if clamp is None or not self.whole(ops[4], k):
             return self._read(sources(i), k) | LANES
         value, lane = self._read(registers(ops[1]), k), self._read(registers(ops[2]), k)
         segments = clamp >> 8 & LANES
         if mode == "idx" and clamp & LANES == LANES:
             return value & (~LANES | segments) | lane
-        if mode == "bfly" and clamp & LANES == LANES and self._constant(ops[2], k) is not None:
+        if mode == "bfly" and clamp & LANES == LANES and self.constant(ops[2], k) is not None:
             return value
         return value | lane | (LANES if value & LANES or lane else 0)
 
@@ -384,9 +420,6 @@ class Uniformity:
             held = _spread(self._operand(ops[1], n * len(ops[0].items), k), n * len(ops[0].items))
             at = next((j for j, x in enumerate(ops[0].items) if isinstance(x, Reg) and x.name == name), 0)
             return held[at * n : (at + 1) * n]
-        taken = self._exchanged(k, i)
-        if taken is not None:
-            return taken
         size = self._width(name)
         plain = len(i.mods) == 0 or i.mods[-1][:1] in "bus" or i.mods[-1] == "pred"
         if not plain:
@@ -462,7 +495,7 @@ class Uniformity:
         kind = self.function.registers.get(name, "b32")
         return 1 if kind == "pred" else width(kind)
 
-    def _constant(self, op: Operand, k: int) -> int | None:
+    def constant(self, op: Operand, k: int) -> int | None:
         """The number that an instruction reads: in the text, or moved into the register."""
         if isinstance(op, Imm):
             return op.value
@@ -470,7 +503,7 @@ class Uniformity:
         if at < 0:
             return None
         i = self.body[at]
-        return self._constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
+        return self.constant(i.operands[1], at) if i.op == "mov" and i.guard is None else None
 
     def _maybe(self, op: Operand, depth: int = 0) -> int:
         """The bits of an integer that may be set."""
@@ -486,7 +519,7 @@ class Uniformity:
             return _ALL_BITS
         ops = i.operands[1:]
         held = [self._maybe(x, depth + 1) for x in ops]
-        amount = self._constant(ops[1], found[0]) if len(ops) > 1 else None
+        amount = self.constant(ops[1], found[0]) if len(ops) > 1 else None
         match i.op:
             case "mov" | "cvta" if len(ops) == 1:
                 return held[0]
@@ -535,16 +568,16 @@ class Uniformity:
     def _made_positive(self, k: int, assumed: frozenset[str]) -> bool:
         i = self.body[k]
         if i.op == "shr" and i.mods[-1][:1] in "ub":
-            amount = self._constant(i.operands[2], k)
+            amount = self.constant(i.operands[2], k)
             return amount is not None and amount > 0
         if i.op == "and" and any(isinstance(x, Imm) and x.value >= 0 for x in i.operands[1:]):
             return True
         computes = i.op in ("mov", "add", "mul", "mad", "shl", "shr", "cvt", "min", "max", "div", "rem", "or")
         return computes and "hi" not in i.mods and all(self._positive(x, assumed) for x in i.operands[1:])
 
-    def _whole(self, mask: Operand, k: int) -> bool:
+    def whole(self, mask: Operand, k: int) -> bool:
         """Whether a mask names all lanes."""
-        found = self._constant(mask, k)
+        found = self.constant(mask, k)
         return found is not None and found & _ALL_LANES == _ALL_LANES
 
     # ------------------------------------------------------------ threads
@@ -582,56 +615,6 @@ class Uniformity:
         if n == 0 and own % 32 == 0:
             return tuple([1 << b if b < 5 else THREADS & ~LANES for b in range(32)])
         return THREADS
-
-    # ------------------------------------------------------------ butterflies
-
-    def _exchanged(self, k: int, i: Instr) -> int | None:
-        """What remains after one step of a butterfly; None for other instructions."""
-        ops = i.operands[1:]
-        if i.op not in _COMMUTATIVE or len(ops) != 2 or not {"hi", "sat"}.isdisjoint(i.mods):
-            return None
-        a, b = (self._origin(op, k) for op in ops)
-        for one, other in ((a, b), (b, a)):
-            if other[0] == "exchanged" and other[2] == one:
-                return self._read(sources(i), k) & ~int(str(other[1]))
-        return None
-
-    def _origin(self, op: Operand, k: int, depth: int = 0) -> _Origin:
-        """What an instruction reads by where it comes from, through moves: ``("exchanged", bit, of)`` is what
-        the lane whose number differs in a bit holds, ``("part", n, of)`` a word of a wider one."""
-        if isinstance(op, Vector):
-            return self._packed([self._origin(x, k, depth) for x in op.items])
-        if not isinstance(op, Reg) or depth > 8:
-            return ("other", op)
-        v = self.versions.read(op.name, k)
-        at = self.versions.writer[v]
-        if at < 0 or self.body[at].guard is not None:
-            return ("register", v)
-        i = self.body[at]
-        ops = i.operands
-        if i.op == "mov" and len(ops) == 2:
-            if isinstance(ops[0], Vector):
-                n = next(j for j, x in enumerate(ops[0].items) if isinstance(x, Reg) and x.name == op.name)
-                return ("part", n, self._origin(ops[1], at, depth + 1))
-            return self._origin(ops[1], at, depth + 1) if registers(ops[1]) else ("register", v)
-        if i.op == "shfl" and "bfly" in i.mods and "sync" in i.mods and len(ops) > 4:
-            _, _, lane, clamp, members = ops[:5]
-            bit, c = self._constant(lane, at), self._constant(clamp, at)
-            if c is not None and c & LANES == LANES and not c >> 8 & (bit or 0) and self._whole(members, at):
-                of = self._origin(ops[1], at, depth + 1)
-                if bit in (1, 2, 4, 8, 16) and of[0] != "other":
-                    return ("exchanged", bit, of)
-        return ("register", v)
-
-    @staticmethod
-    def _packed(items: Sequence[_Origin]) -> _Origin:
-        """Words of one value that are put together again."""
-        if all(x[0] == "part" and x[1] == n and x[2] == items[0][2] for n, x in enumerate(items)):
-            return items[0][2]  # type: ignore[return-value]
-        if all(x[0] == "exchanged" and x[1] == items[0][1] for x in items):
-            inner = Uniformity._packed([x[2] for x in items])  # type: ignore[misc]
-            return ("exchanged", items[0][1], inner)
-        return ("packed", tuple(items))
 
 
 _SPACES = frozenset({"global", "shared", "const", "param", "local"})

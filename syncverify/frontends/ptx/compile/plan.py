@@ -310,6 +310,11 @@ class Plan:
             found = self._uniformity[tuple(block)] = Uniformity(self.flow, block)
         return found
 
+    @property
+    def rests_on(self) -> frozenset[tuple[int, str]]:
+        """What was taken for granted, by instruction, where lanes were shown to hold one value."""
+        return frozenset(x for u in self._uniformity.values() for x in u.rests_on)
+
     @cached_property
     def _uniformity(self) -> dict[tuple[int, ...], Uniformity]:
         return {}
