@@ -12,7 +12,7 @@ from syncverify.base.contested import CONTESTED
 from syncverify.base.explanations import _TEXTS, explanation
 from syncverify.base.rules import RULES
 from syncverify.base.source import InputError
-from syncverify.cli.main import main
+from syncverify.cli.main import run
 from syncverify.docgen import BEGIN, END, pages, replace_section, untimed, worked_example
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ def test_first_page_shows_what_the_tool_says(tmp_path: Path, capsys: pytest.Capt
     kernel = tmp_path / "ring.cu"
     kernel.write_text(ring.replace("(r / STAGES + 1) & 1", "(r / STAGES) & 1"), "utf-8")
     with chdir(tmp_path):
-        assert main(["check", "ring.cu"]) == 1
+        assert run(["check", "ring.cu"]) == 1
     said = capsys.readouterr().out.splitlines()
     for line in shown.splitlines():
         assert line in said, "the README shows what the tool does not say"
