@@ -217,7 +217,7 @@ class Uniformity:
 
     @property
     def rests_on(self) -> frozenset[tuple[int, str]]:
-        """What is taken for granted of instructions, by what was asked so far."""
+        """What is assumed of instructions, by what was asked so far."""
         return frozenset(x for some in self._rests_on.values() for x in some)
 
     def held(self, v: int) -> int:
@@ -357,9 +357,7 @@ class Uniformity:
             return self.versions.is_unset(v)
         i = self.body[k]
         fixed = i.guard is None and i.op in _COMPUTES and "cc" not in i.mods
-        return fixed and all(
-            self._invariant(self.versions.read(x, k), loop, depth + 1) for x in sources(i)
-        )
+        return fixed and all(self._invariant(self.versions.read(x, k), loop, depth + 1) for x in sources(i))
 
     # ------------------------------------------------------------ instructions
 
