@@ -49,7 +49,7 @@ BOUNDS = {
 }  # fmt: skip
 #: How much less slower launches count, and the least weight; microseconds that a launch takes beside rows.
 SLOWER, LEAST, LAUNCH = 3.0, 0.03, 2.0
-#: How often launches are weighed anew by what the model says of them.
+#: How often launches are weighed again by what the model says of them.
 ROUNDS = 5
 
 Array = np.ndarray[Any, Any]

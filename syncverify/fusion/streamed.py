@@ -26,8 +26,8 @@ from syncverify.fusion.dataflow import (
 )
 from syncverify.fusion.functions import REDUCTIONS
 from syncverify.fusion.graph import INDEX_DTYPES, Fusion, Output
-from syncverify.fusion.lower import sized_beside, stored_node
-from syncverify.fusion.persistent import dealt, facts, parameters, rounds
+from syncverify.fusion.lower import computed_dimensions, stored_node
+from syncverify.fusion.persistent import facts, launch_parameters, parameters, rounds
 from syncverify.fusion.row_schedule import RowSchedule
 from syncverify.ir import nodes as ir
 from syncverify.ir.expr import Binary, Call, Expr, Int, Var
@@ -43,7 +43,7 @@ LEAST_PEELED = 32
 
 
 @dataclass(frozen=True)
-class Piece:
+class StreamedPiece:
     """What a block reads together: ``runs`` runs of neighbouring vectors. ``at``: a thread's first element.
 
     ``inside``: whether the thread has any, where not all do. ``vector``: elements of one access. ``flat``: of
@@ -111,7 +111,7 @@ class StreamedRows:
         loop = For("i", Int(0), Var("n"), Int(1), (Let("row", row), *self._row()))
         values = streamed_values(self.span * self.runs, self._apart, self.default_sizes(), 2, f.dims)
         chunk = self.span * self.runs
-        sized = sized_beside(f)
+        sized = computed_dimensions(f)
         shared = [
             ir.Shared(part_buffer(step), "f32", (Int(self._slots), Int(len(self._kept(step)) * self.warps)))
             for step in self._steps
@@ -176,7 +176,7 @@ class StreamedRows:
     def _kept(self, step: int) -> list[str]:
         return [r for s in self._steps.get(step, []) for r in s.registers]
 
-    def _part(self, piece: Piece | None) -> Part:
+    def _part(self, piece: StreamedPiece | None) -> Part:
         if piece is None:
             return Part(self.flow, "", Var, others=self.flow.row_places)
         form = (piece.vector, piece.runs, self.span)
@@ -224,14 +224,14 @@ class StreamedRows:
             yield from self._peeled_pieces(step, outputs)
             return
         span, each, inner, vector = self.span, self.runs * self.span, Var(self.inner), self.vector
-        whole = Piece(f"w{step}", self.runs, Var("at_"), vector)
+        whole = StreamedPiece(f"w{step}", self.runs, Var("at_"), vector)
         at = Var("k") * each + Var("tid") * vector
         yield For(
             "k", Int(0), Var("chunks"), Int(1), (Let("at_", at), *self._piece(step, whole, outputs))
         )  # fmt: skip
         left = Call("cdiv", (inner - Var("chunks") * each, Int(span)))
         last = Var("chunks") * each + Var("j") * span + Var("tid") * vector
-        ragged = Piece(f"r{step}", 1, Var("at_"), vector, Var("own_") < inner)
+        ragged = StreamedPiece(f"r{step}", 1, Var("at_"), vector, Var("own_") < inner)
         own = (Let("own_", last), Let("at_", Call("min", (Var("own_"), inner - vector))))
         yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
 
@@ -240,22 +240,22 @@ class StreamedRows:
         threads, vector, vectors = self.warps * LANES, self.vector, Var("vectors_")
         each, place = self.runs * threads, Var("number_") * vector
         at, flat = Var("head_") + place, (Var("first_") + Var("number_")) * vector
-        whole = Piece(f"w{step}", self.runs, at, vector, flat=flat)
+        whole = StreamedPiece(f"w{step}", self.runs, at, vector, flat=flat)
         number = Let("number_", Var("k") * each + Var("tid"))
         yield For("k", Int(0), Var("chunks"), Int(1), (number, *self._piece(step, whole, outputs)))
         left = Call("cdiv", (vectors - Var("chunks") * each, Int(threads)))
         last = Var("chunks") * each + Var("j") * threads + Var("tid")
-        ragged = Piece(f"r{step}", 1, at, vector, Var("own_") < vectors, flat)
+        ragged = StreamedPiece(f"r{step}", 1, at, vector, Var("own_") < vectors, flat)
         own = (Let("own_", last), Let("number_", Call("min", (Var("own_"), vectors - 1))))
         yield For("j", Int(0), left, Int(1), (*own, *self._piece(step, ragged, outputs)))
         yield from self._piece(step, self._edges(step), outputs)
 
-    def _edges(self, step: int) -> Piece:
+    def _edges(self, step: int) -> StreamedPiece:
         """The single elements of a peeled row."""
         at, inside = edge(Var("tid"), Var(self.inner), self.vector)
-        return Piece(f"e{step}", 1, at, 1, inside, Var("row") * Var(self.inner) + at)
+        return StreamedPiece(f"e{step}", 1, at, 1, inside, Var("row") * Var(self.inner) + at)
 
-    def _piece(self, step: int, piece: Piece, outputs: list[Output]) -> Iterator[Stmt]:
+    def _piece(self, step: int, piece: StreamedPiece, outputs: list[Output]) -> Iterator[Stmt]:
         flow, part = self.flow, self._part(piece)
         found = self._steps.get(step, [])
         roots = [s.argument for s in found] + [stored_node(self.fusion, o) for o in outputs]
@@ -273,12 +273,12 @@ class StreamedRows:
             store = ir.StGlobal(region, part.expression(stored_node(self.fusion, o)))
             yield store if piece.inside is None else If(piece.inside, (store,))
 
-    def _load(self, name: str, piece: Piece) -> Stmt:
+    def _load(self, name: str, piece: StreamedPiece) -> Stmt:
         start = row_start(self.fusion, name, Var("row"), Var(self.inner)) or Int(0)
         along = name in self.fusion.streamed
         return ir.LdGlobal(register(name, piece.suffix), self._region(name, start, piece, along))
 
-    def _region(self, tensor: str, start: Expr, piece: Piece, along: bool) -> GlobalRegion:
+    def _region(self, tensor: str, start: Expr, piece: StreamedPiece, along: bool) -> GlobalRegion:
         """``along``: of a tensor of all rows, which lie one behind the other."""
         rows = (Int(piece.runs), Int(self.span)) if piece.runs > 1 else (None, None)
         at = piece.at if start == Int(0) else start + piece.at
@@ -348,7 +348,7 @@ def streamed_values(
     ``apart``: elements that may stand in front of the first chunk.
     """
     *leading, inner = dims
-    values = dealt(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
+    values = launch_parameters(prod(sizes[d] for d in leading), 1, {d: sizes[d] for d in dims}, blocks)
     return {**values, "chunks": max(0, sizes[inner] - apart) // chunk}
 
 
