@@ -117,7 +117,7 @@ def _read_ptx(path: Path, data: bytes, cuda: CudaOptions | None, name: str | Non
         why = "; a template is compiled where something instantiates it" if template else ""
         raise InputError(f"no kernel in this file{why}", Span(shown))
     if path.suffix == ".cu":
-        from syncverify.frontends.cuda.parameter_names import listed_sources, with_source_names
+        from syncverify.driver.source_names import listed_sources, with_source_names
 
         module = with_source_names(module, listed_sources(module) | {shown: decode(data, shown)})
     else:

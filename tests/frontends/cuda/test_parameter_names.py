@@ -9,7 +9,8 @@ import pytest
 from syncverify.base.diagnostics import Policy, ScopeKind, Verdict
 from syncverify.base.source import InputError
 from syncverify.driver.files import Options, check_each, check_source, read_source
-from syncverify.frontends.cuda.parameter_names import Definition, definitions, with_source_names
+from syncverify.driver.source_names import with_source_names
+from syncverify.frontends.cuda.parameter_names import Definition, definitions
 from syncverify.frontends.launch_facts import LaunchFacts
 from syncverify.frontends.ptx.syntax.parser import parse
 from syncverify.report.base import Report
