@@ -1,7 +1,7 @@
 """The names of a kernel's parameters, from the CUDA source that it was compiled from.
 
-PTX numbers them (``ring_param_2``). An entry's names are those of a definition with its name and its number of
-parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the entry's
+PTX numbers them (``ring_param_2``). An entry's names are those of a definition with its name and its number
+of parameters. Of several (overloads, other namespaces) the one counts in whose lines most of the entry's
 instructions stand.
 """
 
