@@ -29,6 +29,7 @@ from syncverify.frontends.ptx.syntax.nodes import (
     Vector,
 )
 from syncverify.frontends.ptx.syntax.operands import registers
+from syncverify.frontends.ptx.syntax.parameter_names import parameter_text
 from syncverify.frontends.ptx.syntax.types import WINDOW
 from syncverify.frontends.ptx.values.atomic_tickets import Tickets
 from syncverify.frontends.ptx.values.register_values import PLACES, PerLane, Unknown, per_lane
@@ -286,11 +287,11 @@ class Tables:
             if place is None:
                 name = f"tensor map at {address.name()}"
                 return name if name not in self.map_names else f"tensor map at {address.name(whole=True)}"
-            return f"params.{place[0]}" + (f"+{place[1]}" if place[1] else "")
+            return parameter_text(self.function.params, *place)
         if isinstance(address, Unknown):
             if address.source == "param" and address.key is not None and address.key[0] == "param":
                 index, offset = address.key[1:3]
-                return f"params.{index}" + (f"+{offset}" if offset else "")
+                return parameter_text(self.function.params, index, offset)
             return f"tensor map ({address.why})"
         if isinstance(address, SymbolicWord):
             return f"tensor map {len(self.map_names)}"
@@ -299,7 +300,7 @@ class Tables:
             for i, p in enumerate(self.function.params):
                 start = self.layout.params[p.name]
                 if start <= offset < start + p.size:
-                    return f"params.{i}" + (f"+{offset - start}" if offset > start else "")
+                    return parameter_text(self.function.params, i, offset - start)
         return self.map_place(address) or f"tensor map at {address:#x}"
 
     def held(self, address: Any, size: int, missing: Unknown) -> Any:
