@@ -20,7 +20,7 @@ from syncverify.base.suppressions import Suppression
 from syncverify.base.suppressions import apply as apply_suppressions
 from syncverify.base.suppressions import find as find_suppressions
 from syncverify.driver.capture import blank, captured
-from syncverify.driver.explained import explained
+from syncverify.driver.explained import bare, explained
 from syncverify.driver.verdicts import merge, run_system, text_hash
 from syncverify.frontends.launch_facts import NO_FACTS, LaunchFacts
 
@@ -127,7 +127,8 @@ class Options:
     ``values`` win over launch facts, which win over defaults. ``kernel``: only those whose name matches;
     ``entry``: only the one of exactly this name. ``infer``: host facts that PTX only implies may be used, as
     assumptions. ``advice`` adds notes on what proved kernels could do without (SV6xx). ``guard``: what one
-    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further.
+    kernel may take. ``isolated``: a fault of the tool is a kernel's report, and goes no further. ``replay``:
+    refutations of PTX and CUDA are replayed on the second reader (``driver.confirmed``).
     """
 
     values: Mapping[str, int] = field(default_factory=dict)
@@ -139,6 +140,7 @@ class Options:
     infer: bool = True
     guard: Guard = Guard(None)
     isolated: bool = False
+    replay: bool = True
 
 
 def check_source(
@@ -152,13 +154,14 @@ def check_source(
     advice: bool = False,
     scope: ScopeKind = ScopeKind.EXACT,
     infer: bool = True,
+    replay: bool = True,
 ) -> list[KernelReport]:
     """Checks the kernels of a file whose name matches ``kernel`` (all of them without it).
 
     See ``Options``. With ``on_error`` a kernel that cannot be used is handed there and the others are still
     checked; without it its InputError is raised. Comments of the source silence warnings and notes.
     """
-    options = Options(values or {}, kernel, None, policy, advice, scope, infer)
+    options = Options(values or {}, kernel, None, policy, advice, scope, infer, replay=replay)
     return finished(source, list(check_each(source, facts, options, on_error)), kernel is None)
 
 
@@ -171,7 +174,7 @@ def check_each(
     """The report of each kernel, as soon as it is there; ``finished`` is for when all are."""
     checks = _ptx_checks if source.module is not None else _ir_checks
     for nothing, span, checked in checks(source, facts, options):
-        steps = partial(_explained, checked, options.policy)
+        steps = partial(_explained, checked, options.policy, source.module if options.replay else None)
         try:
             if options.isolated:
                 report = captured(nothing, steps, options.guard, span)
@@ -186,11 +189,24 @@ def check_each(
             on_error(e)
 
 
-def _explained(checked: Callable[[], Iterator[KernelReport]], policy: Policy) -> Iterator[KernelReport]:
-    """Each report of a check; a refutation without a repair, then with one: that search may be cut off."""
-    for report in checked():
-        yield replace(report, refuted_system=None)
-        yield explained(report, policy)
+def _explained(
+    checked: Callable[[], Iterator[KernelReport]], policy: Policy, module: Module | None
+) -> Iterator[KernelReport]:
+    """Each report of a check; of a refutation also what became of its witness, and then a repair.
+
+    Each of these may be cut off. ``module``: of the kernel; None where nothing is replayed.
+    """
+    last: KernelReport | None = None
+    for last in checked():
+        yield bare(last, module is not None)
+    if last is None or last.verdict is not Verdict.REFUTED:
+        return
+    if module is not None and last.refuted_facts is not None:
+        from syncverify.driver.confirmed import confirmed
+
+        last = confirmed(last, module)
+        yield bare(last)
+    yield bare(explained(last, policy))
 
 
 def finished(source: SourceFile, reports: list[KernelReport], every: bool) -> list[KernelReport]:

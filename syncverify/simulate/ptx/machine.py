@@ -18,13 +18,14 @@ from syncverify.simulate.ptx.loading import Loaded
 from syncverify.simulate.ptx.memory import (
     FUNCTION_WINDOW,
     GLOBAL_WINDOW,
+    NOWHERE,
     SHARED_START,
     Arena,
     GlobalMemory,
     SharedMemory,
     window_of,
 )
-from syncverify.simulate.ptx.shadow import Conflict, Shadow
+from syncverify.simulate.ptx.shadow import Conflict, Shadow, Writes
 from syncverify.simulate.ptx.state import BLOCKED, GONE, Block, Cluster, Fragment, Join, Next, Warp
 from syncverify.simulate.ptx.types import LANES, UNSIGNED, Lanes, filled
 
@@ -80,8 +81,18 @@ class Machine:
         self.memory = GlobalMemory(loaded.buffer_sizes)
         for start, data in zip(self.memory.starts, loaded.buffer_bytes, strict=True):
             self.memory.bytes[start : start + len(data)] = data
+        for number, pointer in loaded.inside:
+            raw = np.frombuffer(pointer.bytes(self.memory.starts), np.uint8)
+            at = self.memory.starts[number] + pointer.at
+            self.memory.bytes[at : at + len(raw)] = raw
+        self.nowhere: Arena | None = None
+        if launch.boundless:
+            self.nowhere = Arena(NOWHERE)
+            self.nowhere.bytes[:] = self.draw.integers(0, 256, self.nowhere.size, np.uint8)
         if "global" in launch.watches:
             self.memory.shadow = Shadow(self.clocks, self.memory.size, loaded.granule, ASYNC_GLOBAL)
+        elif "maps" in launch.watches:
+            self.memory.shadow = Writes(self.clocks, self.memory.size, loaded.granule, ASYNC_GLOBAL)
         size = loaded.static_shared + launch.shared
         stride = -(-(SHARED_START + size + 1024) // 1024) * 1024
         arena = Arena(stride * launch.blocks)
@@ -100,13 +111,11 @@ class Machine:
 
     def _threads(self) -> None:
         launch, loaded = self.launch, self.loaded
-        gx, gy, _ = launch.grid
         cx, cy, cz = launch.cluster
         clusters: dict[tuple[int, int, int], Cluster] = {}
         per_block = launch.threads
         registers = loaded.registers(launch)
-        for number in range(launch.blocks):
-            place = (number % gx, number // gx % gy, number // (gx * gy))
+        for number, place in enumerate(launch.places):
             key = (place[0] // cx, place[1] // cy, place[2] // cz)
             cluster = clusters.setdefault(key, Cluster(len(clusters)))
             rank = place[0] % cx + cx * (place[1] % cy + cy * (place[2] % cz))
@@ -254,9 +263,9 @@ class Machine:
         how = "a thread's" if found.agent < self.clocks.threads else self.clocks.slots[found.agent].what
         if found.stale:
             detail = f"{what} of {space} memory after {how} {found.earlier}, with no proxy fence between them"
-            return self.harm(Kind.STALE, where, detail, "membar/fence: fence.proxy.async", other)
+            return self.harm(Kind.STALE, where, detail, "membar/fence: fence.proxy.async", other, space)
         detail = f"{what} of {space} memory, in no order with {how} {found.earlier}"
-        return self.harm(Kind.RACE, where, detail, "memory consistency model: data races", other)
+        return self.harm(Kind.RACE, where, detail, "memory consistency model: data races", other, space)
 
     # -- threads that meet --------------------------------------------------------------------------------
 

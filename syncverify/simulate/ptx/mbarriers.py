@@ -89,7 +89,7 @@ def _unordered(m: Machine, f: Fragment, barrier: MBarrier, lane: int) -> HarmFou
     )
 
 
-def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarrier:
+def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1, uses: bool = True) -> MBarrier:
     """The object at a byte of shared memory, whose initialization the thread has to know of."""
     block = m.blocks[m.shared.block_of(at)]
     barrier = block.mbarriers.get(at)
@@ -97,7 +97,8 @@ def find(m: Machine, f: Fragment, at: int, thread: int, lane: int = -1) -> MBarr
         raise m.undefined(f, "no live mbarrier object lies there", _SECTION, lane)
     if m.clocks.know[0, thread, barrier.init] < m.clocks.epoch[barrier.init]:
         raise _unordered(m, f, barrier, lane)
-    barrier.used[thread] = m.clocks.epoch[thread]
+    if uses:
+        barrier.used[thread] = m.clocks.epoch[thread]
     return barrier
 
 
@@ -426,7 +427,10 @@ def _is_over(m: Machine, f: Fragment, barrier: MBarrier, value: int, lane: int) 
 def of_operand(
     m: Machine, f: Fragment, address_: int, thread: int, lane: int, home: Block | None = None
 ) -> MBarrier:
-    """The object that a copy names; ``home``: the block that it has to lie in."""
+    """The object that a copy names; ``home``: the block that it has to lie in.
+
+    The thread that issues the copy does not use the object by this: the copy does when it completes.
+    """
     if address_ & 7:
         raise m.undefined(f, "the mbarrier's address is no multiple of 8", _SECTION, lane)
     if address_ >= SHARED_WINDOW:
@@ -434,4 +438,4 @@ def of_operand(
     at = shared_byte(m, f, address_, 8, lane)
     if home is not None and owner(m, f, address_, lane) is not home:
         raise m.undefined(f, "the mbarrier lies in another block than the destination", "cp.async.bulk", lane)
-    return find(m, f, at, thread, lane)
+    return find(m, f, at, thread, lane, uses=False)

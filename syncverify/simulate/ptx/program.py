@@ -388,6 +388,20 @@ def registers_in(operands: Iterable[Operand]) -> set[str]:
     return out
 
 
+def symbols_in(operands: Iterable[Operand]) -> set[str]:
+    """The variables, parameters and functions that operands name."""
+    out: set[str] = set()
+    for x in operands:
+        match x:
+            case Sym(name, _):
+                out.add(name)
+            case Vector(items):
+                out |= symbols_in(items)
+            case Mem(base, _, coords):
+                out |= symbols_in((base, *coords))
+    return out
+
+
 def meeting_places(function: Function) -> dict[int, int]:
     """For each conditional branch the first instruction that all its paths come to (post-dominators)."""
     body = function.body
