@@ -61,6 +61,7 @@ class _Draw:
     misaligns: bool  # pointers are as aligned as is known, and no more
     words: np.ndarray[tuple[int], np.dtype[np.uint32]]  # that the kernel compares with
     told: float  # how many of the words in memory are such
+    zeros: bool  # flags and counters, which are zero at launch, may lie in memory
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
 
@@ -70,12 +71,12 @@ def drawn_launch(
     """The launch of a refuted system, with what its facts leave open drawn for the ``number``-th time."""
     values = _values(facts, _SIZES[number % DRAWS])
     draw = _Draw(facts, system.launch.maps, values, np.random.default_rng(number), number % 2 == 1,
-                 _compared(function), _TOLD[number % DRAWS])  # fmt: skip
+                 _compared(function), _TOLD[number % DRAWS], system.info.tracks_global)  # fmt: skip
     leads = pointers(function)
     params = [_parameter(draw, i, v, leads) for i, v in enumerate(function.params)]
     grid, block, cluster = _grid(facts, values), system.launch.block, system.launch.cluster
     places, ctas = Grid(grid, block, cluster), system.launch.ctas
-    first = (system.cluster or 0) * ctas
+    first = ctas * _cluster(system, prod(grid) // ctas, number)
     blocks = range(first, first + system.info.ctas * system.info.clusters)
     chosen = [places.coordinates(places.block_of(*divmod(n, ctas))) for n in blocks]
     dynamic = None if facts.dynamic_smem is None else _number(facts.dynamic_smem, values)
@@ -91,7 +92,16 @@ def drawn_launch(
         variables=_variables(module, function, facts),
         chosen=chosen,
         boundless=True,
+        dependent="all" if system.info.has_to_wait else "writes" if system.info.dependent_launch else "",
     )
+
+
+def _cluster(system: PtxSystem, clusters: int, number: int) -> int:
+    """The first cluster that runs: the system's; in other draws the last and a middle one, since harm in any
+    block is harm."""
+    if system.info.clusters > 1:
+        return system.cluster or 0
+    return (system.cluster or 0, clusters - 1, clusters // 2)[number % 3]
 
 
 def _compared(function: Function) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
@@ -201,6 +211,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
     words = draw.random.integers(0, 1 << 10, size // 4 + 1).astype(np.uint32)
     told = draw.random.random(words.size) < draw.told
     words[told] = draw.random.choice(draw.words, int(told.sum()))
+    if draw.zeros:
+        words[:] = 0
     raw = words.view(np.uint8)
     for part in leaf.holds:
         if part.kind == "ptr" and part.value is None:
@@ -213,7 +225,8 @@ def _memory(draw: _Draw, leaf: Leaf, place: str) -> Buffer:
             places[at] = _map(draw, fact)
     align = leaf.align or _ALIGN
     misalign = align if draw.misaligns and align < 256 and not places else 0
-    found = draw.buffers[leaf.name or place] = Buffer(words, misalign, places)
+    found = Buffer(words, misalign, places, not leaf.written_before)
+    draw.buffers[leaf.name or place] = found
     return found
 
 

@@ -112,6 +112,8 @@ def parts(m: Machine, f: Fragment, space: str, a: Lanes, on: Lanes, size: int, a
 
 def _parts(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: int) -> list[Part]:
     """The bytes in one space; in a launch without bounds some of them are nowhere."""
+    if space == "global" and m.launch.dependent == "all":
+        grid_before(m, f, a, lanes)
     if space != "global" or m.nowhere is None:
         return [_part(m, f, space, a, lanes, size)]
     lost = without_memory(m, a, size)
@@ -121,6 +123,21 @@ def _parts(m: Machine, f: Fragment, space: str, a: Lanes, lanes: Lanes, size: in
     if lost.any():
         out.append(Part(space, m.nowhere, (a[lost] & np.uint64(NOWHERE - 1)).view(np.int64), lanes[lost]))
     return out
+
+
+def grid_before(m: Machine, f: Fragment, a: Lanes, lanes: Lanes) -> None:
+    """Harm if the grid before may still write what lies at global addresses."""
+    at = np.clip((a - np.uint64(GLOBAL_WINDOW)).view(np.int64), 0, m.memory.size - 1)
+    early = (m.clocks.know[0, f.warp.threads[lanes], m.before] < 1) & ~m.settled[at]
+    if np.count_nonzero(early):
+        where = m.here(f, int(lanes[int(np.argmax(early))]))
+        raise m.harm(
+            Kind.RACE,
+            where,
+            "an access to global memory before griddepcontrol.wait, while the grid before may still write it",
+            "griddepcontrol",
+            space="global",
+        )
 
 
 def without_memory(m: Machine, a: Lanes, size: int) -> Lanes:

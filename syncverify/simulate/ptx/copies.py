@@ -16,6 +16,7 @@ from syncverify.simulate.ptx.addressing import (
     address,
     barrier_free,
     granules,
+    grid_before,
     note_read,
     owner,
     parts,
@@ -353,8 +354,12 @@ def _bulk(c: Context, i: Instr) -> Step:
     return c.masked(run)
 
 
-def _global(m: Machine, f: Fragment, a: int, n: int, lane: int) -> tuple[Arena, int]:
+def _global(
+    m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = False
+) -> tuple[Arena, int]:
     """The bytes of a copy in global memory: the arena, and where they begin in it."""
+    if m.launch.dependent == "all" or (writes and m.launch.dependent):
+        grid_before(m, f, np.array([a], np.uint64), np.array([lane]))
     at = a - GLOBAL_WINDOW
     assert m.memory.valid is not None
     if at < 0 or at + n > m.memory.size or not m.memory.valid[at : at + n].all():
@@ -423,7 +428,8 @@ def _issue(
         m.clocks.know[:, thread],
     )
     if to == "global":
-        _store(m, f, lane, reader, start, _global(m, f, a, n, lane), n, of, element, m.clocks.know[:, thread])
+        target_ = _global(m, f, a, n, lane, True)
+        _store(m, f, lane, reader, start, target_, n, of, element, m.clocks.know[:, thread])
         return
     if to == "shared::cluster" and from_shared and owner(m, f, a & 0xFFFFFFFF, lane) is own:
         raise m.undefined(
@@ -737,8 +743,13 @@ def _fill(fields: Fields) -> int:
     )
 
 
-def _in_tensor(m: Machine, f: Fragment, at: Lanes, inside: Lanes, size: int, lane: int) -> Lanes:
+def _in_tensor(
+    m: Machine, f: Fragment, at: Lanes, inside: Lanes, size: int, lane: int, writes: bool = False
+) -> Lanes:
     """The elements inside of a tensor that have memory; in a launch with bounds that is all of them."""
+    if m.launch.dependent == "all" or (writes and m.launch.dependent):
+        first = at[inside][:1] if inside.any() else at[:1]
+        grid_before(m, f, first.view(np.uint64) + np.uint64(GLOBAL_WINDOW), np.array([lane]))
     lost = np.zeros(at.shape, bool)
     lost[inside] = without_memory(m, at[inside].view(np.uint64) + np.uint64(GLOBAL_WINDOW), size)
     if lost.any() and m.nowhere is None:
@@ -759,7 +770,7 @@ def _tensor_store(
     reader = new_agent(m, f, lane, "a tensor copy's")
     mark(m, f, m.shared.arena, _slice(at, n, m.shared.arena), reader, False, "shared", know)
     places = addresses - GLOBAL_WINDOW
-    inside = _in_tensor(m, f, places, inside, fields.element, lane)
+    inside = _in_tensor(m, f, places, inside, fields.element, lane, True)
     source = swizzled(at + offsets, fields.swizzle)
     writer = new_agent(m, f, lane, "a tensor copy's")
     shadow = m.memory.shadow

@@ -20,12 +20,14 @@ ELEMENT_BYTES = {
 class Buffer:
     """Memory in the global space. ``data`` is copied at the launch; ``misalign`` moves it off 256 bytes.
 
-    ``places``: what lies at some of its bytes instead: pointers to memory, and tensor maps.
+    ``places``: what lies at some of its bytes instead: pointers to memory, and tensor maps. ``settled``: the
+    grid before does not write it.
     """
 
     data: npt.NDArray[Any]
     misalign: int = 0
     places: Mapping[int, Buffer | TensorMap | AnyMap] = field(default_factory=dict)
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,9 @@ class Launch:
     ``watches``: the spaces in which races are harm (shared ones always are); ``maps``: in global memory stale
     tensor maps alone. ``chosen``: the blocks that run,
     by their coordinates; empty: all of the grid. ``boundless``: global addresses at which no memory was given
-    lead to bytes that nobody looks at, instead of being undefined behaviour.
+    lead to bytes that nobody looks at, instead of being undefined behaviour. ``dependent``: the grid before
+    may still run until griddepcontrol.wait: ``all`` accesses to global memory before it are harm, or only
+    ``writes`` of asynchronous copies.
     """
 
     block: tuple[int, int, int] = (32, 1, 1)
@@ -85,6 +89,7 @@ class Launch:
     variables: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # global and const variables
     chosen: Sequence[tuple[int, int, int]] = ()
     boundless: bool = False
+    dependent: str = ""
 
     @property
     def threads(self) -> int:

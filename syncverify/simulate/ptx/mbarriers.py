@@ -19,6 +19,7 @@ from syncverify.simulate.ptx.addressing import (
 from syncverify.simulate.ptx.clocks import Clock, Slot, merged
 from syncverify.simulate.ptx.harm import HarmFound, Kind
 from syncverify.simulate.ptx.memory import SHARED_WINDOW
+from syncverify.simulate.ptx.ordering import SCOPES, Release, fenced
 from syncverify.simulate.ptx.program import Context, builder
 from syncverify.simulate.ptx.syntax import Instr, Mem, Sink
 from syncverify.simulate.ptx.types import LANES, Lanes
@@ -279,7 +280,7 @@ def _inval(c: Context, i: Instr) -> Step:
 
 def _clock_of(m: Machine, thread: int, relaxed: bool) -> Clock | None:
     if relaxed:
-        return m.fence_release.get(thread)
+        return fenced(m, thread)
     return m.release(slice(thread, thread + 1))
 
 
@@ -399,7 +400,7 @@ def _wait(c: Context, i: Instr, words: set[str]) -> Step:
                 continue
             if relaxed:
                 for t in threads.tolist():
-                    m.remember(t, clock)
+                    m.fence_acquire.setdefault(t, []).append(Release(clock, t, SCOPES["sys"]))
             else:
                 m.acquire(threads, clock)
         write(f, done, on)

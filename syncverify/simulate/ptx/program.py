@@ -74,6 +74,11 @@ class Compiled:
     params: dict[str, int]  # sizes of parameters, call parameters too
     joins: dict[int, int]  # conditional branch -> where its lanes meet again
 
+    def ends_at(self, pc: int) -> bool:
+        """Whether nothing is left to do at an instruction but to leave."""
+        body = self.function.body
+        return pc >= len(body) or (body[pc].op in ("ret", "exit") and body[pc].guard is None)
+
 
 @dataclass
 class Symbols:
