@@ -1,8 +1,8 @@
 """Whether the harm that a witness claims comes true on the text: by its schedule, then by others.
 
 A refutation is confirmed by any execution that does harm of a kind that its claim may show as. Three things
-are told apart: harm was seen; executions ran to their end and did none; nothing could be executed so far that
-it would say something (an instruction that this machine does not know, a budget that is spent).
+are distinguished: harm was seen; executions ran to their end and did none; nothing could be executed so far
+that it would say something (an instruction that this machine does not know, a budget that is spent).
 """
 
 from __future__ import annotations

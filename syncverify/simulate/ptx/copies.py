@@ -354,9 +354,7 @@ def _bulk(c: Context, i: Instr) -> Step:
     return c.masked(run)
 
 
-def _global(
-    m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = False
-) -> tuple[Arena, int]:
+def _global(m: Machine, f: Fragment, a: int, n: int, lane: int, writes: bool = False) -> tuple[Arena, int]:
     """The bytes of a copy in global memory: the arena, and where they begin in it."""
     if m.launch.dependent == "all" or (writes and m.launch.dependent):
         grid_before(m, f, np.array([a], np.uint64), np.array([lane]))

@@ -39,7 +39,7 @@ class Release:
 
 def _key(part: Part, at: int) -> int:
     if part.arena.shadow is None and part.space == "global":
-        return at + (1 << 48)  # perhaps nowhere, whose bytes are numbered anew
+        return at + (1 << 48)  # perhaps nowhere, whose bytes are numbered again
     return at if part.space == "global" else -at - 1
 
 

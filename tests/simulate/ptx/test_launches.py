@@ -50,7 +50,9 @@ def test_a_struct_holds_numbers_and_memory() -> None:
 def test_memory_holds_pointers() -> None:
     inner = buffer(np.array([7], np.uint32))
     out = Buffer(np.zeros(4, np.uint32), places={8: inner})
-    result = execute("ld.global.u64 %rd2, [%rd1+8]; ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd1], %r2;", out)
+    result = execute(
+        "ld.global.u64 %rd2, [%rd1+8]; ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd1], %r2;", out
+    )
     assert result.memory(out)[0] == 7
 
 
