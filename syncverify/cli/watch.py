@@ -72,9 +72,7 @@ def watch(
         if not files:
             say("no kernel was compiled in it")
             return status or int(Exit.OK)
-        found = check.main(
-            args=[*check_options, *files], prog_name="syncverify check", standalone_mode=False
-        )
+        found = check.main(args=[*check_options, *files], prog_name="syncverify check", standalone_mode=False)
         return int(found or 0) or status
 
 

@@ -26,11 +26,14 @@ from syncverify.watch.session import Session, UnverifiedKernelError
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 PARAMS = ".param .u64 k_param_0, .param .u32 k_param_1, .param .u64 k_param_2, .param .u64 k_param_3"
 #: ``n`` barriers; the second warp leaves the last one out.
-RIGHT = HEAD + f""".visible .entry k({PARAMS}) .reqntid 64 {{ .reg .pred %p<2>; .reg .b32 %r<4>;
+RIGHT = (
+    HEAD
+    + f""".visible .entry k({PARAMS}) .reqntid 64 {{ .reg .pred %p<2>; .reg .b32 %r<4>;
 ld.param.u32 %r0, [k_param_1]; mov.u32 %r1, 0;
 L: setp.ge.s32 %p0, %r1, %r0; @%p0 bra E; bar.sync 0; add.u32 %r1, %r1, 1; bra L;
 E: ret; }}
 """
+)
 ALONE = "mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 32; @%p1 bar.sync 1, 64;"
 WRONG = RIGHT.replace("E: ret;", f"E: {ALONE} ret;")
 SIGNATURE = {"x": "*fp32", "n": "i32", "B": "constexpr"}
