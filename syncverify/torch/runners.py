@@ -103,9 +103,7 @@ class GateRunner:
         """Returns when what was begun of these is proved, or given up."""
         provers().wait(self._ahead(kernels, device))
 
-    def _ahead(
-        self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device
-    ) -> list[Ahead]:
+    def _ahead(self, kernels: Sequence[tuple[Fusion | Problem, Sizes]], device: torch.device) -> list[Ahead]:
         count = driver.multiprocessors(device.index or 0)
         return [Ahead(k, dict(sizes), self.policy, count, self.proof_seconds) for k, sizes in kernels]
 
