@@ -46,8 +46,10 @@ def of_stores(program: Program) -> list[str]:
 
 
 def of_stops(program: Program, stopped: Mapping[int, str]) -> list[str]:
-    """Where the kernel would stop itself, divide by 0, or leave a table of branches; ``stopped``: by line, what
-    some sizes lead to."""
+    """Where the kernel would stop itself, divide by 0, or leave a table of branches.
+
+    ``stopped``: by line, what some sizes lead to.
+    """
     data = {program.sites[s].span.line for s in program.trusted}
     found = dict.fromkeys(data, "no assertion fails there")
     for k, i in enumerate(program.body):
