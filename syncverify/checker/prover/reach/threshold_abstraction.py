@@ -3,8 +3,8 @@
 A threshold is named by what holds it (the last use of a barrier, a read, a wait), not by a rank. So the
 knowledge of two runs with one key can be compared: see ``knowledge_order``.
 
-- A run with ``weak_completion_knowledge`` needs fewer thresholds: none for the times of contributors, for last
-  uses or last waits.
+- A run with ``weak_completion_knowledge`` needs fewer thresholds: none for the times of contributors, for
+  last uses or last waits.
 - What only some runs with a key have (idle barriers, groups of bulk copies) is not in the key. It is listed
   by name, as an optional threshold.
 - A run with ``refined_comparison`` lists who has waited in the same way, and says less of inits and of
